@@ -1,0 +1,147 @@
+"""Presets: named TOML files that extend each other.
+
+A *base* says everything it needs. An *overlay* says `extends = "…"` and what it changes; `on` applies the same
+changes to another base. `list_presets` reads names and first lines only, so a list costs no validation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
+
+MAX_CHAIN = 16
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One preset file: its name, what it extends, its one-line description, and its own tables."""
+
+    name: str
+    extends: str | None
+    description: str
+    tables: Mapping[str, Any]
+
+
+@cache
+def folder() -> Path:
+    """Where the shipped presets are: beside the packages in a checkout, inside the app once installed."""
+    root = Path(__file__).resolve().parents[2]
+    beside, inside = root / "presets", root / "tui_transformer" / "presets"
+    return beside if (beside / "baseline.toml").exists() else inside
+
+
+def load(path: Path) -> Preset:
+    """The preset in one file, unresolved.
+
+    Raises:
+        InputError: not TOML, or `extends` / `description` are not text.
+    """
+    from engine.config.toml import read  # kept out of `presets list`, which must start fast
+
+    return _preset(path.stem, read(path), str(path))
+
+
+def _preset(name: str, tables: dict[str, Any], where: str) -> Preset:
+    extends = tables.pop("extends", None)
+    description = tables.get("description", "")
+    if extends is not None and not isinstance(extends, str):
+        raise InputError(f"{where}: extends = {extends!r}: must be the name of a preset, e.g. 'baseline'")
+    if not isinstance(description, str):
+        raise InputError(f"{where}: description = {description!r}: must be text")
+    return Preset(name, extends, description, tables)
+
+
+def list_presets() -> list[Preset]:
+    """The shipped presets, by name. Reads TOML only: no validation, so that listing is instant."""
+    import tomllib
+
+    return [
+        _preset(path.stem, tomllib.loads(path.read_text(encoding="utf-8")), str(path))
+        for path in sorted(folder().glob("*.toml"))
+    ]
+
+
+def find(name: str) -> Preset:
+    """The shipped preset of that name.
+
+    Raises:
+        InputError: no such preset; names the nearest one.
+    """
+    names = [path.stem for path in sorted(folder().glob("*.toml"))]
+    if name not in names:
+        hint = nearest(name, names) or "; `tui-transformer presets list` shows them"
+        raise InputError(f"no preset is called '{name[:80]}'{hint}")
+    return load(folder() / f"{name}.toml")
+
+
+def chain(preset: Preset) -> list[Preset]:
+    """The preset and what it extends, base first.
+
+    Raises:
+        InputError: an unknown or cyclic `extends`.
+    """
+    links = [preset]
+    while links[-1].extends is not None:
+        parent = links[-1].extends
+        if parent in [link.name for link in links] or len(links) >= MAX_CHAIN:
+            path = " → ".join([link.name for link in links] + [parent])
+            raise InputError(f"preset '{preset.name}': extends goes in a circle: {path}")
+        links.append(find(parent))
+    return links[::-1]
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested tables laid over each other; the second wins."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def resolve(
+    preset: Preset,
+    *,
+    on: str | None = None,
+    overrides: Sequence[Mapping[str, Any]] = (),
+    where: str | None = None,
+) -> "RunConfig":
+    """The complete config of a preset.
+
+    Args:
+        preset: a base or an overlay.
+        on: another base to apply the overlay's changes to.
+        overrides: tables laid over the result, later ones win.
+        where: what to call it in errors.
+
+    Raises:
+        InputError: `on` with a preset that is no overlay; anything wrong with the settings.
+    """
+    from engine.config.toml import validate
+
+    links = chain(preset)
+    if on is not None:
+        if len(links) == 1:
+            raise InputError(f"preset '{preset.name}' is a base, not an overlay: it cannot be put --on '{on[:80]}'")
+        links = chain(find(on)) + list(links[1:])
+    tables: dict[str, Any] = {}
+    for link in links:
+        tables = merge(tables, link.tables)
+    name = preset.name if on is None else f"{preset.name}@{on}"
+    tables = merge(tables, {"preset": name, "description": preset.description})
+    for override in overrides:
+        tables = merge(tables, override)
+    return validate(tables, where or f"preset '{preset.name}'")
+
+
+def parent_config(preset: Preset, on: str | None = None) -> "RunConfig | None":
+    """The config an overlay is a change of, or None for a base."""
+    if on is not None:
+        return resolve(find(on))
+    return resolve(find(preset.extends)) if preset.extends else None

@@ -1,0 +1,231 @@
+"""RunConfig and its sections: every setting of a run, with its type, default and bounds.
+
+The defaults are the `baseline` preset. A field marked *bookkeeping* changes nothing about the function that is
+learned (where to print, how often to save), so comparisons and the inert-switch alarm ignore it. A derived default
+(`d_ff` = 4 · `d_model`) is a `default_factory` over the fields before it, so a dumped config is always complete.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+SCHEMA: Literal[1] = 1
+
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Positive = Annotated[int, Field(ge=1, le=10**12)]
+Width = Annotated[int, Field(ge=1, le=1_000_000)]
+Depth = Annotated[int, Field(ge=1, le=1_000)]
+Rate = Annotated[float, Field(ge=0.0, le=1e3)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+def bookkeeping(default: Any, **bounds: Any) -> Any:
+    """A field that does not change what is learned (see the module's docstring)."""
+    return Field(default, json_schema_extra={"bookkeeping": True}, **bounds)
+
+
+def same_as(name: str, default: Any) -> Any:
+    """A field that takes the value of an earlier field unless it is set."""
+    factory: Callable[[dict[str, Any]], Any] = lambda earlier: earlier.get(name, default)
+    return Field(default_factory=factory)
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors, values are finite, nothing changes after it is built."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+class ModelConfig(Section):
+    """The network. Widths in features, lengths in tokens."""
+
+    architecture: Literal["decoder"] = "decoder"
+    n_layers: Depth = 4
+    d_model: Width = 256
+    n_heads: Depth = 4
+    d_ff: Width = Field(default_factory=lambda earlier: 4 * earlier.get("d_model", 256))
+    context_length: Positive = 128
+    vocab_size: Width | None = None
+
+    position: Literal["none", "sinusoidal", "learned", "rope"] = "sinusoidal"
+    position_init: Literal["normal", "zero"] = "normal"
+    rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
+    rope_pairing: Literal["half", "adjacent"] = "half"
+    embedding_scale: bool = False
+
+    attention: Literal["global"] = "global"
+    backend: Literal["auto", "reference", "sdpa"] = bookkeeping("auto")
+
+    norm: Literal["layer"] = "layer"
+    norm_placement: Literal["pre", "post"] = "pre"
+    final_norm: bool = Field(default_factory=lambda earlier: earlier.get("norm_placement") == "pre")
+    norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
+    activation: Literal["gelu", "gelu-tanh", "relu"] = "gelu"
+    bias: bool = True
+    head_bias: bool = False
+    tie_embeddings: bool = False
+
+    dropout: Fraction = 0.1
+    attention_dropout: Fraction = same_as("dropout", 0.1)
+    attention_output_dropout: Fraction = same_as("dropout", 0.1)
+    embedding_dropout: Fraction = same_as("dropout", 0.1)
+    ff_dropout: Fraction = same_as("dropout", 0.1)
+
+    init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
+    init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
+
+    @property
+    def head_width(self) -> int:
+        """Features per head, Dh = d_model / n_heads."""
+        return self.d_model // self.n_heads
+
+
+class DataConfig(Section):
+    """The text: which corpus, how it is cut into splits and tokens."""
+
+    corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "playlets"
+    corpus_seed: Seed = 1
+    corpus_size: Annotated[int, Field(ge=2_000, le=10**9)] | None = None
+    tokenizer: Literal["characters"] = "characters"
+    validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
+    test_fraction: Fraction = 0.0
+
+    @model_validator(mode="after")
+    def _some_text_is_left_to_train_on(self) -> Self:
+        if self.validation_fraction + self.test_fraction >= 1.0:
+            raise ValueError("validation_fraction + test_fraction must leave some text to train on (< 1)")
+        return self
+
+
+class ObjectiveConfig(Section):
+    """What is predicted from what."""
+
+    kind: Literal["next-token"] = "next-token"
+
+
+class TrainConfig(Section):
+    """The loop: how long, how much at once."""
+
+    steps: Count = 2000
+    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    accumulation: Annotated[int, Field(ge=1, le=100_000)] = 1
+    clip: Rate = 1.0
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+
+
+class OptimizerConfig(Section):
+    """AdamW (Loshchilov and Hutter 2019) and its learning-rate schedule. Times are in optimizer steps."""
+
+    kind: Literal["adamw"] = "adamw"
+    lr: Rate = 3e-4
+    min_lr: Rate = 0.0
+    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-8
+    weight_decay: Rate = 0.01
+    decay: Literal["matrices", "linear-weights", "all"] = "matrices"
+    schedule: Literal["constant", "cosine", "step"] = "cosine"
+    warmup_steps: Count = 100
+    decay_every: Positive | None = None
+    decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+
+    @model_validator(mode="after")
+    def _step_schedule_says_when(self) -> Self:
+        if self.schedule == "step" and self.decay_every is None:
+            raise ValueError("schedule = 'step' needs decay_every, the steps between two decays, e.g. 1000")
+        if self.min_lr > self.lr:
+            raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
+        return self
+
+
+class EvaluationConfig(Section):
+    """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end."""
+
+    every: Count = 250
+    stride: Positive | None = None
+    batch_size: Positive | None = bookkeeping(None)
+    nanogpt_batches: Annotated[int, Field(ge=0, le=100_000)] = bookkeeping(0)
+    probes: bool = bookkeeping(True)
+    sample_every: Count = bookkeeping(500)
+    sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")
+    sample_length: Annotated[int, Field(ge=0, le=100_000)] = bookkeeping(200)
+
+
+class CheckpointConfig(Section):
+    """How often the state is saved; `every` 0 means only at the start and the end."""
+
+    every: Count = bookkeeping(500)
+    keep_last: Annotated[int, Field(ge=1, le=10_000)] = bookkeeping(2)
+
+
+class GenerationConfig(Section):
+    """How text is sampled, unless the prompt says otherwise."""
+
+    temperature: Annotated[float, Field(ge=0.0, le=100.0)] = bookkeeping(0.8)
+    top_k: Annotated[int, Field(ge=0, le=10_000_000)] = bookkeeping(40)
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = bookkeeping(1.0)
+    overflow: Literal["restart", "stop"] = bookkeeping("restart")
+
+
+class LogConfig(Section):
+    """How often a train record is written, in steps."""
+
+    every: Positive = bookkeeping(10)
+
+
+class RunConfig(Section):
+    """Everything a run was asked to do; running it again repeats the run."""
+
+    schema_version: Literal[1] = Field(SCHEMA, alias="schema", json_schema_extra={"bookkeeping": True})
+    preset: Annotated[str, Field(max_length=200)] = bookkeeping("")
+    description: Annotated[str, Field(max_length=2000)] = bookkeeping("")
+    seed: Seed = 1
+    model: ModelConfig = ModelConfig()
+    data: DataConfig = DataConfig()
+    objective: ObjectiveConfig = ObjectiveConfig()
+    train: TrainConfig = TrainConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    checkpoint: CheckpointConfig = CheckpointConfig()
+    generation: GenerationConfig = GenerationConfig()
+    log: LogConfig = LogConfig()
+
+    def dump(self) -> dict[str, Any]:
+        """The complete config as plain nested data; unset optional keys are left out."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    @property
+    def stride(self) -> int:
+        """Tokens between two evaluation windows; by default the context length, as nanoGPT's windows are."""
+        return min(self.evaluation.stride or self.model.context_length, self.model.context_length)
+
+    def resolved(self, *, vocab_size: int, threads: int) -> "RunConfig":
+        """This config with what only the start of a run knows filled in.
+
+        Args:
+            vocab_size: tokens the tokenizer has; a larger `model.vocab_size` stands.
+            threads: CPU threads, part of a run's state (sums differ between counts).
+        """
+        data = self.dump()
+        data["model"].setdefault("vocab_size", vocab_size)
+        data["train"].setdefault("threads", threads)
+        data["evaluation"]["stride"] = self.stride
+        return RunConfig.model_validate(data)
+
+    def miniature(self) -> "RunConfig":
+        """The same function shrunk to seconds on a CPU: one definition for the grid, the resume test and CI."""
+        data = self.dump()
+        model = data["model"]
+        heads = min(model["n_heads"], 4)
+        model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
+        model |= {"d_ff": 32, "context_length": 16}
+        model.pop("vocab_size", None)
+        data["data"] |= {"corpus": "playlets", "corpus_size": 6_000}
+        data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
+        data["optimizer"] |= {"warmup_steps": min(data["optimizer"]["warmup_steps"], 2)}
+        data["evaluation"] |= {"every": 4, "stride": 16, "sample_every": 8, "sample_length": 8}
+        data["evaluation"]["sample_prompt"] = ""
+        data["checkpoint"]["every"] = 4
+        data["log"]["every"] = 1
+        return RunConfig.model_validate(data)

@@ -1,0 +1,109 @@
+"""Config from and to TOML, with an error of one line for whatever is wrong with it.
+
+TOML is read with a size cap and a depth cap: deep nesting and very long dotted keys cost a parser seconds or its stack.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import ValidationError
+
+from engine.config.keys import all_keys
+from engine.config.schema import RunConfig
+from engine.errors import InputError, nearest, one_of
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 32
+_LONG_KEY = re.compile(rb"^[^#=\"'\n]{2000,}", re.MULTILINE)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises:
+        InputError: unreadable, larger than 64 KiB, not UTF-8, not TOML, or nested too deeply.
+    """
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{path}: cannot read this config: {error.strerror or error}") from None
+    if len(raw) > MAX_BYTES:
+        raise InputError(f"{path}: larger than {MAX_BYTES // 1024} KiB; a config is a few lines of TOML")
+    return parse(raw, str(path))
+
+
+def parse(raw: bytes, where: str) -> dict[str, Any]:
+    """The tables of a TOML text; `where` names it in errors."""
+    deepest = max((line.count(b"[") + line.count(b"{") for line in raw.splitlines()), default=0)
+    if deepest > MAX_DEPTH or _LONG_KEY.search(raw):
+        raise InputError(f"{where}: nested too deeply; sections are one level deep, e.g. [model]")
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8 text") from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(f"{where}: not valid TOML: {error}") from None
+
+
+def validate(data: Mapping[str, Any], where: str) -> RunConfig:
+    """A checked config from nested tables.
+
+    Raises:
+        InputError: the first thing wrong, with its key and what would be right.
+    """
+    try:
+        return RunConfig.model_validate(dict(data))
+    except ValidationError as error:
+        raise InputError(f"{where}: {_first(error)}") from None
+    except RecursionError:
+        raise InputError(f"{where}: nested too deeply; sections are one level deep") from None
+
+
+def write(config: RunConfig) -> str:
+    """The complete config as TOML text."""
+    return tomli_w.dumps(config.dump())
+
+
+def _first(error: ValidationError) -> str:
+    problems = error.errors(include_url=False)
+    # An unknown key explains more than what follows from it.
+    problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
+    key = ".".join(str(part) for part in problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        return unknown_key(key)
+    value = problem.get("input")
+    if problem["type"] == "literal_error":
+        expected = problem.get("ctx", {}).get("expected", "")
+        values = re.findall(r"'([^']*)'|\b(\d+)\b", expected)
+        known = [a or b for a, b in values]
+        return f"{key} = {shown(value)}: must be {one_of(known)}{nearest(str(value), known)}"
+    message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    if problem["type"] == "value_error":
+        return f"{key}: {message}"
+    return f"{key} = {shown(value)}: {message}"
+
+
+def unknown_key(key: str) -> str:
+    """One line for a key that does not exist, with the nearest one that does."""
+    known = list(all_keys())
+    sections = list(dict.fromkeys(k.split(".")[0] for k in known))
+    section, _, leaf = key.partition(".")
+    candidates = [k for k in known if k.startswith(section + ".")] if leaf else sections
+    hint = nearest(key, candidates)
+    if not hint:  # the right name in the wrong section
+        by_leaf = {k.split(".")[-1]: k for k in reversed(known)}
+        close = difflib.get_close_matches(leaf or section, by_leaf, n=1, cutoff=0.6)
+        hint = f"; did you mean '{by_leaf[close[0]]}'?" if close else nearest(key, known)
+    return f"unknown key '{key[:80]}'{hint or f'; sections are {one_of(sections)}'}"
+
+
+def shown(value: Any) -> str:
+    """A value as short as an error message can bear."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

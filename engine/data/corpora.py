@@ -1,0 +1,210 @@
+"""The registry of corpora: built-in, known by name, or any UTF-8 text file of yours."""
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from platformdirs import user_data_path
+
+from engine.config.schema import DataConfig
+from engine.data.synthetic import playlets
+from engine.data.synthetic.grammar import GeneratedText, Probe
+from engine.errors import InputError, nearest
+
+MAX_FILE_BYTES = 2 * 1024**3
+RECALL_NEAR = 110  # characters: what a small model learns first, and a context of 256 always shows
+
+
+@dataclass(frozen=True)
+class Split:
+    """One part of a corpus.
+
+    Args:
+        text: its characters.
+        floor: nats per character that no model beats but by luck, aligned with the text, where it is known.
+        probes: characters whose prediction tests one dependency.
+    """
+
+    text: str
+    floor: NDArray[np.float64] | None = None
+    probes: tuple[Probe, ...] = ()
+    units: NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class TextCorpus:
+    """A loaded corpus: `train`, `validation` and perhaps `test`."""
+
+    name: str
+    version: str
+    source: str
+    splits: Mapping[str, Split]
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The hash of each split's text."""
+        return {
+            name: hashlib.sha256(split.text.encode("utf-8", "surrogatepass")).hexdigest()
+            for name, split in self.splits.items()
+        }
+
+
+@dataclass(frozen=True)
+class CorpusEntry:
+    """A corpus that has a name.
+
+    Args:
+        file: where it is looked for under a data folder; None for generated ones.
+        url: where it comes from, for the message that says how to get it.
+        vocabulary: different characters, where that is known without loading it.
+    """
+
+    name: str
+    description: str
+    load: Callable[["CorpusEntry", DataConfig, Sequence[Path]], TextCorpus]
+    file: str | None = None
+    url: str | None = None
+    vocabulary: int | None = None
+
+
+def data_folders(data_dir: Path | None) -> list[Path]:
+    """Where named corpora are looked for, first one first: `--data-dir`, TUI_TRANSFORMER_DATA, the user's data."""
+    folders = [data_dir] if data_dir else []
+    from_environment = os.environ.get("TUI_TRANSFORMER_DATA")
+    if from_environment:
+        folders.append(Path(from_environment))
+    return [*folders, user_data_path("tui-transformer")]
+
+
+def _fractions(length: int, data: DataConfig) -> tuple[int, int]:
+    """Where validation and test begin: train first, then validation, test last (nanoGPT's order)."""
+    train_stop = int(length * (1.0 - data.validation_fraction - data.test_fraction))
+    test_start = length - int(length * data.test_fraction)
+    return train_stop, test_start
+
+
+def split_text(text: str, data: DataConfig) -> dict[str, Split]:
+    """A text cut by the fractions of its length."""
+    train_stop, test_start = _fractions(len(text), data)
+    splits = {"train": Split(text[:train_stop]), "validation": Split(text[train_stop:test_start])}
+    if test_start < len(text):
+        splits["test"] = Split(text[test_start:])
+    return splits
+
+
+def _generated_splits(generated: GeneratedText, data: DataConfig) -> dict[str, Split]:
+    train_stop, test_start = _fractions(len(generated.text), data)
+    units = len(generated.units)
+    cuts = [int(np.searchsorted(generated.units, offset)) for offset in (train_stop, test_start)]
+    borders = {"train": (0, cuts[0]), "validation": (cuts[0], cuts[1]), "test": (cuts[1], units)}
+    splits = {}
+    for name, (start, stop) in borders.items():
+        if start < stop:
+            part = generated.cut(start, stop)
+            probes = tuple(band for probe in part.probes for band in _bands(probe))
+            splits[name] = Split(part.text, -part.log_probability, probes, part.units)
+    for name in ("train", "validation"):
+        if name not in splits:
+            raise InputError(f"data.corpus_size = {data.corpus_size}: too small to fill the {name} split")
+    return splits
+
+
+def _bands(probe: Probe) -> list[Probe]:
+    """Recall is reported by reach, near and far; the other probes as they are."""
+    if probe.name != "recall":
+        return [probe]
+    near = probe.distance < RECALL_NEAR
+    return [
+        _restricted(probe, f"recall<{RECALL_NEAR}", near),
+        _restricted(probe, f"recall>={RECALL_NEAR}", ~near),
+    ]
+
+
+def _restricted(probe: Probe, name: str, keep: NDArray[np.bool_]) -> Probe:
+    return Probe(name, probe.description, probe.at[keep], probe.distance[keep], probe.chance, probe.shortcut)
+
+
+def _load_playlets(entry: CorpusEntry, data: DataConfig, folders: Sequence[Path]) -> TextCorpus:
+    generated = playlets.generate(data.corpus_seed, data.corpus_size or playlets.DEFAULT_SIZE)
+    return TextCorpus(entry.name, generated.version, "generated", _generated_splits(generated, data))
+
+
+def _load_named_file(entry: CorpusEntry, data: DataConfig, folders: Sequence[Path]) -> TextCorpus:
+    assert entry.file is not None
+    for folder in folders:
+        path = folder / entry.file
+        if path.is_file():
+            return TextCorpus(entry.name, entry.name, str(path.resolve()), split_text(read_text(path), data))
+    raise InputError(
+        f"corpus '{entry.name}' is not on this machine: put {entry.url} at {folders[-1] / entry.file} "
+        f"(or name its folder with --data-dir); --corpus playlets works now, without any download"
+    )
+
+
+REGISTRY: dict[str, CorpusEntry] = {
+    entry.name: entry
+    for entry in (
+        CorpusEntry(
+            "playlets",
+            "generated stage dialogue with a known entropy floor and probes of known reach",
+            _load_playlets,
+            vocabulary=len(playlets.alphabet()),
+        ),
+        CorpusEntry(
+            "tiny-shakespeare",
+            "1.1 M characters of Shakespeare, the usual first corpus (karpathy/char-rnn)",
+            _load_named_file,
+            "tiny-shakespeare/input.txt",
+            "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+            vocabulary=65,
+        ),
+    )
+}
+
+
+def read_text(path: Path) -> str:
+    """A text file, line ends as they are, without a byte-order mark.
+
+    Raises:
+        InputError: missing, a folder, unreadable, larger than 2 GiB, empty, binary, or not UTF-8.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"corpus {path}: is a folder; name a UTF-8 text file")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise InputError(f"corpus {path}: larger than 2 GiB; cut a part of it")
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"corpus {path}: cannot be read: {error.strerror or error}") from None
+    if not raw.strip():
+        raise InputError(f"corpus {path}: is empty; a few thousand characters is the least that teaches anything")
+    if b"\x00" in raw[:65536]:
+        raise InputError(f"corpus {path}: is not text (it contains zero bytes); UTF-8 text is needed")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"corpus {path}: not UTF-8 at byte {error.start}; convert it, e.g. iconv -f latin1 -t utf-8"
+        ) from None
+
+
+def load_corpus(data: DataConfig, data_dir: Path | None = None) -> TextCorpus:
+    """The corpus a config names: a registered name, or the path of a text file.
+
+    Raises:
+        InputError: no such corpus or file, or something wrong with its text.
+    """
+    entry = REGISTRY.get(data.corpus)
+    if entry is not None:
+        return entry.load(entry, data, data_folders(data_dir))
+    path = Path(data.corpus).expanduser()
+    looks_like_path = path.suffix or os.sep in data.corpus or path.exists()
+    if not looks_like_path:
+        hint = nearest(data.corpus, REGISTRY) or f"; built in and known: {', '.join(REGISTRY)}; or the path of a text"
+        raise InputError(f"no corpus is called '{data.corpus[:80]}'{hint}")
+    text = read_text(path)
+    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))

@@ -1,0 +1,1 @@
+"""Corpora generated from a seed, whose best possible score is known."""

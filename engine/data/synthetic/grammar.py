@@ -1,0 +1,304 @@
+"""Derivations driven by draws: one definition of a language writes texts, reads them, and knows their odds.
+
+A grammar is an ordinary function that takes a `Derivation` and asks it, again and again, to `draw` from a
+`Choice`. The `Writer` answers with random numbers and spells what was drawn; the `Reader` answers by looking
+at a text. Two rules make the probability of every character exact:
+
+* the literals of a choice are prefix-free, so the text alone says which one was drawn;
+* a draw leaves no trace but its literal (no hidden state), so a text has one derivation only.
+
+While a literal is being spelled, p(next character | whole past) is then the weight of the literals that
+survive that character, divided by the weight of those that survived until then.
+
+This module knows no particular grammar.
+"""
+
+import math
+import random
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Offsets = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """Places in a text where one character follows with certainty from something that stands further back.
+
+    A prediction at `at` is right when its most probable character is `text[at]`.
+
+    Attributes:
+        name: short name, as it stands in records.
+        description: one line for people: what must be remembered.
+        at: offsets into the text, in characters.
+        distance: for each place, characters between `at` and where the needed information stands.
+        chance: accuracy of always guessing the most frequent character there.
+        shortcut: best accuracy that is possible without the information.
+    """
+
+    name: str
+    description: str
+    at: Offsets
+    distance: Offsets
+    chance: float
+    shortcut: float
+
+
+@dataclass(frozen=True, eq=False)
+class GeneratedText:
+    """A text of independent units, with the exact probability of each of its characters.
+
+    Attributes:
+        version: name of the grammar and its version; the same version and seed give the same text.
+        text: the characters.
+        log_probability: one number per character, nats: log p(character | whole past), never above 0.
+        units: offset of each unit's first character. Units are independent: cut the text only there.
+        probes: where to look for what was remembered.
+    """
+
+    version: str
+    text: str
+    log_probability: npt.NDArray[np.float64]
+    units: Offsets
+    probes: tuple[Probe, ...]
+
+    def cut(self, start_unit: int, stop_unit: int) -> "GeneratedText":
+        """Return units `start_unit` up to, without, `stop_unit` as a text of its own, offsets shifted."""
+        if not 0 <= start_unit <= stop_unit <= len(self.units):
+            raise ValueError(f"cannot cut units {start_unit} to {stop_unit}: there are {len(self.units)}")
+        borders = [*self.units.tolist(), len(self.text)]
+        start, stop = borders[start_unit], borders[stop_unit]
+        return GeneratedText(
+            version=self.version,
+            text=self.text[start:stop],
+            log_probability=self.log_probability[start:stop],
+            units=self.units[start_unit:stop_unit] - start,
+            probes=tuple(_cut_probe(probe, start, stop) for probe in self.probes),
+        )
+
+    def floor(self) -> tuple[float, float]:
+        """Return the loss of a perfect model on this text and its standard error, nats per character.
+
+        The characters of a unit depend on each other, the units do not: the error is clustered by unit.
+        """
+        nats = np.add.reduceat(-self.log_probability, self.units)
+        lengths = np.diff(self.units, append=len(self.text))
+        mean = nats.sum() / lengths.sum()
+        n = len(nats)
+        spread = float(np.square(nats - mean * lengths).sum())
+        error = math.sqrt(spread * n / (n - 1)) / lengths.sum() if n > 1 else math.inf
+        return float(mean), float(error)
+
+
+def _cut_probe(probe: Probe, start: int, stop: int) -> Probe:
+    inside = (probe.at >= start) & (probe.at < stop)
+    return replace(probe, at=probe.at[inside] - start, distance=probe.distance[inside])
+
+
+class Choice:
+    """Literals of which one is drawn: non-empty, prefix-free, each with a positive weight."""
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        literals = tuple(weights)
+        if not literals or "" in weights or min(weights.values()) <= 0:
+            raise ValueError(f"a choice needs non-empty literals with positive weights, not {dict(weights)}")
+        for shorter, longer in pairwise(sorted(literals)):  # a prefix sorts just before what it begins
+            if longer.startswith(shorter):
+                raise ValueError(f"not prefix-free: {shorter!r} begins {longer!r}")
+        self.weights = dict(weights)
+        self.literals = literals
+        self.total = self._surviving("")
+        self.borders = tuple(accumulate(weights.values()))[:-1]  # between the literals' shares of [0, total)
+        self.log_probabilities = {literal: self._spell(literal) for literal in literals}
+
+    def _surviving(self, prefix: str) -> float:
+        return math.fsum(weight for literal, weight in self.weights.items() if literal.startswith(prefix))
+
+    def _spell(self, literal: str) -> tuple[float, ...]:
+        """Return log p of each character of `literal` given the ones before it, nats."""
+        surviving = [self._surviving(literal[:n]) for n in range(len(literal) + 1)]
+        return tuple(math.log(after / before) for before, after in pairwise(surviving))
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """A regular expression that matches the one literal a text goes on with."""
+        return re.compile("|".join(map(re.escape, self.literals)))
+
+    def next_characters(self, typed: str) -> dict[str, float]:
+        """Return the probability of each character that can follow when `typed` has been spelled already."""
+        surviving = self._surviving(typed)
+        next_ones = {literal[len(typed)] for literal in self.literals if literal.startswith(typed)}
+        return {character: self._surviving(typed + character) / surviving for character in sorted(next_ones)}
+
+    def without(self, *excluded: str) -> "Choice":
+        """Return this choice with some literals taken out, the weights of the others kept."""
+        return Choice({literal: self.weights[literal] for literal in self.literals if literal not in excluded})
+
+
+class Derivation(Protocol):
+    """What a grammar talks to while it unfolds."""
+
+    @property
+    def position(self) -> int:
+        """Offset of the next character."""
+
+    def draw(self, choice: Choice) -> str:
+        """Return the literal that comes next, one of the choice's."""
+
+    def say(self, literal: str) -> None:
+        """Continue with `literal`, which follows with certainty."""
+
+    def probe(self, name: str, at: int, source: int) -> None:
+        """Note that the character at offset `at` can be known from what stands at offset `source`."""
+
+
+Unit = Callable[[Derivation], None]  # a grammar: derives one unit
+
+
+class ProbeKind(NamedTuple):
+    """What is known about a probe before any text is: see `Probe`."""
+
+    name: str
+    description: str
+    chance: float
+    shortcut: float
+
+
+class UnexpectedCharacterError(ValueError):
+    """A text leaves the grammar at `offset`, where only the characters in `expected` can stand."""
+
+    def __init__(self, text: str, offset: int, expected: dict[str, float]) -> None:
+        found = repr(text[offset]) if offset < len(text) else "the end of the text"
+        super().__init__(f"offset {offset}: expected {' or '.join(map(repr, expected))}, found {found}")
+        self.offset = offset
+        self.expected = expected
+
+
+class _Record:
+    """What writing and reading both keep: probabilities, unit borders and probes."""
+
+    def __init__(self) -> None:
+        self.position = 0
+        self.log_probability: list[float] = []
+        self.units: list[int] = []
+        self.noted: dict[str, list[tuple[int, int]]] = {}
+
+    def probe(self, name: str, at: int, source: int) -> None:
+        """Note a probe."""
+        self.noted.setdefault(name, []).append((at, at - source))
+
+    def _advance(self, log_probabilities: Sequence[float]) -> None:
+        self.log_probability += log_probabilities
+        self.position += len(log_probabilities)
+
+    def finish(self, version: str, text: str, kinds: Sequence[ProbeKind]) -> GeneratedText:
+        """Return the record as arrays."""
+        probes = []
+        for name, description, chance, shortcut in kinds:
+            noted = np.array(self.noted.get(name, []), dtype=np.int64).reshape(-1, 2)
+            at, distance = np.ascontiguousarray(noted.T)
+            probes.append(Probe(name, description, at, distance, chance, shortcut))
+        return GeneratedText(
+            version, text, np.array(self.log_probability), np.array(self.units, dtype=np.int64), tuple(probes)
+        )
+
+
+class Writer(_Record):
+    """Derives a text from random numbers."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__()
+        # Only `random()` of an integer seed is promised to stay the same across Python versions.
+        self._random = random.Random(seed).random
+        self.pieces: list[str] = []
+
+    def draw(self, choice: Choice) -> str:
+        """Draw a literal by its weight and write it."""
+        literal = choice.literals[bisect_right(choice.borders, self._random() * choice.total)]
+        self.pieces.append(literal)
+        self._advance(choice.log_probabilities[literal])
+        return literal
+
+    def say(self, literal: str) -> None:
+        """Write `literal`."""
+        self.pieces.append(literal)
+        self._advance((0.0,) * len(literal))
+
+
+class Reader(_Record):
+    """Derives a text from itself: finds what was drawn."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def draw(self, choice: Choice) -> str:
+        """Return the literal that the text goes on with."""
+        match = choice.pattern.match(self.text, self.position)
+        if match is None:
+            raise self._unexpected(choice)
+        literal = match.group()
+        self._advance(choice.log_probabilities[literal])
+        return literal
+
+    def say(self, literal: str) -> None:
+        """Check that the text goes on with `literal`."""
+        if not self.text.startswith(literal, self.position):
+            raise self._unexpected(Choice({literal: 1.0}))
+        self._advance((0.0,) * len(literal))
+
+    def _unexpected(self, choice: Choice) -> UnexpectedCharacterError:
+        typed = ""
+        while True:
+            expected = choice.next_characters(typed)
+            offset = self.position + len(typed)
+            found = self.text[offset : offset + 1]
+            if found not in expected:
+                return UnexpectedCharacterError(self.text, offset, expected)
+            typed += found
+
+
+def write(version: str, unit: Unit, kinds: Sequence[ProbeKind], seed: int, n_characters: int) -> GeneratedText:
+    """Write whole units until there are at least `n_characters` characters."""
+    writer = Writer(seed)
+    while writer.position < n_characters:
+        writer.units.append(writer.position)
+        unit(writer)
+    return writer.finish(version, "".join(writer.pieces), kinds)
+
+
+def read(version: str, unit: Unit, kinds: Sequence[ProbeKind], text: str) -> GeneratedText:
+    """Recover probabilities, units and probes from a text of whole units.
+
+    Raises:
+        UnexpectedCharacterError: the text leaves the grammar, or ends within a unit.
+    """
+    reader = Reader(text)
+    while reader.position < len(text):
+        reader.units.append(reader.position)
+        unit(reader)
+    return reader.finish(version, text, kinds)
+
+
+def next_character_distribution(unit: Unit, prefix: str) -> dict[str, float]:
+    """Return the probability of every character that can follow `prefix`, which may end anywhere.
+
+    Raises:
+        UnexpectedCharacterError: the prefix itself leaves the grammar.
+    """
+    reader = Reader(prefix)
+    while True:
+        try:
+            unit(reader)
+        except UnexpectedCharacterError as error:  # sooner or later the prefix is used up
+            if error.offset < len(prefix):
+                raise
+            return error.expected

@@ -1,0 +1,89 @@
+"""Text to token ids and back. A tokenizer is part of a checkpoint: without it, weights mean nothing."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.errors import InputError
+
+SCHEMA = 1
+
+
+class CharacterTokenizer:
+    """One token per character (Unicode code point), in code-point order."""
+
+    kind = "characters"
+
+    def __init__(self, characters: Sequence[str]) -> None:
+        self.characters = tuple(characters)
+        self._codes = np.array([ord(c) for c in self.characters], dtype=np.uint32)
+        if len(self.characters) == 0 or np.any(np.diff(self._codes.astype(np.int64)) <= 0):
+            raise InputError("tokenizer: characters must be distinct and in code-point order")
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "CharacterTokenizer":
+        """The tokenizer whose vocabulary is every character of these texts."""
+        seen: set[str] = set()
+        for text in texts:
+            seen.update(text)
+        return cls(sorted(seen))
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        return len(self.characters)
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        """Token ids of a text.
+
+        Raises:
+            InputError: a character that is not in the vocabulary; names it.
+        """
+        codes = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
+        ids = np.minimum(np.searchsorted(self._codes, codes), self.vocab_size - 1)
+        unknown = np.flatnonzero(self._codes[ids] != codes)
+        if unknown.size:
+            raise InputError(self._unknown(text, [text[int(i)] for i in unknown[:1000]]))
+        return ids.astype(np.int64)
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of token ids; ids past the vocabulary (a padded embedding) become U+FFFD."""
+        size = self.vocab_size
+        return "".join(self.characters[i] if 0 <= i < size else "\ufffd" for i in ids)
+
+    def _unknown(self, text: str, found: list[str]) -> str:
+        distinct = list(dict.fromkeys(found))
+        named = ", ".join(f"{c!a} (U+{ord(c):04X})" for c in distinct[:5])
+        more = f" and {len(distinct) - 5} more" if len(distinct) > 5 else ""
+        sample = "".join(c for c in self.characters if c.isprintable())[:80]
+        return f"this model has never seen {named}{more}; it knows {self.vocab_size} characters: {sample}"
+
+    def to_json(self) -> str:
+        """The whole tokenizer as JSON text."""
+        return json.dumps(
+            {"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)}, ensure_ascii=True
+        )
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its JSON: two runs with the same hash encode text alike."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+def load_tokenizer(path: Path) -> CharacterTokenizer:
+    """The tokenizer saved with a run or checkpoint.
+
+    Raises:
+        InputError: missing or damaged.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA or data["kind"] != CharacterTokenizer.kind:
+            raise InputError(f"{path}: unknown kind of tokenizer {data['kind']!r}; is this run from a newer version?")
+        return CharacterTokenizer(data["characters"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot read this tokenizer: {error}") from None

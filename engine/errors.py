@@ -1,0 +1,28 @@
+"""What the engine says when its input is wrong: one line that names what, where, and what would be right."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """Bad input from a person: shown as one line, without a traceback, exit code 2."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`"; did you mean 'x'?"` for the closest known spelling, or the empty string.
+
+    Args:
+        word: what was written.
+        known: every valid spelling.
+    """
+    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.55)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def one_of(values: Iterable[str]) -> str:
+    """`"a, b or c"`: a list as a reader expects it."""
+    items = [str(v) for v in values]
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} or {items[-1]}"

@@ -1,0 +1,1 @@
+"""Scores that mean something, and the checks that say when they do not."""

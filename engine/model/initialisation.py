@@ -1,0 +1,72 @@
+"""Initial weights. Each parameter draws from a generator seeded by its own name.
+
+So two variants that share a parameter of the same name and shape start from the same numbers: paired comparisons
+depend on it. Numbers are drawn on the CPU in fp32, so they are the same on every device.
+"""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Generator, Tensor, nn
+
+from engine.config.schema import ModelConfig
+from engine.seeds import seed_for
+
+RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")
+
+
+def _normal(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
+    weight.normal_(0.0, model.init_std, generator=generator)
+
+
+def _scaled_normal(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
+    # GPT-2: each layer adds two residual branches, so the stream's variance grows with 2 · n_layers of them.
+    residual = name.endswith(RESIDUAL_OUTPUTS)
+    std = model.init_std / math.sqrt(2 * model.n_layers) if residual else model.init_std
+    weight.normal_(0.0, std, generator=generator)
+
+
+def _xavier(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
+    # Glorot and Bengio 2010. The joined projection is three matrices of (D, D), each with its own bound.
+    fan_out, fan_in = weight.shape
+    if name.endswith("query_key_value.weight"):
+        fan_out //= 3
+    bound = math.sqrt(6.0 / (fan_in + fan_out))
+    weight.uniform_(-bound, bound, generator=generator)
+
+
+def _torch(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
+    # torch's defaults: N(0, 1) for embeddings, U(±1/√fan_in) for linear layers.
+    if "embedding" in name or "table" in name:
+        weight.normal_(0.0, 1.0, generator=generator)
+    else:
+        bound = 1.0 / math.sqrt(weight.shape[1])
+        weight.uniform_(-bound, bound, generator=generator)
+
+
+INITIALISERS: dict[str, Callable[[Tensor, ModelConfig, str, Generator], None]] = {
+    "normal": _normal,
+    "scaled-normal": _scaled_normal,
+    "xavier": _xavier,
+    "torch": _torch,
+}
+
+
+@torch.no_grad()
+def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
+    """Fill every parameter: matrices as `model.init` says, norm gains 1, biases 0 (`torch`: its own small ones)."""
+    linears = {name: module for name, module in network.named_modules() if isinstance(module, nn.Linear)}
+    for name, parameter in network.named_parameters():
+        generator = torch.Generator().manual_seed(seed_for(seed, "init", name))
+        values = torch.zeros(parameter.shape, dtype=torch.float32)
+        owner, _, leaf = name.rpartition(".")
+        if name.endswith("norm.weight"):
+            values.fill_(1.0)
+        elif parameter.dim() >= 2:
+            if not (name == "positions.table.weight" and model.position_init == "zero"):
+                INITIALISERS[model.init](values, model, name, generator)
+        elif leaf == "bias" and model.init == "torch" and owner in linears:
+            bound = 1.0 / math.sqrt(linears[owner].in_features)
+            values.uniform_(-bound, bound, generator=generator)
+        parameter.copy_(values)

@@ -1,0 +1,54 @@
+"""Who may look at whom: a predicate on absolute positions, used by every mask, kernel, cache and picture.
+
+No torch here: only operators that Python ints, numpy arrays and tensors share.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from engine.config.schema import ModelConfig
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Which keys a query may see.
+
+    Args:
+        causal: only keys at or before the query.
+        window: causal: the newest `window` keys, self included; else |q − k| ≤ window // 2.
+        link_every: besides the window, every key k with k % link_every == link_every − 1
+            (the strided pattern of Child et al. 2019, Sparse Transformers).
+    """
+
+    causal: bool
+    window: int | None = None
+    link_every: int | None = None
+
+    def __call__(self, q: Any, k: Any) -> Any:
+        """True where query position `q` sees key position `k`.
+
+        Args:
+            q: absolute positions, broadcastable with `k`; −1 marks padding or an empty slot, which never sees
+                and is never seen.
+            k: absolute positions.
+        """
+        seen = (q >= 0) & (k >= 0)
+        if self.causal:
+            seen = seen & (k <= q)
+        if self.window is not None:
+            near = (q - k < self.window) if self.causal else (abs(q - k) <= self.window // 2)
+            if self.link_every is not None:
+                near = near | (k % self.link_every == self.link_every - 1)
+            seen = seen & near
+        return seen
+
+    def reach(self, n_layers: int) -> int | None:
+        """How many tokens back information can travel through `n_layers` layers; None if without limit."""
+        if self.window is None or self.link_every is not None:
+            return None
+        return n_layers * (self.window - 1 if self.causal else self.window // 2)
+
+
+def self_attention(model: ModelConfig) -> Visibility:
+    """The visibility that a model config asks of its self-attention."""
+    return Visibility(causal=model.architecture == "decoder")

@@ -1,0 +1,87 @@
+"""How files of a run are written and read: whole or not at all, and never fooled by a torn last line."""
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+SCHEMA = 1
+
+
+def finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become null, at any depth."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def line(record: dict[str, Any]) -> str:
+    """One record as one line of JSON."""
+    return json.dumps(finite(record), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Replace a file in one step: a reader sees the old text or the new one, never a part."""
+    staged = path.with_name(f".{path.name}.new")
+    with staged.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+        file.write(text)
+    staged.replace(path)
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Replace a JSON file in one step."""
+    write_atomic(path, json.dumps(finite(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file's data, or None where it is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError, RecursionError):
+        return None
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The records of a JSON-lines file; a torn or damaged line is left out."""
+    try:
+        with path.open("rb") as file:
+            for raw in file:
+                record = parse_line(raw)
+                if record is not None:
+                    yield record
+    except OSError:
+        return
+
+
+def parse_line(raw: bytes) -> dict[str, Any] | None:
+    """One record, or None if the line is torn (no line end) or not an object."""
+    if not raw.endswith(b"\n"):
+        return None
+    try:
+        record = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def sync_folder(path: Path) -> None:
+    """Make a rename in this folder durable, where the system can."""
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def sync_file(path: Path) -> None:
+    """Make a file's content durable."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

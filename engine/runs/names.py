@@ -1,0 +1,36 @@
+"""Names of runs: an allow-list, so that no name leaves the runs folder or confuses a shell."""
+
+import re
+from pathlib import Path
+
+from engine.errors import InputError
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")
+LAST = "last"
+
+
+def check_name(name: str) -> str:
+    """The name itself, if it may be one.
+
+    Raises:
+        InputError: other characters than letters, digits, `.`, `_`, `-`; a leading dot; `last`; over 100 characters.
+    """
+    if name == LAST:
+        raise InputError("run name 'last': means the newest run, so no run can have it; choose another, e.g. 'run-1'")
+    if not _NAME.match(name):
+        raise InputError(
+            f"run name {name[:80]!r}: use up to 100 letters, digits, '.', '_' and '-', not starting with a dot, "
+            "e.g. 'win16-seed2'"
+        )
+    return name
+
+
+def free_name(root: Path, wanted: str) -> str:
+    """`wanted`, or `wanted-2`, `wanted-3` … if that run exists already."""
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip(".-")[:80] or "run"
+    stem = "run" if stem == LAST else stem
+    name, count = stem, 1
+    while (root / name).exists():
+        count += 1
+        name = f"{stem}-{count}"
+    return name

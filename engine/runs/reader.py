@@ -1,0 +1,195 @@
+"""RunReader: what a run directory says, live or finished, without holding up its writer."""
+
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+
+from engine.config.schema import RunConfig
+from engine.config.toml import read as read_toml
+from engine.config.toml import validate
+from engine.errors import InputError, nearest
+from engine.runs.files import parse_line, read_json, read_lines
+from engine.runs.names import LAST
+
+LIVE_STATES = ("starting", "running", "paused", "handing-over")
+Liveness = Literal["alive", "dead", "unknown"]
+
+
+class RunReader:
+    """Reads one run directory. Every property but the config is read anew each time it is asked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def resolve(cls, run: str, root: Path) -> "RunReader":
+        """The run that a person means: a name under the runs folder, a path, or `last`.
+
+        Raises:
+            InputError: no such run; names the nearest one.
+        """
+        names = [reader.path.name for reader in list_runs(root)]
+        if run == LAST:
+            if not names:
+                raise InputError(f"there is no run in {root} yet; `tui-transformer run --preset demo` makes one")
+            return cls(root / names[-1])
+        for path in (root / run, Path(run)):
+            if run and (path / "run.json").is_file():
+                return cls(path)
+        hint = nearest(run, names) or (f"; runs there: {', '.join(names[-5:])}" if names else "; it has no runs")
+        raise InputError(f"no run is called '{run[:80]}' in {root}{hint}")
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """What was asked; immutable."""
+        path = self.path / "config.toml"
+        return validate(read_toml(path), str(path))
+
+    def facts(self, name: str) -> Any:
+        """The content of run.json, model.json, data.json or environment.json; {} where missing."""
+        return read_json(self.path / f"{name}.json") or {}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """status.json; {} where missing."""
+        return self._table("status")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """summary.json; {} before the first evaluation."""
+        return self._table("summary")
+
+    @property
+    def verdicts(self) -> list[dict[str, Any]]:
+        """What the checks said, oldest first."""
+        found = self._table("checks").get("verdicts", [])
+        return [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
+
+    def records(self, stream: str) -> Iterator[dict[str, Any]]:
+        """All records of metrics, events or samples so far."""
+        return read_lines(self.path / f"{stream}.jsonl")
+
+    def follow(self) -> "MetricsTail":
+        """The metrics as they grow."""
+        return MetricsTail(self.path)
+
+    def liveness(self) -> Liveness:
+        """Whether its process runs: known on the same host, else unknown. No clocks are compared."""
+        status = self.status
+        if status.get("state") not in LIVE_STATES:
+            return "dead"
+        if status.get("host") != socket.gethostname():
+            return "unknown"
+        try:
+            started = psutil.Process(int(status["pid"])).create_time()
+        except (psutil.Error, KeyError, TypeError, ValueError):
+            return "dead"
+        return "alive" if abs(started - float(status.get("process_started", 0))) < 1.0 else "dead"
+
+    @property
+    def state(self) -> str:
+        """The state to show: `lost` for a run that says it lives and whose process is gone."""
+        state = str(self.status.get("state", "unknown"))
+        return "lost" if state in LIVE_STATES and self.liveness() == "dead" else state
+
+    def _table(self, name: str) -> dict[str, Any]:
+        found = read_json(self.path / f"{name}.json")
+        return found if isinstance(found, dict) else {}
+
+
+@dataclass
+class Columns:
+    """Metrics as records by kind; train records may be thinned, validation records never are."""
+
+    train: list[dict[str, Any]] = field(default_factory=list)
+    validation: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Sort one record in."""
+        if record.get("kind") == "validation":
+            self.validation.append(record)
+        elif record.get("kind") == "train":
+            self.train.append(record)
+
+
+class MetricsTail:
+    """metrics.jsonl, read once and then as it grows."""
+
+    def __init__(self, run: Path) -> None:
+        self._path = run / "metrics.jsonl"
+        self._status = run / "status.json"
+        self._offset = 0
+        self._attempt: Any = None
+
+    def load(self, max_points: int = 4000) -> Columns:
+        """Everything so far: every validation record, and train records strided to at most `max_points`."""
+        try:
+            with self._path.open("rb") as file:
+                lines = file.read().splitlines(keepends=True)
+        except OSError:
+            return Columns()
+        if lines and not lines[-1].endswith(b"\n"):
+            lines.pop()
+        self._offset = sum(len(raw) for raw in lines)
+        self._attempt = self._current_attempt()
+        stride = max(1, -(-len(lines) // max_points))
+        columns = Columns()
+        for i, raw in enumerate(lines):
+            if i % stride == 0 or b'"kind":"validation"' in raw:
+                record = parse_line(raw)
+                if record is not None:
+                    columns.add(record)
+        return columns
+
+    def poll(self) -> tuple[bool, Columns]:
+        """(reset, new): what came since the last call; after a reset, `new` is everything again."""
+        try:
+            size = self._path.stat().st_size
+        except OSError:
+            return False, Columns()
+        if size < self._offset or (self._attempt is not None and self._current_attempt() != self._attempt):
+            self._offset = 0
+            return True, self.load()
+        new = Columns()
+        if size == self._offset:
+            return False, new
+        if self._attempt is None:
+            self._attempt = self._current_attempt()
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            for raw in file:
+                if not raw.endswith(b"\n"):
+                    break
+                self._offset += len(raw)
+                record = parse_line(raw)
+                if record is not None:
+                    new.add(record)
+        return False, new
+
+    def _current_attempt(self) -> Any:
+        status = read_json(self._status)
+        return status.get("attempt") if isinstance(status, dict) else None
+
+
+def list_runs(root: Path) -> list[RunReader]:
+    """The runs of a folder, oldest first. Opens run.json only."""
+    found = []
+    try:
+        folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError:
+        return []
+    for path in folders:
+        facts = read_json(path / "run.json")
+        if isinstance(facts, dict):
+            found.append((str(facts.get("created", "")), path.stat().st_mtime_ns, path))
+    return [RunReader(path) for _, _, path in sorted(found)]

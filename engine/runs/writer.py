@@ -1,0 +1,159 @@
+"""RunWriter: the one writer of a run directory. It holds the lock; everybody else only reads."""
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+from filelock import FileLock, Timeout
+
+from engine.config.schema import RunConfig
+from engine.config.toml import write as config_toml
+from engine.errors import InputError
+from engine.runs.files import SCHEMA, line, read_json, write_atomic, write_json
+from engine.runs.names import check_name
+
+STREAMS = ("metrics", "events", "samples")
+STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
+
+
+def now() -> str:
+    """The time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class RunWriter:
+    """Appends to the files of one run. Made by `create`; closed once, by `close`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = FileLock(path / ".lock", timeout=0)
+        try:
+            self._lock.acquire()
+        except Timeout:
+            owner = read_json(path / "status.json") or {}
+            raise InputError(
+                f"run '{path.name}' is being written by process {owner.get('pid')} on {owner.get('host')}; "
+                "stop that first, or choose another --name"
+            ) from None
+        self._files: dict[str, IO[str]] = {
+            stream: (path / f"{stream}.jsonl").open("a", encoding="utf-8", errors="surrogatepass", newline="")
+            for stream in STREAMS
+        }
+        self._verdicts: list[dict[str, Any]] = []
+        self._status: dict[str, Any] = {}
+        self._status_written = -STATUS_INTERVAL
+        self.attempt = 1
+
+    @classmethod
+    def create(cls, root: Path, name: str, config: RunConfig, facts: Mapping[str, Any]) -> "RunWriter":
+        """A new run directory, its state `starting`.
+
+        Args:
+            root: the runs folder; made if missing.
+            name: see `engine.runs.names`.
+            config: resolved and complete.
+            facts: more entries of run.json, e.g. the command.
+
+        Raises:
+            InputError: a bad name, a run of that name, or a folder that cannot be written.
+        """
+        path = root / check_name(name)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+            (path / "checkpoints").mkdir()
+        except FileExistsError:
+            raise InputError(f"run '{name}' exists already in {root}; choose another --name") from None
+        except OSError as error:
+            raise InputError(f"cannot write in the runs folder {root}: {error.strerror or error}") from None
+        writer = cls(path)
+        write_json(
+            path / "run.json",
+            {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": config.preset} | dict(facts),
+        )
+        write_atomic(path / "config.toml", config_toml(config))
+        writer._status = {
+            "schema": SCHEMA,
+            "state": "starting",
+            "phase": "loading",
+            "reason": "",
+            "attempt": writer.attempt,
+            "step": 0,
+            "steps": config.train.steps,
+            "pid": os.getpid(),
+            "process_started": psutil.Process().create_time(),
+            "host": socket.gethostname(),
+            "launch": "thread",
+            "device": "",
+            "beat": 0,
+            "checkpoint": None,
+        }
+        writer.status()
+        return writer
+
+    def facts(self, name: str, data: Any) -> None:
+        """Write model.json, data.json or environment.json, once."""
+        write_json(self.path / f"{name}.json", {"schema": SCHEMA, **data} if isinstance(data, dict) else data)
+
+    def text(self, name: str, text: str) -> None:
+        """Write one more whole file of the run, such as tokenizer.json."""
+        write_atomic(self.path / name, text)
+
+    def metrics(self, record: dict[str, Any]) -> None:
+        """Append a `train` or `validation` record."""
+        self._append("metrics", record)
+
+    def event(self, event: str, text: str = "", *, step: int = 0) -> None:
+        """Append what happened, when, in which attempt."""
+        self._append("events", {"time": now(), "attempt": self.attempt, "step": step, "event": event, "text": text})
+
+    def sample(self, record: dict[str, Any]) -> None:
+        """Append a sample of the model's text."""
+        self._append("samples", record)
+
+    def verdict(self, record: dict[str, Any]) -> None:
+        """Add a verdict of a check to checks.json."""
+        self._verdicts.append(record)
+        write_json(self.path / "checks.json", {"schema": SCHEMA, "verdicts": self._verdicts})
+
+    def summary(self, data: dict[str, Any]) -> None:
+        """Replace summary.json."""
+        write_json(self.path / "summary.json", {"schema": SCHEMA, **data})
+
+    def status(self, **changes: Any) -> None:
+        """Change status.json. A change of the step alone is written at most twice a second."""
+        quiet = set(changes) <= {"step"} and all(changes.get(k) != self._status.get("steps") for k in changes)
+        self._status |= changes
+        clock = time.monotonic()
+        if changes and quiet and clock - self._status_written < STATUS_INTERVAL:
+            return
+        self._status_written = clock
+        self._status["beat"] = int(self._status["beat"]) + 1
+        write_json(self.path / "status.json", self._status)
+
+    def sync(self) -> dict[str, int]:
+        """Everything appended so far on disk; the length of each stream in bytes, part of every checkpoint."""
+        offsets = {}
+        for name, file in self._files.items():
+            file.flush()
+            os.fsync(file.fileno())
+            offsets[name] = file.tell()
+        return offsets
+
+    def close(self, state: str, reason: str = "") -> None:
+        """Say how the run ended and let go of the lock."""
+        self.status(state=state, phase="", reason=reason)
+        for file in self._files.values():
+            file.close()
+        self._lock.release()
+
+    def _append(self, stream: str, record: dict[str, Any]) -> None:
+        file = self._files[stream]
+        file.write(line(record))
+        file.flush()

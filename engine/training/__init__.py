@@ -1,0 +1,1 @@
+"""The one loop, its optimizer and its checkpoints."""

@@ -1,0 +1,216 @@
+"""From a config to a trainer that is ready to run: corpus, tokenizer, model, run directory.
+
+Everything that can be wrong with the input is found here, before a run directory exists.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine import capabilities
+from engine.config.lints import Lint, lint
+from engine.config.schema import RunConfig
+from engine.data.corpora import TextCorpus, load_corpus
+from engine.data.loader import RandomWindows
+from engine.data.tokenizers import CharacterTokenizer
+from engine.errors import InputError
+from engine.evaluation.baselines import bigram_loss, unigram_loss
+from engine.evaluation.evaluator import Evaluator, floor_of
+from engine.generation.samples import Sampler
+from engine.model import size
+from engine.model.attention import MultiHeadAttention, Situation, choose
+from engine.model.span import Span
+from engine.model.transformer import DecoderLM, build_model
+from engine.runs.names import check_name, free_name
+from engine.runs.writer import RunWriter
+from engine.training.control import Control
+from engine.training.devices import default_threads, environment, resolve_device
+from engine.training.trainer import Trainer
+
+MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
+
+
+@dataclass(frozen=True)
+class Data:
+    """A corpus with its tokenizer and encoded splits, (n,) int64 each."""
+
+    corpus: TextCorpus
+    tokenizer: CharacterTokenizer
+    tokens: dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that only has to be started."""
+
+    trainer: Trainer
+    path: Path
+    lints: Sequence[Lint] = field(default_factory=list)
+
+
+def load_data(config: RunConfig, data_dir: Path | None) -> Data:
+    """Corpus and tokens of a config. The vocabulary is every character of every split, as nanoGPT's is.
+
+    Raises:
+        InputError: no such corpus, bad text, or splits too short for the context.
+    """
+    corpus = load_corpus(config.data, data_dir)
+    tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values())
+    tokens = {name: torch.from_numpy(tokenizer.encode(split.text)) for name, split in corpus.splits.items()}
+    context = config.model.context_length
+    for name in ("train", "validation"):
+        have = tokens[name].numel() if name in tokens else 0
+        needed = context + 1 if name == "train" else 2
+        if have < needed:
+            raise InputError(
+                f"corpus {corpus.name}: its {name} split has {have:,} tokens, fewer than the {needed:,} that a context "
+                f"of {context:,} needs; use a longer text or --set model.context_length={max(1, have // 4)}"
+            )
+    return Data(corpus, tokenizer, tokens)
+
+
+def _prompt(config: RunConfig, data: Data) -> str:
+    wanted = config.evaluation.sample_prompt
+    if wanted:
+        data.tokenizer.encode(wanted)  # refused now, not at step 500
+        return wanted
+    first = data.corpus.splits["validation"].text.lstrip("\n")[:MAX_PROMPT]
+    return first.split("\n", 1)[0] or first[:1] or data.tokenizer.characters[0]
+
+
+def data_facts(data: Data) -> dict[str, Any]:
+    """The content of data.json: what the run was trained on, and the lines its loss should be held against."""
+    train, held_out = (data.tokens[name].numpy() for name in ("train", "validation"))
+    floor = floor_of(data.corpus.splits["validation"])
+    return {
+        "corpus": data.corpus.version,
+        "source": data.corpus.source,
+        "sha256": data.corpus.sha256,
+        "splits": {
+            name: {"characters": len(split.text), "tokens": data.tokens[name].numel()}
+            for name, split in data.corpus.splits.items()
+        },
+        "vocabulary": data.tokenizer.vocab_size,
+        "tokenizer_sha256": data.tokenizer.sha256,
+        "floor": None if floor is None else {"nats_per_char": floor.nats_per_char, "se": floor.se},
+        "unigram": unigram_loss(train, held_out, data.tokenizer.vocab_size),
+        "bigram": bigram_loss(train, held_out, data.tokenizer.vocab_size),
+        "probes": [
+            {
+                "name": probe.name,
+                "description": probe.description,
+                "n": int(probe.at.size),
+                "chance": probe.chance,
+                "shortcut": probe.shortcut,
+            }
+            for probe in data.corpus.splits["validation"].probes
+        ],
+    }
+
+
+def model_facts(config: RunConfig, model: DecoderLM) -> dict[str, Any]:
+    """The content of model.json: what was built, read off the module and not off the config."""
+    built = sum(parameter.numel() for parameter in model.parameters())
+    parts = size.parameters(config.model, model.vocab_size)
+    if built != sum(parts.values()):
+        raise AssertionError(f"built {built} parameters where the config means {sum(parts.values())}")
+    return {
+        "parameters": built,
+        "components": parts,
+        "flops_per_token": size.flops_per_token(config.model, model.vocab_size),
+        "memory_bytes": size.memory_bytes(config, model.vocab_size),
+        "built": {
+            "architecture": type(model).__name__,
+            "position": type(model.positions).__name__,
+            "backend": training_backend(config, model),
+            "precision": str(next(model.parameters()).dtype).removeprefix("torch."),
+        },
+    }
+
+
+def training_backend(config: RunConfig, model: DecoderLM) -> str:
+    """The attention backend that a training step uses."""
+    attention = model.get_submodule("layers.0.attention")
+    assert isinstance(attention, MultiHeadAttention)
+    at = Span.run(config.model.context_length)
+    heads = torch.empty(1, config.model.n_heads, config.model.context_length, config.model.head_width, device="meta")
+    case = Situation(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
+    return choose(case, config.model.backend).name
+
+
+def assemble(
+    config: RunConfig,
+    *,
+    runs_dir: Path,
+    name: str | None = None,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    command: str = "",
+    control: Control | None = None,
+) -> Ready:
+    """Load, build, and open the run directory.
+
+    Args:
+        config: what to run, not yet resolved.
+        runs_dir: the runs folder.
+        name: of the run; by default the preset's, with a number if that is taken.
+        data_dir: where named corpora are looked for first.
+        device: auto, cpu, cuda, cuda:i or mps.
+        command: the command line, for run.json.
+        control: how the run will be told to stop.
+
+    Raises:
+        InputError: anything wrong with config, data, name or device.
+    """
+    capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
+    if name is not None:
+        check_name(name)
+    where = resolve_device(device)
+    data = load_data(config, data_dir)
+    if config.model.vocab_size is not None and config.model.vocab_size < data.tokenizer.vocab_size:
+        raise InputError(
+            f"model.vocab_size = {config.model.vocab_size}: the corpus has {data.tokenizer.vocab_size} different "
+            "characters; leave it out, or set at least that"
+        )
+    config = config.resolved(vocab_size=data.tokenizer.vocab_size, threads=default_threads())
+    if data.corpus.source not in ("generated",) and Path(config.data.corpus).suffix:
+        config = capabilities.with_value(config, "data.corpus", data.corpus.source)
+    lints = lint(config, data.tokens["train"].numel())
+    prompt = _prompt(config, data)
+    model = build_model(config.model, data.tokenizer.vocab_size, config.seed, where)
+    train = config.train
+    context, batch = config.model.context_length, train.batch_size
+    batches = RandomWindows(data.tokens["train"], context, batch, config.seed, where)
+    held_out = data.tokens["validation"].to(where)
+    random_held_out = (
+        RandomWindows(held_out, context, batch, config.seed, where) if held_out.numel() > context else None
+    )
+    evaluator = Evaluator(config, data.corpus.splits["validation"], held_out, random_held_out)
+    writer = RunWriter.create(
+        runs_dir,
+        name if name is not None else free_name(runs_dir, config.preset or "run"),
+        config,
+        {"command": command},
+    )
+    writer.facts("model", model_facts(config, model))
+    writer.facts("data", data_facts(data))
+    writer.facts("environment", {"attempts": [environment(where, config.train.threads or 1, writer.attempt)]})
+    writer.text("tokenizer.json", data.tokenizer.to_json())
+    writer.status(device=str(where))
+    for warning in lints:
+        writer.event("lint", f"{warning.key}: {warning.text}")
+    trainer = Trainer(
+        config,
+        model,
+        batches,
+        writer,
+        control or Control(),
+        time.perf_counter,
+        evaluator=evaluator,
+        sampler=Sampler(config, data.tokenizer, prompt),
+    )
+    return Ready(trainer, writer.path, lints)

@@ -1,0 +1,181 @@
+"""Checkpoints: weights, optimizer moments, trainer state and tokenizer in one folder, there as a whole or not at all.
+
+`checkpoints/step-NNNNNNNN/` is written as a hidden folder, synced, then renamed. Tensors are safetensors, the rest is
+JSON: no pickle is ever written or loaded. `last` and `best` are one-line text files that name a step's folder.
+"""
+
+import hashlib
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from engine.data.tokenizers import CharacterTokenizer, load_tokenizer
+from engine.errors import InputError
+from engine.model.transformer import DecoderLM, build_model
+from engine.runs.files import SCHEMA, read_json, sync_file, sync_folder, write_atomic, write_json
+from engine.runs.reader import RunReader
+from engine.training.state import TrainerState
+
+WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
+    "model.safetensors",
+    "optimizer.safetensors",
+    "state.json",
+    "tokenizer.json",
+    "manifest.json",
+)
+
+
+def folder_name(step: int) -> str:
+    """`step-00001200`."""
+    return f"step-{step:08d}"
+
+
+def weights_of(model: nn.Module) -> dict[str, Tensor]:
+    """Parameters by name, shared ones once; on the CPU."""
+    return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+
+
+def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    moments = {}
+    for name, parameter in model.named_parameters():
+        for key, value in optimizer.state.get(parameter, {}).items():
+            moments[f"{name}/{key}"] = value.detach().cpu().contiguous()
+    return moments
+
+
+def save(
+    run: Path,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: TrainerState,
+    tokenizer: CharacterTokenizer,
+) -> str:
+    """Write the checkpoint of the state's step and point `last` at it.
+
+    Returns:
+        Its folder's name.
+    """
+    parent = run / "checkpoints"
+    name = folder_name(state.step)
+    staged = parent / f".{name}.new"
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir()
+    save_file(weights_of(model), staged / WEIGHTS)
+    save_file(_moments(model, optimizer), staged / OPTIMIZER)
+    write_json(staged / STATE, state.to_json())
+    write_atomic(staged / TOKENIZER, tokenizer.to_json())
+    files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
+    write_json(staged / MANIFEST, {"schema": SCHEMA, "step": state.step, "sha256": files})
+    for path in staged.iterdir():
+        path.chmod(0o664)
+        sync_file(path)
+    sync_folder(staged)
+    final = parent / name
+    if final.exists():
+        shutil.rmtree(final)
+    staged.rename(final)
+    sync_folder(parent)
+    write_atomic(parent / "last", name + "\n")
+    return name
+
+
+def point_best(run: Path, step: int) -> None:
+    """Name the checkpoint of a step as the best so far."""
+    write_atomic(run / "checkpoints" / "best", folder_name(step) + "\n")
+
+
+def prune(run: Path, keep_last: int) -> None:
+    """Remove all checkpoints but the newest `keep_last` and the best."""
+    parent = run / "checkpoints"
+    kept = {_pointer(parent, "best"), _pointer(parent, "last")}
+    for path in steps_saved(run)[:-keep_last]:
+        if path.name not in kept:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def steps_saved(run: Path) -> list[Path]:
+    """The checkpoint folders of a run, oldest first."""
+    return sorted((run / "checkpoints").glob("step-????????"))
+
+
+def find(reader: RunReader, which: str) -> Path:
+    """The folder of `best`, `last`, or a step's number.
+
+    Raises:
+        InputError: there is none; names those that exist.
+    """
+    parent = reader.path / "checkpoints"
+    name = _pointer(parent, which) if which in ("best", "last") else None
+    if name is None and which.isdecimal() and len(which) <= 8:
+        name = folder_name(int(which))
+    if name is not None and (parent / name / WEIGHTS).is_file():
+        return parent / name
+    steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
+    there = f"it has best, last and steps {', '.join(steps[-8:])}" if steps else "it has none yet"
+    raise InputError(f"run '{reader.name}' has no checkpoint '{which[:40]}'; {there}")
+
+
+def load_trained(
+    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
+) -> tuple[DecoderLM, CharacterTokenizer, int]:
+    """The model of a checkpoint, in evaluation mode, with its tokenizer and step.
+
+    Raises:
+        InputError: no such checkpoint, or its files do not belong together.
+    """
+    folder = find(reader, which)
+    tokenizer = load_tokenizer(folder / TOKENIZER)
+    manifest: dict[str, Any] = read_json(folder / MANIFEST) or {}
+    hashes = manifest.get("sha256", {})
+    for name in (WEIGHTS, TOKENIZER):
+        if not isinstance(hashes, dict) or hashes.get(name) != _sha256(folder / name):
+            raise InputError(
+                f"{folder / name}: damaged: its SHA-256 is not the one in {MANIFEST}; try another checkpoint"
+            )
+    model = build_model(reader.config.model, tokenizer.vocab_size, reader.config.seed, device)
+    load_weights(model, folder / WEIGHTS)
+    return model.eval(), tokenizer, int(manifest.get("step", 0))
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Put saved weights into a model.
+
+    Raises:
+        InputError: damaged, or weights of another model; names the first that does not fit.
+    """
+    try:
+        saved = load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read these weights: {error}") from None
+    parameters = dict(model.named_parameters())
+    for name in sorted(parameters.keys() ^ saved.keys()):
+        raise InputError(
+            f"{path}: weights of another model: '{name}' is only in {'it' if name in saved else 'the config'}"
+        )
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            if saved[name].shape != parameter.shape:
+                shapes = f"{tuple(saved[name].shape)}, the config's is {tuple(parameter.shape)}"
+                raise InputError(f"{path}: weights of another model: '{name}' is {shapes}")
+            parameter.copy_(saved[name])
+
+
+def _pointer(parent: Path, which: str) -> str | None:
+    try:
+        name = (parent / which).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return name if name.startswith("step-") and name[5:].isdecimal() else None
+
+
+def _sha256(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None

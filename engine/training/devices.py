@@ -1,0 +1,83 @@
+"""Which device a run uses, and what this machine is: facts for environment.json."""
+
+import os
+import platform
+import socket
+from typing import Any
+
+import numpy
+import psutil
+import torch
+
+from engine.errors import InputError
+
+
+def resolve_device(wanted: str) -> torch.device:
+    """`auto` takes a CUDA GPU, then Apple's, then the CPU.
+
+    Raises:
+        InputError: not a device, or not on this machine.
+    """
+    if wanted == "auto":
+        if torch.cuda.is_available():
+            return torch.device("cuda", 0)
+        return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    right = "must be auto, cpu, cuda, cuda:0 or mps"
+    try:
+        device = torch.device(wanted)
+    except RuntimeError:
+        raise InputError(f"--device {wanted[:40]!r}: {right}") from None
+    if device.type not in ("cpu", "cuda", "mps"):
+        raise InputError(f"--device {wanted[:40]!r}: {right}")
+    if device.type == "cuda":
+        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if (device.index or 0) >= count:
+            raise InputError(f"--device {wanted}: this machine shows {count} CUDA devices; --device cpu works")
+        return torch.device("cuda", device.index or 0)
+    if device.type == "mps" and not torch.backends.mps.is_available():
+        raise InputError(f"--device {wanted}: no Apple GPU here; --device cpu works")
+    return torch.device(device.type)
+
+
+def default_threads() -> int:
+    """CPU threads that torch would use now: the physical cores this process may run on, unless told otherwise."""
+    return torch.get_num_threads()
+
+
+def device_name(device: torch.device) -> str:
+    """A name for people: the GPU's, or the processor's kind."""
+    if device.type == "cuda":
+        return f"cuda:{device.index or 0} {torch.cuda.get_device_name(device)}"
+    return str(device)
+
+
+def memory_in_use(device: torch.device) -> int:
+    """Bytes: allocated by torch on a GPU, resident in this process on a CPU."""
+    if device.type == "cuda":
+        return int(torch.cuda.memory_allocated(device))
+    return int(psutil.Process().memory_info().rss)
+
+
+def device_load(device: torch.device) -> float | None:
+    """Share of the device that is busy, 0 to 1, since the last call; None where it cannot be asked."""
+    if device.type == "cuda":
+        try:
+            return float(torch.cuda.utilization(device)) / 100.0
+        except (RuntimeError, ModuleNotFoundError, AttributeError):
+            return None
+    return psutil.cpu_percent(interval=None) / 100.0
+
+
+def environment(device: torch.device, threads: int, attempt: int) -> dict[str, Any]:
+    """One entry of environment.json."""
+    return {
+        "attempt": attempt,
+        "host": socket.gethostname(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "versions": {"torch": torch.__version__, "numpy": numpy.__version__},
+        "device": device_name(device),
+        "threads": threads,
+        "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+    }

@@ -1,0 +1,97 @@
+"""Which parameters decay, and the learning rate at each step."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from engine.config.schema import OptimizerConfig
+from engine.model.positions import PositionScheme
+
+# Which kinds of parameter weight decay touches. "matrices" is GPT-2's habit without its position table,
+# "linear-weights" minGPT's, "all" what many scripts do unknowingly.
+DECAYED: dict[str, frozenset[str]] = {
+    "matrices": frozenset({"linear", "embedding"}),
+    "linear-weights": frozenset({"linear"}),
+    "all": frozenset({"linear", "embedding", "position", "norm", "bias"}),
+}
+
+
+def parameter_kind(owner: nn.Module, inside_positions: bool, leaf: str) -> str:
+    """What a parameter is: linear, embedding, position, norm or bias.
+
+    Raises:
+        ValueError: a parameter nobody has classified; decay must be decided, not guessed.
+    """
+    if inside_positions:
+        return "position"
+    if leaf == "bias":
+        return "bias"
+    for module, kind in ((nn.Linear, "linear"), (nn.Embedding, "embedding"), (nn.LayerNorm, "norm")):
+        if isinstance(owner, module):
+            return kind
+    raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(owner).__name__}")
+
+
+def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
+    """Parameter names by group, `decayed` and `plain`; tied parameters once."""
+    modules = dict(model.named_modules())
+    position_modules = {
+        name for name, module in modules.items() for _ in module.parameters() if isinstance(module, PositionScheme)
+    }
+    groups: dict[str, list[str]] = {"decayed": [], "plain": []}
+    for name, _ in model.named_parameters():
+        owner, _, leaf = name.rpartition(".")
+        inside = any(name.startswith(prefix + ".") for prefix in position_modules)
+        kind = parameter_kind(modules[owner], inside, leaf)
+        groups["decayed" if kind in DECAYED[decay] else "plain"].append(name)
+    return groups
+
+
+def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
+    """AdamW (Loshchilov and Hutter 2019) over named decay groups."""
+    named = dict(model.named_parameters())
+    groups = decay_groups(model, config.decay)
+    decays = {"decayed": config.weight_decay, "plain": 0.0}
+    device = next(model.parameters()).device
+    return torch.optim.AdamW(
+        [
+            {"params": [named[name] for name in names], "weight_decay": decays[group], "name": group}
+            for group, names in groups.items()
+            if names
+        ],
+        lr=config.lr,
+        betas=config.betas,
+        eps=config.eps,
+        fused=device.type in ("cpu", "cuda"),
+    )
+
+
+def _constant(config: OptimizerConfig, step: int, steps: int) -> float:
+    return config.lr
+
+
+def _cosine(config: OptimizerConfig, step: int, steps: int) -> float:
+    # Loshchilov and Hutter 2017, one half period from the end of warm-up to the last step.
+    done = (step - config.warmup_steps) / max(1, steps - config.warmup_steps)
+    return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1.0 + math.cos(math.pi * min(max(done, 0.0), 1.0)))
+
+
+def _step(config: OptimizerConfig, step: int, steps: int) -> float:
+    assert config.decay_every is not None
+    return max(config.min_lr, config.lr * config.decay_factor ** ((step - 1) // config.decay_every))
+
+
+SCHEDULES: dict[str, Callable[[OptimizerConfig, int, int], float]] = {
+    "constant": _constant,
+    "cosine": _cosine,
+    "step": _step,
+}
+
+
+def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
+    """The rate of optimizer step `step` (counted from 1) of `steps`: linear warm-up, then the schedule."""
+    if step <= config.warmup_steps:
+        return config.lr * step / config.warmup_steps
+    return SCHEDULES[config.schedule](config, step, steps)

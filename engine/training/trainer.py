@@ -1,0 +1,284 @@
+"""The one loop. No signals, no screen, no prints: the same code in a thread and in a process.
+
+State is saved only at a step boundary: optimizer step → train record → checkpoint if due → evaluation, samples, best
+→ commands. Between micro-batches and inside an evaluation a stop drops the unfinished part, so what is saved is still
+the last boundary.
+"""
+
+import logging
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from engine.config.schema import RunConfig
+from engine.data.loader import Batches
+from engine.evaluation.checks import Verdict, When, leak_probe
+from engine.evaluation.evaluator import Evaluator
+from engine.generation.samples import Sampler
+from engine.runs.writer import RunWriter
+from engine.seeds import seed_for
+from engine.training import checkpoint
+from engine.training.control import Command, Control
+from engine.training.devices import device_load, memory_in_use
+from engine.training.optimizer import learning_rate, make_optimizer
+from engine.training.state import TrainerState
+
+log = logging.getLogger(__name__)
+PROBE_WINDOWS = 2
+
+
+class StopRequested(Exception):
+    """A stop came in the middle of something that can be dropped."""
+
+
+class Diverged(Exception):
+    """The loss or a gradient is no longer a number."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `finished`, `stopped`, `interrupted` or `failed`, at which step, and why."""
+
+    state: str
+    step: int
+    reason: str = ""
+
+
+class Trainer:
+    """Trains one model and writes one run directory.
+
+    Args:
+        config: resolved and complete.
+        model: fp32, on its device, in training mode.
+        batches: a pure function of (step, micro-batch).
+        writer: the run directory; closed at the end.
+        control: how it is told to stop.
+        clock: seconds that only go forward.
+        evaluator: scores the validation split.
+        sampler: writes samples, and owns the tokenizer that goes into checkpoints.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        model: nn.Module,
+        batches: Batches,
+        writer: RunWriter,
+        control: Control,
+        clock: Callable[[], float],
+        *,
+        evaluator: Evaluator,
+        sampler: Sampler,
+    ) -> None:
+        self.config, self.model, self.batches = config, model, batches
+        self.writer, self.control, self.clock = writer, control, clock
+        self.evaluator, self.sampler = evaluator, sampler
+        self.device = next(model.parameters()).device
+        self.optimizer = make_optimizer(model, config.optimizer)
+        self.state = TrainerState()
+        self._saved = -1
+        self._evaluated = -1
+        self._sampled = -1
+        self._last: dict[str, Any] = {}
+        self._best: dict[str, Any] | None = None
+        self._worst_probe: Verdict | None = None
+        model_config = config.model
+        self._random_forward = (
+            max(
+                model_config.dropout,
+                model_config.attention_dropout,
+                model_config.attention_output_dropout,
+                model_config.embedding_dropout,
+                model_config.ff_dropout,
+            )
+            > 0.0
+        )
+
+    def run(self) -> Outcome:
+        """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""
+        try:
+            outcome = self._run()
+        except Exception as error:
+            reason = str(error) if isinstance(error, Diverged) else f"{type(error).__name__}: {error}"
+            log.exception("run failed at step %d", self.state.step)
+            outcome = Outcome("failed", self.state.step, " ".join(reason.split()))
+        try:
+            self.writer.event(outcome.state, outcome.reason, step=outcome.step)
+        finally:
+            self.writer.close(outcome.state, outcome.reason)
+        return outcome
+
+    def _run(self) -> Outcome:
+        if self.config.train.threads is not None:
+            torch.set_num_threads(self.config.train.threads)
+        self._probe("before")
+        self._save()
+        self.writer.status(state="running", phase="training")
+        self.writer.event("started", f"{self.config.train.steps} steps on {self.device}")
+        try:
+            while self.state.step < self.config.train.steps:
+                self._step()
+                self._boundary()
+                if self.control.poll() is Command.STOP:
+                    raise StopRequested
+            self._finish()
+        except StopRequested:
+            self._save()
+            state = "interrupted" if self.control.interrupted else "stopped"
+            return Outcome(state, self.state.step, self.control.reason)
+        return Outcome("finished", self.state.step)
+
+    # One optimizer step
+
+    def _step(self) -> None:
+        started = self.clock()
+        step, train = self.state.step + 1, self.config.train
+        self.optimizer.zero_grad(set_to_none=True)
+        nll, n_targets = 0.0, 0
+        micro_batches = [self.batches.batch(step, micro) for micro in range(train.accumulation)]
+        scored = sum(batch.n_targets for batch in micro_batches)
+        for micro, batch in enumerate(micro_batches):
+            if micro and self.control.poll() is Command.STOP:
+                raise StopRequested
+            if self._random_forward:
+                self._seed_dropout(step, micro)
+            logits = self.model(batch.tokens).float()
+            total = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="sum")
+            # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
+            torch.autograd.backward(total / scored)
+            nll += total.item()
+            n_targets += batch.n_targets
+        if not math.isfinite(nll):
+            raise Diverged(f"the loss is not a number at step {step}; the last good state is step {self._saved}")
+        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), train.clip or math.inf))
+        if not math.isfinite(norm):
+            raise Diverged(f"a gradient is not a number at step {step}; the last good state is step {self._saved}")
+        rate = learning_rate(self.config.optimizer, step, train.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self._count(step, nll, n_targets, self.clock() - started, rate, norm)
+
+    def _seed_dropout(self, step: int, micro: int) -> None:
+        seed = seed_for(self.config.seed, "dropout", step, micro)
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
+
+    def _count(self, step: int, nll: float, n_targets: int, seconds: float, rate: float, norm: float) -> None:
+        state = self.state
+        state.step, state.tokens, state.seconds = step, state.tokens + n_targets, state.seconds + seconds
+        state.interval_nll += nll
+        state.interval_tokens += n_targets
+        state.interval_seconds += seconds
+        if step % self.config.log.every and step != self.config.train.steps:
+            return
+        self.writer.metrics(
+            {
+                "kind": "train",
+                "step": step,
+                "tokens": state.tokens,
+                "seconds": round(state.seconds, 4),
+                "loss": state.interval_nll / state.interval_tokens,
+                "lr": rate,
+                "grad_norm": norm,
+                "tokens_per_second": round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
+                "device_load": device_load(self.device),
+                "memory_bytes": memory_in_use(self.device),
+            }
+        )
+        state.interval_nll, state.interval_tokens, state.interval_seconds = 0.0, 0, 0.0
+
+    # What happens at a step boundary
+
+    def _boundary(self) -> None:
+        step = self.state.step
+        self.writer.status(step=step)
+        if _due(step, self.config.checkpoint.every):
+            self._save()
+        if _due(step, self.config.evaluation.every):
+            self._evaluate()
+        if _due(step, self.config.evaluation.sample_every):
+            self._sample()
+
+    def _between(self) -> None:
+        self.writer.status(step=self.state.step)
+        if self.control.poll() is Command.STOP:
+            raise StopRequested
+
+    def _evaluate(self) -> None:
+        state = self.state
+        self.writer.status(phase="evaluating")
+        scores = self.evaluator.record(self.model, self._between)
+        record = {"kind": "validation", "step": state.step, "tokens": state.tokens}
+        record |= {"seconds": round(state.seconds, 4)} | scores
+        self.writer.metrics(record)
+        self._evaluated, self._last = state.step, record
+        loss = scores["loss"]
+        if math.isfinite(loss) and (state.best_loss is None or loss < state.best_loss):
+            state.best_loss, state.best_step = loss, state.step
+            self._save()
+            checkpoint.point_best(self.writer.path, state.step)
+            self._best = record
+        self._probe("evaluation")
+        self._summarise()
+        self.writer.status(phase="training")
+
+    def _sample(self) -> None:
+        if self.config.evaluation.sample_length > 0:
+            self.writer.sample(self.sampler.sample(self.model, self.state.step, self._between))
+        self._sampled = self.state.step
+
+    def _probe(self, when: When) -> None:
+        """The leak probe. A clean one during training is not worth a line; a leak always is."""
+        context = self.config.model.context_length
+        held_out = self.evaluator.tokens[: PROBE_WINDOWS * context]
+        rows = held_out[: held_out.numel() // context * context].view(-1, context) if len(held_out) >= context else None
+        rows = held_out[None] if rows is None else rows
+        verdict = leak_probe(self.model, rows, self.sampler.tokenizer.vocab_size, when=when, step=self.state.step)
+        if when != "evaluation" or verdict.verdict != "ok":
+            self.writer.verdict(verdict.to_json())
+        if verdict.verdict != "ok" and self._worst_probe is None:
+            self._worst_probe = verdict
+            self.writer.event("leak", verdict.why, step=self.state.step)
+
+    def _save(self) -> None:
+        if self._saved == self.state.step:
+            return
+        self.writer.status(phase="checkpointing")
+        self.state.offsets = self.writer.sync()
+        name = checkpoint.save(self.writer.path, self.model, self.optimizer, self.state, self.sampler.tokenizer)
+        checkpoint.prune(self.writer.path, self.config.checkpoint.keep_last)
+        self._saved = self.state.step
+        self.writer.status(phase="training", checkpoint=name)
+
+    def _finish(self) -> None:
+        if self._evaluated != self.state.step:
+            self._evaluate()
+        if self._sampled != self.state.step:
+            self._sample()
+        self._save()
+        self._probe("after")
+        self._summarise()
+
+    def _summarise(self) -> None:
+        state, last = self.state, self._last
+        self.writer.summary(
+            {
+                "step": state.step,
+                "tokens": state.tokens,
+                "seconds": round(state.seconds, 4),
+                "best": self._best,
+                "last": last,
+                "gap": None if state.best_loss is None else last["loss"] - state.best_loss,
+            }
+        )
+
+
+def _due(step: int, every: int) -> bool:
+    return every > 0 and step % every == 0

@@ -1,0 +1,115 @@
+"""Tries without training: is cached decoding the same function, does a switch do anything, what does a step cost?"""
+
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine import capabilities
+from engine.config.keys import diff
+from engine.config.schema import RunConfig
+from engine.data.objectives import Batch
+from engine.evaluation.checks import Verdict
+from engine.evaluation.metrics import evaluating
+from engine.model.transformer import DecoderLM, build_model
+from engine.training.optimizer import make_optimizer
+
+CHUNKS = (1, 3)
+PARITY_LIMIT = 1e-10  # absolute, in float64
+PARITY_TOKENS = 48
+RESIDUAL_KEYS = ("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
+
+
+def cache_parity(config: RunConfig, vocab_size: int, chunks: tuple[int, ...] = CHUNKS) -> Verdict:
+    """Decoding step by step against one full pass, in float64: chunks, and a prefill followed by single tokens."""
+    model = build_model(config.model, vocab_size, config.seed).double().eval()
+    length = min(PARITY_TOKENS, config.model.context_length)
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(vocab_size, (2, length), generator=generator)
+    worst = 0.0
+    with torch.no_grad():
+        full = model(tokens)
+        plans = [[c] * (length // c) + [length % c] for c in chunks] + [[length // 2] + [1] * (length - length // 2)]
+        for plan in plans:
+            cached = in_chunks(model, tokens, [n for n in plan if n])
+            worst = max(worst, float((cached - full).abs().max()))
+    ok = worst <= PARITY_LIMIT
+    why = f"decoding with a cache gives the logits of one full pass (largest difference {worst:.1e}, float64)"
+    if not ok:
+        why = f"decoding with a cache differs from a full pass by {worst:.1e}: samples would not be the model's"
+    return Verdict("cache parity", "before", 0, "ok" if ok else "DIFFERS", worst, why)
+
+
+def in_chunks(model: DecoderLM, tokens: Tensor, lengths: list[int]) -> Tensor:
+    """(B, T, V) logits of tokens (B, T) fed to a cache in chunks of these lengths."""
+    cache, parts, start = model.new_cache(), [], 0
+    for length in lengths:
+        parts.append(model(tokens[:, start : start + length], cache=cache))
+        start += length
+    return torch.cat(parts, dim=1)
+
+
+def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list[Verdict]:
+    """For each model setting that differs from a parent: does it alone change the parameters or the function?"""
+    verdicts = []
+    for key, (before, after) in diff(parent, config).items():
+        section, name = key.split(".") if "." in key else ("", key)
+        if section != "model" or name in RESIDUAL_KEYS:
+            continue
+        alone = parent.dump()
+        alone["model"][name] = after
+        changed = RunConfig.model_validate(alone)
+        if after is None or capabilities.check(changed) is not None:
+            changed = config  # it cannot stand alone; then all changes together must show
+        what = f"{key} {before} → {after}"
+        effect = _difference(parent, changed, vocab_size)
+        why = f"{what} {effect}" if effect else f"{what} changes neither the parameters nor any prediction"
+        verdicts.append(Verdict("switch effect", "before", 0, "ok" if effect else "INERT", float(bool(effect)), why))
+    return verdicts
+
+
+def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
+    left, right = (build_model(c.model, vocab_size, c.seed) for c in (a, b))
+    counts = [sum(p.numel() for p in model.parameters()) for model in (left, right)]
+    if counts[0] != counts[1]:
+        return f"changes the parameters ({counts[0]:,} → {counts[1]:,})"
+    length = min(PARITY_TOKENS, a.model.context_length, b.model.context_length)
+    tokens = torch.randint(vocab_size, (2, length), generator=torch.Generator().manual_seed(0))
+    with evaluating(left), evaluating(right):
+        change = float((left(tokens) - right(tokens)).abs().max())
+    if change > 0.0:
+        return f"changes the predictions (by up to {change:.2g} in a logit)"
+    return "changes the length of a context" if a.model.context_length != b.model.context_length else ""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a training step costs: seconds, and bytes at the peak (CUDA only, else None)."""
+
+    seconds: float
+    peak_bytes: int | None
+
+
+def one_step_fit(config: RunConfig, model: nn.Module, batch: Batch, repeats: int = 3) -> Fit:
+    """Time a training step at full size on the model's device; the first, which warms up, does not count."""
+    device = batch.tokens.device
+    optimizer = make_optimizer(model, config.optimizer)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    times = []
+    for _ in range(repeats + 1):
+        started = time.perf_counter()
+        optimizer.zero_grad(set_to_none=True)
+        logits = model(batch.tokens).float()
+        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_(model.parameters(), config.train.clip or float("inf"))
+        optimizer.step()
+        loss.item()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        times.append(time.perf_counter() - started)
+    peak = int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else None
+    return Fit(sorted(times[1:])[len(times[1:]) // 2], peak)

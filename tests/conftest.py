@@ -1,0 +1,53 @@
+"""Shared by all tests: one CPU thread each (two workers share two cores), small configs, a small corpus."""
+
+import os
+
+os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("NO_COLOR", "1")
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.config.overrides import parse_overrides
+from engine.config.presets import merge
+from engine.config.schema import RunConfig
+
+torch.set_num_threads(1)
+
+TINY: dict[str, Any] = {
+    "model": {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 32, "context_length": 16, "dropout": 0.0},
+    "data": {"corpus": "playlets", "corpus_size": 20_000},
+    "train": {"steps": 6, "batch_size": 4, "threads": 1},
+    "optimizer": {"lr": 1e-2, "warmup_steps": 2},
+    "evaluation": {"every": 3, "sample_every": 3, "sample_length": 12},
+    "checkpoint": {"every": 3},
+    "log": {"every": 1},
+}
+
+Tiny = Callable[..., RunConfig]
+
+
+@pytest.fixture
+def tiny() -> Tiny:
+    """A config that trains in a second; keyword and dotted changes on top: tiny("model.position=rope")."""
+
+    def build(*changes: str) -> RunConfig:
+        tables = TINY
+        for override in parse_overrides(changes):
+            tables = merge(tables, override)
+        return RunConfig.model_validate(tables)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder of real corpora, where this machine has one."""
+    folder = os.environ.get("TUI_TRANSFORMER_DATA")
+    if not folder or not (Path(folder) / "tiny-shakespeare" / "input.txt").is_file():
+        pytest.skip("real corpora are not here; name their folder in TUI_TRANSFORMER_DATA")
+    return Path(folder)

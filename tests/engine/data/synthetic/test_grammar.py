@@ -1,0 +1,85 @@
+import math
+
+import numpy as np
+import pytest
+
+from engine.data.synthetic import grammar
+from engine.data.synthetic.grammar import Choice, ProbeKind, Reader, UnexpectedCharacterError, Writer
+
+COIN = Choice({"heads ": 3.0, "hearts ": 1.0, "tails ": 4.0})
+KINDS = (ProbeKind("again", "the coin of the line before", 0.5, 0.5),)
+
+
+def line(d):
+    """A tiny language: a coin, and the same again."""
+    start = d.position
+    coin = d.draw(COIN)
+    d.probe("again", d.position, start)
+    d.say(coin.strip() + "\n")
+
+
+def test_a_literal_is_spelled_by_surviving_weight():
+    spelled = [math.exp(nats) for nats in COIN.log_probabilities["hearts "]]
+    assert spelled == pytest.approx([4 / 8, 1, 1, 1 / 4, 1, 1, 1])
+    assert math.exp(sum(COIN.log_probabilities["heads "])) == pytest.approx(3 / 8)
+
+
+def test_next_characters_are_shared_out_by_weight():
+    assert COIN.next_characters("") == {"h": 0.5, "t": 0.5}
+    assert COIN.next_characters("hea") == {"d": 0.75, "r": 0.25}
+
+
+@pytest.mark.parametrize("literals", [("a", "ab"), ("ab", "a", "aa"), ("x", "b", "by the", "bye"), ("", "a"), ()])
+def test_ambiguous_choices_are_refused(literals):
+    with pytest.raises(ValueError, match=r"prefix|non-empty"):
+        Choice(dict.fromkeys(literals, 1.0))
+
+
+def test_impossible_literals_are_refused():
+    with pytest.raises(ValueError, match="positive"):
+        Choice({"a": 1.0, "b": 0.0})
+
+
+def test_leaving_out_a_literal_keeps_the_odds_of_the_others():
+    assert COIN.without("tails ").next_characters("hea") == {"d": 0.75, "r": 0.25}
+    assert COIN.without("tails ").next_characters("") == {"h": 1.0}
+
+
+def test_drawing_follows_the_weights():
+    writer = Writer(seed=0)
+    drawn = [writer.draw(COIN) for _ in range(20_000)]
+    for literal, weight in COIN.weights.items():
+        assert drawn.count(literal) / len(drawn) == pytest.approx(weight / 8, abs=0.012)
+
+
+def test_reading_gives_back_what_writing_noted():
+    written = grammar.write("tiny@1", line, KINDS, seed=5, n_characters=200)
+    read = grammar.read("tiny@1", line, KINDS, written.text)
+    np.testing.assert_array_equal(read.log_probability, written.log_probability)
+    np.testing.assert_array_equal(read.units, written.units)
+    np.testing.assert_array_equal(read.probes[0].at, written.probes[0].at)
+    assert [written.text[at] for at in read.probes[0].at] == [written.text[at] for at in read.units]
+
+
+def test_a_text_outside_the_language_is_refused_where_it_leaves_it():
+    with pytest.raises(UnexpectedCharacterError, match="offset 3: expected 'd' or 'r', found 'x'") as caught:
+        grammar.read("tiny@1", line, KINDS, "heaxds heads\n")
+    assert (caught.value.offset, caught.value.expected) == (3, {"d": 0.75, "r": 0.25})
+    with pytest.raises(UnexpectedCharacterError, match="offset 7: expected 'a', found 'o'"):
+        grammar.read("tiny@1", line, KINDS, "tails toils\n")
+    with pytest.raises(UnexpectedCharacterError, match="offset 9: expected 'l', found the end of the text"):
+        grammar.read("tiny@1", line, KINDS, "tails tai")
+
+
+def test_distribution_after_a_prefix_is_exact_between_and_within_units():
+    assert grammar.next_character_distribution(line, "") == {"h": 0.5, "t": 0.5}
+    assert grammar.next_character_distribution(line, "tails tails\nhea") == {"d": 0.75, "r": 0.25}
+    assert grammar.next_character_distribution(line, "tails tails\n") == {"h": 0.5, "t": 0.5}
+    with pytest.raises(UnexpectedCharacterError):
+        grammar.next_character_distribution(line, "tails heads\nhea")
+
+
+def test_a_reader_stands_where_its_text_was_read():
+    reader = Reader("tails tails\n")
+    line(reader)
+    assert reader.position == 12 and reader.noted == {"again": [(6, 6)]}

@@ -1,0 +1,70 @@
+import pytest
+
+from engine.config.schema import DataConfig
+from engine.data.corpora import load_corpus
+from engine.errors import InputError
+
+
+def test_playlets_splits_fall_between_scenes_and_carry_their_floor() -> None:
+    corpus = load_corpus(DataConfig(corpus_size=60_000, test_fraction=0.1))
+    assert list(corpus.splits) == ["train", "validation", "test"]
+    for split in corpus.splits.values():
+        assert split.text.startswith("== ")
+        assert split.floor is not None and len(split.floor) == len(split.text)
+        assert all((probe.at < len(split.text)).all() for probe in split.probes)
+    total = sum(len(split.text) for split in corpus.splits.values())
+    assert 0.05 < len(corpus.splits["validation"].text) / total < 0.15
+
+
+def test_recall_is_reported_near_and_far() -> None:
+    probes = {p.name: p for p in load_corpus(DataConfig(corpus_size=60_000)).splits["validation"].probes}
+    assert (probes["recall<110"].distance < 110).all() and (probes["recall>=110"].distance >= 110).all()
+
+
+def test_the_corpus_seed_changes_the_text_and_nothing_else_does() -> None:
+    a, b = (load_corpus(DataConfig(corpus_size=20_000)).sha256 for _ in range(2))
+    assert a == b != load_corpus(DataConfig(corpus_size=20_000, corpus_seed=2)).sha256
+
+
+def test_a_text_file_is_cut_by_characters_last_part_validation(tmp_path) -> None:
+    path = tmp_path / "text.txt"
+    path.write_text("äbc\r\n" * 200, encoding="utf-8", newline="")
+    corpus = load_corpus(DataConfig(corpus=str(path)))
+    assert len(corpus.splits["train"].text) == 900 and len(corpus.splits["validation"].text) == 100
+    assert "\r\n" in corpus.splits["train"].text and corpus.source == str(path)
+
+
+def test_tiny_shakespeare_is_split_as_everybody_splits_it(real_data) -> None:
+    corpus = load_corpus(DataConfig(corpus="tiny-shakespeare"), real_data)
+    assert len(corpus.splits["validation"].text) == 111_540
+    assert len(corpus.splits["train"].text) == 1_003_854
+
+
+BAD = {
+    "empty": b"",
+    "blank": b" \n\n ",
+    "binary": b"\x00\x01\x02" * 100,
+    "latin-1": "Grüße".encode("latin-1") * 50,
+    "utf-16": "text".encode("utf-16") * 50,
+}
+
+
+@pytest.mark.parametrize("raw", BAD.values(), ids=BAD.keys())
+def test_files_that_are_no_text_are_refused(tmp_path, raw: bytes) -> None:
+    path = tmp_path / "text.txt"
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="text.txt"):
+        load_corpus(DataConfig(corpus=str(path)))
+
+
+@pytest.mark.parametrize("name", ["playlet", "nope", "missing.txt", "/", "a/b"])
+def test_names_that_are_no_corpus_are_refused(name: str) -> None:
+    with pytest.raises(InputError):
+        load_corpus(DataConfig(corpus=name))
+
+
+def test_a_known_corpus_that_is_not_here_says_where_to_put_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
+    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda _: tmp_path)
+    with pytest.raises(InputError, match=r"input\.txt at .*tiny-shakespeare.*playlets works now"):
+        load_corpus(DataConfig(corpus="tiny-shakespeare"))

@@ -1,0 +1,80 @@
+"""The leak probe must speak on a broken model and be silent on a right one."""
+
+import pytest
+import torch
+
+from engine.evaluation.checks import gradient_leak, leak_probe, perturbation_leak
+from engine.model import attention
+from engine.model.transformer import build_model
+from engine.model.visibility import Visibility
+
+VOCAB = 11
+TOKENS = torch.randint(VOCAB, (2, 16), generator=torch.Generator().manual_seed(3))
+
+
+def model(tiny, see: Visibility | None = None, *changes: str) -> torch.nn.Module:
+    built = build_model(tiny(*changes).model, VOCAB, 1).eval()
+    if see is not None:
+        for layer in built.layers:
+            layer.attention.see = see
+    return built
+
+
+def verdict(built: torch.nn.Module) -> str:
+    return leak_probe(built, TOKENS, VOCAB, when="before", step=0).verdict
+
+
+def test_a_clean_model_is_clean_by_both_probes(tiny) -> None:
+    built = model(tiny)
+    assert gradient_leak(built, TOKENS, [0, 7, 14]) == 0.0
+    assert perturbation_leak(built, TOKENS, [0, 7, 14], VOCAB) <= 1e-6
+    assert verdict(built) == "ok"
+
+
+def test_a_bidirectional_model_leaks_by_both_probes(tiny) -> None:
+    built = model(tiny, Visibility(causal=False))
+    assert gradient_leak(built, TOKENS, [7]) > 0.0
+    assert perturbation_leak(built, TOKENS, [7], VOCAB) > 1e-5
+    assert verdict(built) == "LEAK"
+
+
+def test_a_mask_off_by_one_leaks(tiny) -> None:
+    class OneMore(Visibility):
+        def __call__(self, q, k):
+            return super().__call__(q + 1, k)
+
+    assert verdict(model(tiny, OneMore(causal=True), "model.backend=reference")) == "LEAK"
+
+
+def test_a_finite_mask_leaks_though_barely(tiny, monkeypatch) -> None:
+    """A mask of −8 instead of −∞ lets through e⁻⁸: a trained model learns around it."""
+    right = attention.Situation.visible
+
+    def soft(q, k, q_at, k_at, see, scheme):
+        case = attention.Situation(q, k, q_at, k_at, see, scheme, 0.0)
+        return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~right(case), -8.0).softmax(-1)
+
+    monkeypatch.setattr(attention, "attention_weights", soft)
+    assert verdict(model(tiny, None, "model.backend=reference")) == "LEAK"
+
+
+def test_a_leak_past_attention_is_found_too(tiny) -> None:
+    built = model(tiny)
+    built.final_norm = torch.nn.Sequential(built.final_norm, BatchMean())
+    assert verdict(built) == "LEAK"
+
+
+class BatchMean(torch.nn.Module):
+    """Mixes over time, as a norm over the wrong axis does."""
+
+    def forward(self, x):
+        return x - x.mean(1, keepdim=True)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_the_probe_leaves_the_mode_and_the_gradients_alone(tiny, training: bool) -> None:
+    built = model(tiny).train(training)
+    verdict(built)
+    assert built.training is training
+    assert all(parameter.grad is None for parameter in built.parameters())
+    assert not built.token_embedding._forward_hooks

@@ -1,0 +1,98 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from engine.model.attention import BACKENDS, Situation, attention_weights, choose, softmax_attention
+from engine.model.positions import PositionScheme
+from engine.model.span import Span
+from engine.model.visibility import Visibility
+
+
+class LinearBias(PositionScheme):
+    """A scheme with a bias that needs gradients, as later schemes have."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slope = torch.nn.Parameter(torch.tensor([0.1, 0.5], dtype=torch.float64))
+
+    def bias(self, q_pos, k_pos):
+        distance = (q_pos[:, None, :, None] - k_pos[:, None, None, :]).abs().double()
+        return -self.slope[None, :, None, None] * distance
+
+
+def heads(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+
+
+def padded() -> Span:
+    return Span.of(torch.tensor([[True] * 6, [False, False, True, True, True, True]]))
+
+
+CASES = {
+    "causal, square": (Span.run(6), Span.run(6), Visibility(True), PositionScheme()),
+    "causal, from the middle": (Span.run(6, 40), Span.run(6, 40), Visibility(True), PositionScheme()),
+    "a chunk against a cache": (Span.run(6, 3), Span.run(9), Visibility(True), PositionScheme()),
+    "one query against a cache": (Span.run(1, 8), Span.run(9), Visibility(True), PositionScheme()),
+    "a square that is not on the diagonal": (Span.run(6, 2), Span.run(6, 0), Visibility(True), PositionScheme()),
+    "both sides": (Span.run(6), Span.run(6), Visibility(False), PositionScheme()),
+    "window": (Span.run(6), Span.run(6), Visibility(True, 3), PositionScheme()),
+    "one query, window": (Span.run(1, 8), Span.run(9), Visibility(True, 3), PositionScheme()),
+    "left padding": (padded(), padded(), Visibility(True), PositionScheme()),
+    "bias": (Span.run(6), Span.run(6), Visibility(True), LinearBias()),
+    "bias and padding": (padded(), padded(), Visibility(True), LinearBias()),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_sdpa_equals_the_reference_with_gradients(case) -> None:
+    q_at, k_at, see, scheme = case
+    q, k, v = heads(2, 2, q_at.length, 4), heads(2, 2, k_at.length, 4), heads(2, 2, k_at.length, 4)
+    results = []
+    for backend in ("reference", "sdpa"):
+        out = softmax_attention(q, k, v, q_at, k_at, see, scheme, backend=backend)
+        gradients = torch.autograd.grad((out * torch.arange(4).double()).sum(), (q, k, v, *scheme.parameters()))
+        results.append((out, *gradients))
+    for reference, fast in zip(*results, strict=True):
+        assert torch.isfinite(fast).all()
+        assert (reference - fast).abs().max() <= 1e-12
+
+
+def test_weights_sum_to_one_or_zero_where_nothing_is_seen() -> None:
+    at = padded()
+    weights = attention_weights(heads(2, 2, 6, 4), heads(2, 2, 6, 4), at, at, Visibility(True), PositionScheme())
+    sums = weights.sum(-1)
+    assert torch.allclose(sums[0], torch.ones_like(sums[0]))
+    assert (sums[1, :, :2] == 0).all() and torch.allclose(sums[1, :, 2:], torch.ones_like(sums[1, :, 2:]))
+
+
+def test_reference_is_the_formula_written_out() -> None:
+    q, k, v = heads(1, 1, 3, 4), heads(1, 1, 3, 4), heads(1, 1, 3, 4)
+    at = Span.run(3)
+    out = softmax_attention(q, k, v, at, at, Visibility(True), PositionScheme(), backend="reference")
+    for t in range(3):
+        scores = (k[0, 0, : t + 1] @ q[0, 0, t]) / 2.0
+        assert torch.allclose(out[0, 0, t], F.softmax(scores, 0) @ v[0, 0, : t + 1])
+
+
+def test_weights_are_dropped_at_the_stated_rate() -> None:
+    at = Span.run(64)
+    q = k = torch.zeros(4, 8, 64, 4)
+    v = torch.eye(64).expand(4, 8, 64, 64)
+    for backend in BACKENDS:
+        torch.manual_seed(0)
+        out = softmax_attention(q, k, v, at, at, Visibility(False), PositionScheme(), dropout=0.2, backend=backend.name)
+        assert (out == 0).double().mean().item() == pytest.approx(0.2, abs=0.005)
+
+
+def test_a_backend_that_cannot_serve_says_why() -> None:
+    class Content(PositionScheme):
+        def content(self, q, k, q_pos, k_pos):
+            return q @ k.transpose(-2, -1)
+
+    at, q = Span.run(3), heads(1, 1, 3, 4)
+    case = Situation(q, q, at, at, Visibility(True), Content(), 0.0)
+    assert choose(case).name == "reference"
+    with pytest.raises(ValueError, match="terms of queries and keys"):
+        choose(case, "sdpa")
+    with pytest.raises(ValueError, match="no attention backend"):
+        choose(case, "fast")

@@ -1,0 +1,63 @@
+import math
+
+import pytest
+import torch
+
+from engine.model.transformer import build_model
+
+VOCAB = 50
+
+
+def weights(tiny, *changes: str, seed: int = 1) -> dict[str, torch.Tensor]:
+    return dict(build_model(tiny("model.d_model=64", "model.d_ff=256", *changes).model, VOCAB, seed).named_parameters())
+
+
+def test_equal_seeds_give_equal_weights_and_others_do_not(tiny) -> None:
+    a, b, c = weights(tiny), weights(tiny), weights(tiny, seed=2)
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert not torch.equal(a["head.weight"], c["head.weight"])
+
+
+def test_variants_share_initial_weights_where_shapes_agree(tiny) -> None:
+    rope, learned, wide = weights(tiny), weights(tiny, "model.position=learned"), weights(tiny, "model.d_ff=100")
+    assert all(torch.equal(rope[name], learned[name]) for name in rope)
+    same = [name for name in rope if rope[name].shape == wide[name].shape]
+    assert len(same) > 10 and all(torch.equal(rope[name], wide[name]) for name in same)
+
+
+def test_residual_outputs_start_smaller(tiny) -> None:
+    scaled, plain = weights(tiny), weights(tiny, "model.init=normal")
+    name = "layers.0.feed_forward.output.weight"
+    assert plain[name].std().item() == pytest.approx(0.02, rel=0.05)
+    assert scaled[name].std().item() == pytest.approx(0.02 / math.sqrt(4), rel=0.05)
+
+
+def test_xavier_bounds_are_those_of_each_matrix(tiny) -> None:
+    found = weights(tiny, "model.init=xavier")
+    bound = math.sqrt(6 / (64 + 64))
+    joined = found["layers.0.attention.query_key_value.weight"]
+    assert bound * 0.97 < joined.abs().max().item() <= bound
+
+
+def test_gains_are_one_and_biases_zero(tiny) -> None:
+    for name, parameter in weights(tiny, "model.head_bias=true").items():
+        if name.endswith("norm.weight"):
+            assert (parameter == 1).all()
+        elif name.endswith("bias"):
+            assert (parameter == 0).all()
+
+
+def test_learned_positions_can_start_at_zero(tiny) -> None:
+    found = weights(tiny, "model.position=learned", "model.position_init=zero")
+    assert (found["positions.table.weight"] == 0).all()
+
+
+def test_tied_embeddings_are_one_parameter(tiny) -> None:
+    model = build_model(tiny("model.tie_embeddings=true").model, VOCAB, 1)
+    assert model.head.weight is model.token_embedding.weight
+    assert "head.weight" not in dict(model.named_parameters())
+
+
+def test_a_vocabulary_smaller_than_the_tokenizers_is_refused(tiny) -> None:
+    with pytest.raises(ValueError, match="smaller"):
+        build_model(tiny("model.vocab_size=10").model, VOCAB, 1)

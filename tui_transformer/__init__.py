@@ -1,0 +1,1 @@
+"""The terminal studio and the command line on top of the engine."""

@@ -1,0 +1,173 @@
+"""The command line: what each command is called and takes. What it does stands in `tui_transformer.commands`.
+
+Nothing heavy is imported here: `--help` must not wait for torch.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from typer.core import TyperGroup
+
+app = typer.Typer(
+    name="tui-transformer",
+    help="Build a Transformer from its parts, train it, watch it learn, and trust what the comparison says.",
+    epilog="Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up).",
+    no_args_is_help=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
+)
+presets_app = typer.Typer(help="Named settings to start from.", rich_markup_mode=None)
+app.add_typer(presets_app, name="presets")
+
+RunsDir = Annotated[
+    Path, typer.Option("--runs-dir", envvar="TUI_TRANSFORMER_RUNS", help="Where runs are.", show_default=True)
+]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named corpora are looked for first.")]
+PresetName = Annotated[str | None, typer.Option("--preset", "-p", help="A preset; `presets list` shows them.")]
+On = Annotated[str | None, typer.Option("--on", help="Apply the preset's change to this base, e.g. demo.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file instead of a preset.")]
+Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Change one setting: model.n_heads=2")]
+Corpus = Annotated[str | None, typer.Option("--corpus", help="A corpus by name, or any UTF-8 text file.")]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
+RUNS = Path("runs")
+
+
+@app.callback(invoke_without_command=True)
+def studio(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Without a command: the studio."""
+    if version:
+        from importlib.metadata import version as installed
+
+        print(f"tui-transformer {installed('tui-transformer')}")
+        raise typer.Exit(0)
+    if context.invoked_subcommand is None:
+        print(
+            "The studio's screens are not part of this version yet: `tui-transformer run --preset demo` trains, "
+            "`tui-transformer --help` shows the rest."
+        )
+
+
+@app.command()
+def run(
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    on: On = None,
+    set_: Set = None,
+    corpus: Corpus = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The run's name; by default the preset's.")] = None,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    """Train a model. Ctrl-c stops at the next step and keeps a checkpoint."""
+    from tui_transformer.commands.run import Request, run_command
+
+    request = Request(preset, config, on, tuple(set_ or ()), corpus, seed)
+    return run_command(request, name=name, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
+
+
+@app.command()
+def sample(
+    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
+    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens an answer.")] = 200,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="0 takes the likeliest.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", help="Only the k likeliest tokens; 0: all.")] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", help="Only the likeliest up to this mass.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Equal seeds give equal answers.")] = 1,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")] = "best",
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Continue text with a trained model: an interactive prompt, or --prompt TEXT for one answer."""
+    from tui_transformer.commands.sample import sample_command
+    from tui_transformer.prompt import Settings
+
+    given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length, "seed": seed}
+    settings: Settings = {key: value for key, value in given.items() if value is not None}
+    return sample_command(
+        run, prompt, n, settings, checkpoint=checkpoint, device=device, as_json=json, runs_dir=runs_dir
+    )
+
+
+@app.command()
+def check(
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    on: On = None,
+    set_: Set = None,
+    corpus: Corpus = None,
+    device: Device = "auto",
+    json: Json = False,
+    data_dir: DataDir = None,
+) -> int:
+    """Try a model without training it: leaks, cache parity, whether its switches do something, time and memory."""
+    from tui_transformer.commands.check import check_command
+    from tui_transformer.commands.run import Request
+
+    request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
+    return check_command(request, device=device, as_json=json, data_dir=data_dir)
+
+
+@presets_app.callback(invoke_without_command=True)
+def presets_default(context: typer.Context) -> int:
+    """Named settings to start from."""
+    return int(presets_list()) if context.invoked_subcommand is None else 0
+
+
+@presets_app.command("list")
+def presets_list(json: Json = False) -> int:
+    """All presets, a line each."""
+    from tui_transformer.commands.presets import list_command
+
+    return list_command(as_json=json)
+
+
+@presets_app.command("show")
+def presets_show(
+    name: Annotated[str, typer.Argument(help="A preset's name.")],
+    on: On = None,
+    set_: Set = None,
+    json: Json = False,
+) -> int:
+    """One preset: what it changes, its complete settings, parameters, cost."""
+    from tui_transformer.commands.presets import show_command
+
+    return show_command(name, on, tuple(set_ or ()), as_json=json)
+
+
+@presets_app.command("diff")
+def presets_diff(
+    a: Annotated[str, typer.Argument(help="A preset's name.")],
+    b: Annotated[str, typer.Argument(help="Another preset's name.")],
+    json: Json = False,
+) -> int:
+    """The settings in which two presets differ."""
+    from tui_transformer.commands.presets import diff_command
+
+    return diff_command(a, b, as_json=json)
+
+
+@presets_app.command("schema")
+def presets_schema() -> int:
+    """The JSON schema of a config file, for editors."""
+    from tui_transformer.commands.presets import schema_command
+
+    return schema_command()
+
+
+def command() -> "TyperGroup":
+    """The whole command line as one object."""
+    return typer.main.get_command(app)  # type: ignore[return-value]

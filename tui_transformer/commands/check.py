@@ -1,0 +1,83 @@
+"""`check`: what can be known of a model before it is trained."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.text import Text
+
+from engine import capabilities
+from engine.config import presets
+from engine.config.lints import lint
+from engine.errors import InputError
+from tui_transformer.clean import clean_line
+from tui_transformer.commands.run import Request, loading
+from tui_transformer.exit_codes import ExitCode
+from tui_transformer.output import emit, stdout, warn
+from tui_transformer.words import duration, memory, short
+
+LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
+
+
+def check_command(request: Request, *, device: str, as_json: bool, data_dir: Path | None) -> int:
+    """Print verdicts and costs; exit code 1 if something does not hold."""
+    config = request.resolve()
+    source = request.source()
+    capabilities.require(config, f"preset '{source.name}'")
+    with loading("loading the engine, the corpus and the model"):
+        from engine.data.loader import RandomWindows
+        from engine.evaluation.checks import leak_probe
+        from engine.model import size
+        from engine.model.transformer import build_model
+        from engine.training.assemble import load_data
+        from engine.training.devices import device_name, resolve_device
+        from engine.training.trial import cache_parity, one_step_fit, switch_effect
+
+        where = resolve_device(device)
+        data = load_data(config, data_dir)
+        vocabulary = data.tokenizer.vocab_size
+        model = build_model(config.model, vocabulary, config.seed, where)
+        batch = RandomWindows(
+            data.tokens["train"], config.model.context_length, config.train.batch_size, config.seed, where
+        ).batch(1, 0)
+    with loading("checking"):
+        verdicts = [leak_probe(model, batch.tokens, vocabulary, when="before", step=0)]
+        verdicts.append(cache_parity(config, vocabulary))
+        parent = presets.parent_config(source, request.on)
+        if parent is not None:
+            verdicts += switch_effect(config, parent, vocabulary)
+        try:
+            fit = one_step_fit(config, model, batch)
+        except (MemoryError, RuntimeError) as error:
+            raise InputError(
+                f"one training step does not fit on {where}: {str(error).splitlines()[0]}; "
+                f"try --set train.batch_size={max(1, config.train.batch_size // 2)}"
+            ) from None
+    parameters = size.parameter_count(config.model, vocabulary)
+    total = fit.seconds * config.train.steps * config.train.accumulation
+    peak = fit.peak_bytes or size.memory_bytes(config, vocabulary)
+    lints = lint(config, data.tokens["train"].numel())
+    ok = all(verdict.verdict == "ok" for verdict in verdicts)
+    if as_json:
+        for verdict in verdicts:
+            emit({"kind": "verdict", **verdict.to_json()})
+        cost = {"parameters": parameters, "seconds_per_step": fit.seconds, "seconds": total, "memory_bytes": peak}
+        emit({"kind": "cost", "device": str(where), **cost, "lints": [asdict(found) for found in lints]})
+        return ExitCode.DONE if ok else ExitCode.FAILED
+    for found in lints:
+        warn(f"{found.key}: {found.text}")
+    text = Text()
+    for verdict in verdicts:
+        good = verdict.verdict == "ok"
+        text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
+        text.append(clean_line(f"{verdict.check}: {'' if good else verdict.verdict + ': '}{verdict.why}") + "\n")
+    rate = config.train.batch_size * config.model.context_length / fit.seconds
+    about = "peak" if fit.peak_bytes is not None else "about"
+    text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
+    text.append(
+        f"  one step takes {fit.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
+        f"{config.train.steps:,} steps ≈ {duration(total)}, evaluations aside"
+    )
+    if total > LONG_RUN and request.on is None and source.extends is not None:
+        text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")
+    stdout().print(text)
+    return ExitCode.DONE if ok else ExitCode.FAILED

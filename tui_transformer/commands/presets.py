@@ -1,0 +1,106 @@
+"""`presets list | show | diff | schema`."""
+
+import json
+from typing import Any
+
+from engine.config import presets
+from tui_transformer.clean import clean_line
+from tui_transformer.output import emit
+
+
+def list_command(*, as_json: bool) -> int:
+    """A line a preset; overlays name what they change."""
+    found = presets.list_presets()
+    if as_json:
+        for preset in found:
+            emit({"name": preset.name, "extends": preset.extends, "description": preset.description})
+        return 0
+    width = max(len(preset.name) for preset in found)
+    base = max(len(preset.extends or "") for preset in found)
+    print(f"{'PRESET':{width}}  {'CHANGES':{base}}  WHAT IT IS")
+    for preset in sorted(found, key=lambda p: (p.extends is not None, p.extends or "", p.name)):
+        print(f"{preset.name:{width}}  {preset.extends or '':{base}}  {clean_line(preset.description)}")
+    return 0
+
+
+def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_json: bool) -> int:
+    """The complete settings of a preset, what it changes, and what it costs."""
+    from engine import capabilities
+    from engine.config.keys import diff
+    from engine.config.overrides import parse_overrides
+    from engine.config.toml import write
+    from engine.data.corpora import REGISTRY
+    from engine.model import size
+
+    preset = presets.find(name)
+    config = presets.resolve(preset, on=on, overrides=parse_overrides(overrides))
+    capabilities.require(config, f"preset '{name}'")
+    parent = presets.parent_config(preset, on)
+    changes = diff(parent, config) if parent is not None else {}
+    entry = REGISTRY.get(config.data.corpus)
+    vocabulary = config.model.vocab_size or (entry.vocabulary if entry else None)
+    cost: dict[str, Any] = {}
+    if vocabulary is not None:
+        cost = {
+            "vocabulary": vocabulary,
+            "parameters": size.parameter_count(config.model, vocabulary),
+            "components": size.parameters(config.model, vocabulary),
+            "flops_per_token": size.flops_per_token(config.model, vocabulary),
+            "memory_bytes": size.memory_bytes(config, vocabulary),
+        }
+    if as_json:
+        emit({"name": config.preset, "config": config.dump(), "changes": changes, **cost})
+        return 0
+    print(f"# {config.preset}: {clean_line(config.description)}")
+    for key, (before, after) in changes.items():
+        print(f"# changes {key}: {_value(before)} → {_value(after)}")
+    for line in _cost_lines(cost):
+        print(f"# {line}")
+    print()
+    print(write(config), end="")
+    return 0
+
+
+def _cost_lines(cost: dict[str, Any]) -> list[str]:
+    from tui_transformer.words import memory, short
+
+    if not cost:
+        return ["parameters: known once the corpus's vocabulary is (the run's model.json)"]
+    parts = ", ".join(f"{name} {count:,}" for name, count in cost["components"].items() if count)
+    return [
+        f"{cost['parameters']:,} parameters with a vocabulary of {cost['vocabulary']:,}: {parts}",
+        f"{short(cost['flops_per_token'], 'FLOP')} to train on a token, about {memory(cost['memory_bytes'])} of memory",
+    ]
+
+
+def diff_command(a: str, b: str, *, as_json: bool) -> int:
+    """The settings in which two presets differ."""
+    from engine.config.keys import diff
+
+    changes = diff(presets.resolve(presets.find(a)), presets.resolve(presets.find(b)))
+    if as_json:
+        for key, (left, right) in changes.items():
+            emit({"key": key, a: left, b: right})
+        return 0
+    if not changes:
+        print(f"{a} and {b} train the same model in the same way")
+        return 0
+    rows = [("", a, b), *((key, _value(left), _value(right)) for key, (left, right) in changes.items())]
+    widths = [max(len(row[i]) for row in rows) for i in range(3)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def schema_command() -> int:
+    """The JSON schema of a config file."""
+    from engine.config.schema import RunConfig
+
+    schema = RunConfig.model_json_schema(by_alias=True)
+    schema["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
+    print(json.dumps(schema, indent=2))
+    return 0
+
+
+def _value(value: Any) -> str:
+    return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,79 @@
+"""Where words go: the answer to stdout, commentary to stderr; colour only where a terminal wants it."""
+
+import json
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO
+
+from tui_transformer.clean import clean_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from typer.exceptions import TyperException
+
+PROGRAM = "tui-transformer"
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """True if a person looks at it: a terminal that can move its cursor."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@cache
+def stdout() -> "Console":
+    """For answers. Nothing that is printed is ever taken for markup."""
+    from rich.console import Console
+
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
+
+
+@cache
+def stderr() -> "Console":
+    """For commentary: progress, warnings, errors."""
+    from rich.console import Console
+
+    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def say(text: str) -> None:
+    """A line of commentary."""
+    print(clean_line(text), file=sys.stderr, flush=True)
+
+
+def complain(text: str) -> None:
+    """One line about what went wrong."""
+    print(f"{PROGRAM}: {clean_line(text)}", file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """One line about what is probably not meant."""
+    complain(f"warning: {text}")
+
+
+def emit(record: dict[str, Any]) -> None:
+    """One JSON object on a line of stdout."""
+    print(json.dumps(record, ensure_ascii=True), flush=True)
+
+
+def usage_line(error: "TyperException") -> str:
+    """A mistake on the command line, in one line with the nearest valid spelling."""
+    from engine.errors import nearest
+
+    context = getattr(error, "ctx", None)
+    parameter = getattr(error, "param", None)
+    # The plain message where there is one: the formatted one carries suggestions of its own.
+    message = (error.message or error.format_message()).rstrip(".")
+    where = context.command_path.removeprefix(PROGRAM).strip() if context is not None else ""
+    wrong = getattr(error, "option_name", None)
+    if wrong is not None and context is not None:
+        message += nearest(wrong, [flag for known in context.command.params for flag in known.opts])
+    elif context is not None and message.startswith("No such command"):
+        wrong = message.split("'")[1]
+        commands = context.command.list_commands(context)
+        hint = nearest(wrong, commands) or "; commands: " + ", ".join(commands)
+        message = f"no such command '{wrong}'{hint}"
+    elif parameter is not None:
+        name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+        message = f"{name}: {message}" if name not in message else message
+    return f"{where}: {message}" if where else message

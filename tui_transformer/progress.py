@@ -1,0 +1,146 @@
+"""A run's progress while it trains, from its run directory alone: a live line, plain lines, or JSON lines."""
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from engine.runs.reader import Columns, RunReader
+from tui_transformer.output import emit, is_terminal, say, stderr
+from tui_transformer.words import duration, short
+
+REFRESH = 0.25  # seconds between two looks at the run directory
+PLAIN_INTERVAL = 10.0  # seconds between two plain lines, evaluations aside
+WARM_UP = 5  # log records before an ETA means something
+
+
+@dataclass
+class Snapshot:
+    """What is known of a run at one moment."""
+
+    name: str
+    steps: int
+    floor: float | None = None
+    phase: str = "loading"
+    step: int = 0
+    train: dict[str, Any] = field(default_factory=dict)
+    validation: dict[str, Any] = field(default_factory=dict)
+    records: int = 0
+    _first: tuple[float, int] | None = None
+    eta: float | None = None
+
+    def update(self, status: dict[str, Any], new: Columns, clock: float) -> None:
+        """Take in what came since the last look."""
+        self.phase = str(status.get("phase") or status.get("state") or "")
+        self.step = int(status.get("step") or 0)
+        self.records += len(new.train)
+        if new.train:
+            self.train = new.train[-1]
+            self._first = self._first or (clock, int(self.train["step"]))
+        if new.validation:
+            self.validation = new.validation[-1]
+        if self._first is not None and self.records >= WARM_UP and self.step > self._first[1]:
+            per_step = (clock - self._first[0]) / (self.step - self._first[1])
+            self.eta = per_step * (self.steps - self.step)
+
+    @property
+    def left(self) -> str:
+        """Time left, or why it is not known yet."""
+        if self.step >= self.steps:
+            return "finishing"
+        return f"{duration(self.eta)} left" if self.eta is not None else "warming up…"
+
+    def losses(self) -> str:
+        """The losses known so far, nats per character."""
+        parts = []
+        if self.train:
+            parts.append(f"train {_number(self.train.get('loss'))}")
+        if self.validation:
+            parts.append(f"validation {_number(self.validation.get('loss'))}")
+        if self.floor is not None:
+            parts.append(f"floor {self.floor:.3f}")
+        return "loss " + " · ".join(parts) if parts else "no loss yet"
+
+    def speed(self) -> str:
+        """Tokens per second."""
+        rate = self.train.get("tokens_per_second")
+        return f"{short(float(rate))} tok/s" if rate else ""
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3f}" if isinstance(value, int | float) else "not a number"
+
+
+def follow(reader: RunReader, alive: Callable[[], bool], *, as_json: bool) -> None:
+    """Show a run until `alive` says no."""
+    floor = (reader.facts("data").get("floor") or {}).get("nats_per_char")
+    snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
+    show = _json if as_json else _live if is_terminal(sys.stderr) else _plain
+    show(reader, snapshot, alive)
+
+
+Alive = Callable[[], bool]
+
+
+def _watch(reader: RunReader, snapshot: Snapshot, alive: Alive, seen: Callable[[Columns], None]) -> None:
+    tail = reader.follow()
+    while True:
+        running = alive()
+        _, new = tail.poll()
+        snapshot.update(reader.status, new, time.monotonic())
+        seen(new)
+        if not running:
+            return
+        time.sleep(REFRESH)
+
+
+def _live(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
+    with Live(console=stderr(), auto_refresh=False, transient=False) as live:
+        _watch(reader, snapshot, alive, lambda _: live.update(_panel(snapshot), refresh=True))
+
+
+def _panel(snapshot: Snapshot) -> RenderableType:
+    share = snapshot.step / snapshot.steps if snapshot.steps else 1.0
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(ratio=1)
+    grid.add_column(no_wrap=True, justify="right")
+    grid.add_row(
+        Text(snapshot.name, style="bold"),
+        ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step),
+        Text(f"{share:4.0%} · step {snapshot.step:,} / {snapshot.steps:,} · {snapshot.left}"),
+    )
+    speed = f" · {snapshot.speed()}" if snapshot.train else ""
+    return Group(grid, Text(f"  {snapshot.losses()}{speed} · {snapshot.phase}", style="dim", no_wrap=True))
+
+
+def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
+    said = [time.monotonic()]
+
+    def seen(new: Columns) -> None:
+        due = time.monotonic() - said[0] >= PLAIN_INTERVAL
+        if new.validation or (due and new.train):
+            said[0] = time.monotonic()
+            say(
+                f"{snapshot.name}: step {snapshot.step:,} of {snapshot.steps:,}, {snapshot.losses()}, "
+                f"{snapshot.speed()}, {snapshot.left}"
+            )
+
+    say(f"{snapshot.name}: {snapshot.steps:,} steps in {reader.path}")
+    _watch(reader, snapshot, alive, seen)
+
+
+def _json(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
+    def seen(new: Columns) -> None:
+        for record in sorted([*new.train, *new.validation], key=lambda r: (r["step"], r["kind"])):
+            emit(record)
+
+    emit({"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps})
+    _watch(reader, snapshot, alive, seen)

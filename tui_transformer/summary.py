@@ -1,0 +1,153 @@
+"""What came out of a run, on stdout: chart, verdicts, probes, a sample, and what to type next."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from engine.runs.reader import RunReader
+from tui_transformer.charts import Series, line_chart
+from tui_transformer.clean import clean
+from tui_transformer.output import emit, is_terminal, stdout
+from tui_transformer.words import duration, short
+
+CHART_HEIGHT = 16
+MAX_WIDTH = 100
+
+
+def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
+    """The summary of a run that has ended."""
+    if as_json:
+        status = reader.status
+        emit(
+            {
+                "kind": "end",
+                "name": reader.name,
+                "state": status.get("state"),
+                "summary": reader.summary,
+                "verdicts": reader.verdicts,
+            }
+        )
+        return
+    console = stdout()
+    width = min(console.width, MAX_WIDTH)
+    colour = is_terminal(sys.stdout) and not console.no_color
+    for part in (
+        loss_chart(reader, width, CHART_HEIGHT, colour=colour),
+        _scores(reader),
+        _verdicts(reader),
+        _probes(reader),
+        _sample(reader),
+        _next(reader, runs_dir),
+    ):
+        if part:
+            console.print(Text.from_ansi(part) if isinstance(part, str) else part)
+            console.print()
+
+
+def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
+    """Train and validation loss over steps, with the corpus's floor where it is known."""
+    columns = reader.follow().load()
+    data = reader.facts("data")
+    floor = (data.get("floor") or {}).get("nats_per_char")
+    return line_chart(
+        [_series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")],
+        title="loss, nats per character",
+        x_label="step",
+        width=width,
+        height=height,
+        levels=[("entropy floor", floor, "green")] if floor is not None else [],
+        colour=colour,
+    )
+
+
+def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
+    known = [r for r in records if isinstance(r.get("loss"), int | float)]
+    return Series(label, [r["step"] for r in known], [r["loss"] for r in known], colour)
+
+
+def _scores(reader: RunReader) -> Text | None:
+    summary = reader.summary
+    last, best = summary.get("last"), summary.get("best")
+    if not last or not best:
+        return None
+    data = reader.facts("data")
+    floor = data.get("floor") or {}
+    lines = [
+        f"validation loss {last['loss']:.4f} nats per character, perplexity {last['perplexity']:.3f}, "
+        f"{last['bits_per_character']:.3f} bits per character, accuracy {last['accuracy']:.1%}",
+        f"  scored over the whole split, context {last['context']}, stride {last['stride']}"
+        + (f"; best {best['loss']:.4f} at step {best['step']:,}" if best["step"] != last["step"] else ""),
+    ]
+    if "excess" in last:
+        lines.append(
+            f"  {last['excess']:+.4f} above the entropy floor {floor['nats_per_char']:.4f} "
+            f"(± {floor['se']:.4f}), the loss of the grammar that wrote the text"
+        )
+    counts = [f"{name} {data[name]:.3f}" for name in ("unigram", "bigram") if data.get(name) is not None]
+    lines.append(f"  knowing only counts would score: {', '.join(counts)}")
+    if "nanogpt_loss" in last:
+        lines.append(f"  by nanoGPT's random batches: {last['nanogpt_loss']:.4f}")
+    lines.append(
+        f"  {summary['step']:,} steps, {short(summary['tokens'])} tokens, {duration(summary['seconds'])} of training"
+    )
+    return Text("\n".join(lines))
+
+
+def _verdicts(reader: RunReader) -> Text | None:
+    if not reader.verdicts:
+        return None
+    text = Text()
+    for verdict in reader.verdicts:
+        ok = verdict.get("verdict") == "ok"
+        when = f"{verdict.get('when')} training" if verdict.get("when") != "evaluation" else "while training"
+        text.append("✓ " if ok else "✗ ", style="green" if ok else "bold red")
+        label = f"no {verdict.get('check')}" if ok else str(verdict.get("verdict"))
+        text.append(f"{label}, {when}: {verdict.get('why')}\n")
+    text.rstrip()
+    return text
+
+
+def _probes(reader: RunReader) -> Table | None:
+    scores = (reader.summary.get("last") or {}).get("probes") or {}
+    described = {p["name"]: p for p in reader.facts("data").get("probes", [])}
+    if not scores:
+        return None
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column, justify in (
+        ("probe", "left"),
+        ("right", "right"),
+        ("chance", "right"),
+        ("shortcut", "right"),
+    ):
+        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    table.add_column("what must be remembered", no_wrap=True)
+    for name, score in scores.items():
+        probe = described.get(name, {})
+        levels = [f"{probe[key]:.0%}" if key in probe else "" for key in ("chance", "shortcut")]
+        table.add_row(clean(name), f"{score:.0%}", *levels, Text(clean(str(probe.get("description", "")))))
+    return table
+
+
+def _sample(reader: RunReader) -> Text | None:
+    samples = list(reader.records("samples"))
+    if not samples:
+        return None
+    last = samples[-1]
+    text = Text(f"sample at step {last.get('step', 0):,}, temperature {last.get('temperature')}:\n")
+    text.append(clean(str(last.get("prompt", ""))), style="bold")
+    text.append(clean(str(last.get("text", ""))))
+    return text
+
+
+def _next(reader: RunReader, runs_dir: Path) -> Text:
+    where = "" if runs_dir == Path("runs") else f" --runs-dir {runs_dir}"
+    lines = [
+        f"the run is in {reader.path}. Next:",
+        f"  tui-transformer sample {reader.name}{where}      a prompt to write with it",
+        "  tui-transformer run --preset no-pe --on demo   the same without positions",
+        "  tui-transformer presets list                   what else there is",
+    ]
+    return Text("\n".join(lines))

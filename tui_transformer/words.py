@@ -1,0 +1,25 @@
+"""Numbers as people read them."""
+
+
+def duration(seconds: float) -> str:
+    """`0:48`, `12:05`, `3:20:00`."""
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, left = divmod(rest, 60)
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def short(value: float, unit: str = "") -> str:
+    """`41.2 k`, `3.19 M`: three digits and a prefix."""
+    for size, prefix in _STEPS:
+        if abs(value) >= size:
+            return f"{value / size:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}".rstrip()
+
+
+def memory(n_bytes: float) -> str:
+    """`61 MB`, `2.1 GB` (powers of 1000)."""
+    return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
