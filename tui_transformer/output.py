@@ -73,7 +73,7 @@ def usage_line(error: "TyperException") -> str:
         commands = context.command.list_commands(context)
         hint = nearest(wrong, commands) or "; commands: " + ", ".join(commands)
         message = f"no such command '{wrong}'{hint}"
-    elif parameter is not None:
-        name = parameter.opts[-1] if parameter.param_type_name == "option" else parameter.human_readable_name
+    elif parameter is not None and error.message:
+        name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
         message = f"{name}: {message}" if name not in message else message
     return f"{where}: {message}" if where else message

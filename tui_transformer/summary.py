@@ -84,7 +84,7 @@ def _scores(reader: RunReader) -> Text | None:
     if "excess" in last:
         lines.append(
             f"  {last['excess']:+.4f} above the entropy floor {floor['nats_per_char']:.4f} "
-            f"(± {floor['se']:.4f}), the loss of the grammar that wrote the text"
+            f"(± {floor.get('se') or 0.0:.4f}), the loss of the grammar that wrote the text"
         )
     counts = [f"{name} {data[name]:.3f}" for name in ("unigram", "bigram") if data.get(name) is not None]
     lines.append(f"  knowing only counts would score: {', '.join(counts)}")

@@ -27,12 +27,13 @@ class Split:
         text: its characters.
         floor: nats per character that no model beats but by luck, aligned with the text, where it is known.
         probes: characters whose prediction tests one dependency.
+        floor_mean: the mean floor and its standard error over scenes, nats per character.
     """
 
     text: str
     floor: NDArray[np.float64] | None = None
     probes: tuple[Probe, ...] = ()
-    units: NDArray[np.int64] | None = None
+    floor_mean: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ def _generated_splits(generated: GeneratedText, data: DataConfig) -> dict[str, S
         if start < stop:
             part = generated.cut(start, stop)
             probes = tuple(band for probe in part.probes for band in _bands(probe))
-            splits[name] = Split(part.text, -part.log_probability, probes, part.units)
+            splits[name] = Split(part.text, -part.log_probability, probes, part.floor())
     for name in ("train", "validation"):
         if name not in splits:
             raise InputError(f"data.corpus_size = {data.corpus_size}: too small to fill the {name} split")

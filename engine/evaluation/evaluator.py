@@ -1,37 +1,14 @@
 """Scores one split the way a run's config asks, as the fields of a validation record."""
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from torch import Tensor, nn
 
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.loader import Batches
 from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_scores, score_tokens
-
-
-@dataclass(frozen=True)
-class Floor:
-    """The lowest loss that the text allows, nats per character, and its standard error over independent units."""
-
-    nats_per_char: float
-    se: float
-
-
-def floor_of(split: Split) -> Floor | None:
-    """The floor of a split, standard error clustered by unit (scene); None where it is not known."""
-    if split.floor is None or split.units is None:
-        return None
-    sums = np.add.reduceat(split.floor, split.units)
-    lengths = np.diff(np.append(split.units, len(split.text)))
-    mean = math.fsum(split.floor) / len(split.floor)
-    n = len(sums)
-    spread = math.sqrt(float(((sums - mean * lengths) ** 2).sum()) * n / max(1, n - 1))
-    return Floor(mean, spread / len(split.text))
 
 
 class Evaluator:

@@ -61,6 +61,8 @@ class DecoderLayer(nn.Module):
         """(B, T, D) → (B, T, D)."""
         if self.pre_norm:
             x = x + self.attention(self.attention_norm(x), at, state)
-            return x + self.feed_forward(self.feed_forward_norm(x))
-        x = self.attention_norm(x + self.attention(x, at, state))
-        return self.feed_forward_norm(x + self.feed_forward(x))
+            out: Tensor = x + self.feed_forward(self.feed_forward_norm(x))
+        else:
+            x = self.attention_norm(x + self.attention(x, at, state))
+            out = self.feed_forward_norm(x + self.feed_forward(x))
+        return out

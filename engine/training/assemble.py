@@ -19,7 +19,7 @@ from engine.data.loader import RandomWindows
 from engine.data.tokenizers import CharacterTokenizer
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.evaluator import Evaluator, floor_of
+from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
 from engine.model import size
 from engine.model.attention import MultiHeadAttention, Situation, choose
@@ -85,7 +85,7 @@ def _prompt(config: RunConfig, data: Data) -> str:
 def data_facts(data: Data) -> dict[str, Any]:
     """The content of data.json: what the run was trained on, and the lines its loss should be held against."""
     train, held_out = (data.tokens[name].numpy() for name in ("train", "validation"))
-    floor = floor_of(data.corpus.splits["validation"])
+    floor = data.corpus.splits["validation"].floor_mean
     return {
         "corpus": data.corpus.version,
         "source": data.corpus.source,
@@ -96,7 +96,7 @@ def data_facts(data: Data) -> dict[str, Any]:
         },
         "vocabulary": data.tokenizer.vocab_size,
         "tokenizer_sha256": data.tokenizer.sha256,
-        "floor": None if floor is None else {"nats_per_char": floor.nats_per_char, "se": floor.se},
+        "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]},
         "unigram": unigram_loss(train, held_out, data.tokenizer.vocab_size),
         "bigram": bigram_loss(train, held_out, data.tokenizer.vocab_size),
         "probes": [

@@ -205,6 +205,7 @@ class Trainer:
             self._evaluate()
         if _due(step, self.config.evaluation.sample_every):
             self._sample()
+        checkpoint.prune(self.writer.path, self.config.checkpoint.keep_last)
 
     def _between(self) -> None:
         self.writer.status(step=self.state.step)
@@ -253,7 +254,6 @@ class Trainer:
         self.writer.status(phase="checkpointing")
         self.state.offsets = self.writer.sync()
         name = checkpoint.save(self.writer.path, self.model, self.optimizer, self.state, self.sampler.tokenizer)
-        checkpoint.prune(self.writer.path, self.config.checkpoint.keep_last)
         self._saved = self.state.step
         self.writer.status(phase="training", checkpoint=name)
 

@@ -151,7 +151,8 @@ class _Player:
     last_seen: int  # offset at which the name last stood next to its sign
 
 
-def _scene(d: Derivation) -> None:
+def scene(d: Derivation) -> None:
+    """Derive one scene; scenes do not depend on each other."""
     d.say("== ")
     d.draw(PLACES)
     d.draw(TIMES)
@@ -228,7 +229,7 @@ def _couplet(d: Derivation) -> None:
 
 def generate(seed: int, n_characters: int = DEFAULT_SIZE) -> GeneratedText:
     """Write scenes from a seed: whole ones, until there are at least `n_characters` characters."""
-    return grammar.write(VERSION, _scene, PROBES, seed, n_characters)
+    return grammar.write(VERSION, scene, PROBES, seed, n_characters)
 
 
 def read(text: str) -> GeneratedText:
@@ -237,12 +238,12 @@ def read(text: str) -> GeneratedText:
     Raises:
         ValueError: the text is not one of this grammar's; the message names the offset and what was expected.
     """
-    return grammar.read(VERSION, _scene, PROBES, text)
+    return grammar.read(VERSION, scene, PROBES, text)
 
 
 def next_character_distribution(prefix: str) -> dict[str, float]:
     """Return the probability of every character that can follow `prefix`, which may end within a scene."""
-    return grammar.next_character_distribution(_scene, prefix)
+    return grammar.next_character_distribution(scene, prefix)
 
 
 def alphabet() -> str:

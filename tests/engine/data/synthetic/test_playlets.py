@@ -1,4 +1,5 @@
 import hashlib
+import math
 import random
 import re
 from collections import Counter, defaultdict
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from engine.data.synthetic import playlets
-from engine.data.synthetic.grammar import GeneratedText, Probe
+from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Reader
 
 GOLDEN = {  # change playlets.VERSION when one of these changes: saved runs name the version they were made with
     2_000: "ec5c604b91f5f1e30b593dd842dc372d72eedcddd41589ad0db54c9705264215",
@@ -87,10 +88,10 @@ def test_alphabet_is_exactly_what_occurs():
     assert len(playlets.alphabet()) == 64
 
 
-def test_capitals_stand_at_the_start_of_names_only():
-    text = megabyte().text
-    capitals = [i for i, character in enumerate(text) if character.isupper()]
-    assert all(text[i - 1] in " [" and text[i + 1].islower() for i in capitals)
+def test_capitals_stand_only_at_the_start_of_12_names_with_unique_initials():
+    capitalised = set(re.findall(r"\w*[A-Z]\w*", megabyte().text))
+    assert len(capitalised) == len({name[0] for name in capitalised}) == 12
+    assert all(name.istitle() for name in capitalised)
 
 
 def test_each_scene_has_three_players_who_never_speak_twice_running():
@@ -107,6 +108,27 @@ def test_speeches_are_numbered_from_1():
 
 
 # --- probabilities
+
+
+class ChoiceCounter(Reader):
+    """Sums log p over whole draws, from the weights as they stand in the tables."""
+
+    nats = 0.0
+
+    def draw(self, choice: Choice) -> str:
+        literal = super().draw(choice)
+        self.nats += math.log(choice.weights[literal] / sum(choice.weights.values()))
+        return literal
+
+
+def test_log_probabilities_of_draws_and_of_characters_have_the_same_sum():
+    for unit in range(len(some_scenes().units)):
+        scene = some_scenes().cut(unit, unit + 1)
+        counter = ChoiceCounter(scene.text)
+        playlets.scene(counter)
+        assert counter.position == len(scene.text)
+        assert counter.nats == pytest.approx(scene.log_probability.sum(), rel=1e-12)
+        assert (scene.log_probability <= 0).all()
 
 
 def test_every_next_character_distribution_sums_to_one_and_holds_the_probability_given():

@@ -1,0 +1,119 @@
+import json
+import os
+
+import pytest
+
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.runs.names import check_name, free_name
+from engine.runs.reader import RunReader, list_runs
+from engine.runs.writer import RunWriter
+
+
+@pytest.fixture
+def writer(tmp_path):
+    made = RunWriter.create(tmp_path, "a", RunConfig(), {"command": "test"})
+    yield made
+    made.close("finished")
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", ".a", "a/b", "../a", "a\\b", "last", "a b", "a\n", "é", "a\x1b", "x" * 101]
+)
+def test_names_that_could_leave_the_folder_are_refused(tmp_path, name: str) -> None:
+    with pytest.raises(InputError):
+        check_name(name)
+    with pytest.raises(InputError):
+        RunWriter.create(tmp_path, name, RunConfig(), {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_taken_gets_a_number(tmp_path) -> None:
+    assert free_name(tmp_path, "demo") == "demo"
+    (tmp_path / "demo").mkdir()
+    assert free_name(tmp_path, "demo") == "demo-2"
+    assert check_name(free_name(tmp_path, "no-pe@demo")) == "no-pe-demo"
+    assert check_name(free_name(tmp_path, "last")) and check_name(free_name(tmp_path, "…"))
+
+
+def test_a_second_writer_is_told_who_owns_the_run(tmp_path, writer) -> None:
+    with pytest.raises(InputError, match=f"written by process {os.getpid()}"):
+        RunWriter(writer.path)
+    with pytest.raises(InputError, match="exists already"):
+        RunWriter.create(tmp_path, "a", RunConfig(), {})
+
+
+def test_what_is_written_is_read(writer) -> None:
+    writer.metrics({"kind": "train", "step": 1, "loss": 2.0})
+    writer.metrics({"kind": "validation", "step": 1, "loss": float("nan")})
+    reader = RunReader(writer.path)
+    assert list(reader.records("metrics"))[1] == {"kind": "validation", "step": 1, "loss": None}
+    assert reader.config == RunConfig()
+    assert reader.liveness() == "alive" and reader.state == "starting"
+
+
+def test_a_torn_last_line_is_left_for_later(writer) -> None:
+    tail = RunReader(writer.path).follow()
+    writer.metrics({"kind": "train", "step": 1})
+    with (writer.path / "metrics.jsonl").open("a") as file:
+        file.write('{"kind":"train","st')
+        file.flush()
+        assert [r["step"] for r in tail.load().train] == [1]
+        assert tail.poll() == (False, tail.poll()[1]) and tail.poll()[1].train == []
+        file.write('ep":2}\n')
+    assert [r["step"] for r in tail.poll()[1].train] == [2]
+
+
+def test_a_file_that_shrinks_resets_its_readers(writer) -> None:
+    tail = RunReader(writer.path).follow()
+    for step in range(5):
+        writer.metrics({"kind": "train", "step": step})
+    assert len(tail.load().train) == 5
+    path = writer.path / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
+    reset, columns = tail.poll()
+    assert reset and len(columns.train) == 2
+
+
+def test_thinning_keeps_every_validation_record(writer) -> None:
+    for step in range(1000):
+        writer.metrics({"kind": "train", "step": step})
+        if step % 100 == 0:
+            writer.metrics({"kind": "validation", "step": step})
+    columns = RunReader(writer.path).follow().load(max_points=50)
+    assert len(columns.train) <= 50 and len(columns.validation) == 10
+
+
+def test_a_run_whose_process_is_gone_is_shown_as_lost(writer) -> None:
+    writer.status(state="running")
+    reader = RunReader(writer.path)
+    status = json.loads((writer.path / "status.json").read_text())
+    (writer.path / "status.json").write_text(json.dumps(status | {"process_started": 1.0}))
+    assert reader.liveness() == "dead" and reader.state == "lost"
+    (writer.path / "status.json").write_text(json.dumps(status | {"host": "elsewhere"}))
+    assert reader.liveness() == "unknown" and reader.state == "running"
+
+
+def test_runs_are_found_by_name_path_and_last(tmp_path, writer) -> None:
+    second = RunWriter.create(tmp_path, "b", RunConfig(), {"created": "2999-01-01"})
+    second.close("finished")
+    assert [r.name for r in list_runs(tmp_path)] == ["a", "b"]
+    assert RunReader.resolve("last", tmp_path).name == "b"
+    assert RunReader.resolve("a", tmp_path).name == RunReader.resolve(str(writer.path), tmp_path).name == "a"
+    for wrong in ("c", "", "../a/../zzz", "/"):
+        with pytest.raises(InputError, match="no run is called"):
+            RunReader.resolve(wrong, tmp_path)
+
+
+def test_an_empty_folder_says_how_to_make_a_run(tmp_path) -> None:
+    with pytest.raises(InputError, match="run --preset demo"):
+        RunReader.resolve("last", tmp_path / "none")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '"x"', "[" * 100_000])
+def test_damaged_files_read_as_nothing(writer, text: str) -> None:
+    for name in ("status", "summary", "checks", "data"):
+        (writer.path / f"{name}.json").write_text(text)
+    reader = RunReader(writer.path)
+    assert reader.status == {} and reader.summary == {} and reader.verdicts == []
+    assert reader.liveness() == "dead"

@@ -1,0 +1,75 @@
+import math
+
+import pytest
+import torch
+
+from engine.config.schema import OptimizerConfig
+from engine.model.transformer import build_model
+from engine.training.optimizer import decay_groups, learning_rate, make_optimizer
+
+
+def groups(tiny, decay: str) -> dict[str, list[str]]:
+    changes = ("model.position=learned", "model.head_bias=true")
+    return decay_groups(build_model(tiny(*changes).model, 11, 1), decay)
+
+
+def test_matrices_leaves_biases_norms_and_position_tables_alone(tiny) -> None:
+    found = groups(tiny, "matrices")
+    assert "token_embedding.weight" in found["decayed"] and "head.weight" in found["decayed"]
+    assert not [n for n in found["decayed"] if n.endswith("bias") or "norm" in n or "positions" in n]
+
+
+def test_linear_weights_leaves_embeddings_alone_too(tiny) -> None:
+    found = groups(tiny, "linear-weights")
+    assert "token_embedding.weight" in found["plain"] and "head.weight" in found["decayed"]
+
+
+def test_all_means_all(tiny) -> None:
+    assert groups(tiny, "all")["plain"] == []
+
+
+def test_tied_weights_are_in_one_group_once(tiny) -> None:
+    model = build_model(tiny("model.tie_embeddings=true").model, 11, 1)
+    names = [name for group in decay_groups(model, "matrices").values() for name in group]
+    assert len(names) == len(set(names)) == len(list(model.parameters()))
+
+
+def test_a_parameter_nobody_classified_is_an_error(tiny) -> None:
+    model = build_model(tiny().model, 11, 1)
+    model.extra = torch.nn.PReLU()
+    with pytest.raises(ValueError, match="no decay group knows"):
+        decay_groups(model, "matrices")
+
+
+def test_decay_is_applied_to_its_group_only(tiny) -> None:
+    model = build_model(tiny().model, 11, 1)
+    optimizer = make_optimizer(model, OptimizerConfig(lr=0.1, weight_decay=0.5))
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    after = dict(model.named_parameters())
+    assert torch.allclose(after["head.weight"], before["head.weight"] * 0.95)
+    assert torch.equal(after["final_norm.weight"], before["final_norm.weight"])
+
+
+def rate(step: int, **changes) -> float:
+    return learning_rate(OptimizerConfig(lr=1.0, **changes), step, 1000)
+
+
+def test_warm_up_is_linear_and_reaches_the_rate() -> None:
+    assert rate(1, warmup_steps=100) == pytest.approx(0.01)
+    assert rate(100, warmup_steps=100) == pytest.approx(1.0)
+    assert rate(1, warmup_steps=0, schedule="constant") == 1.0
+
+
+def test_cosine_ends_at_the_minimum_and_is_half_way_in_the_middle() -> None:
+    assert rate(1000, warmup_steps=100, min_lr=0.1) == pytest.approx(0.1)
+    assert rate(550, warmup_steps=100, min_lr=0.1) == pytest.approx(0.55)
+    assert rate(5000, warmup_steps=100, min_lr=0.1) == pytest.approx(0.1)
+    assert rate(325, warmup_steps=100) == pytest.approx(0.5 * (1 + math.cos(math.pi / 4)))
+
+
+def test_step_schedule_decays_by_its_factor_every_interval() -> None:
+    rates = [rate(s, warmup_steps=0, schedule="step", decay_every=100, decay_factor=0.5) for s in (1, 100, 101, 201)]
+    assert rates == [1.0, 1.0, 0.5, 0.25]

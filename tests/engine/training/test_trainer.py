@@ -1,0 +1,174 @@
+import json
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from engine.training.assemble import assemble
+from engine.training.checkpoint import load_trained, weights_of
+from engine.training.control import Command, Control
+from engine.training.trainer import Trainer
+
+CLOCK_FIELDS = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
+
+
+def train(config, root: Path, name: str = "run", control: Control | None = None) -> tuple[Trainer, RunReader]:
+    ready = assemble(config, runs_dir=root, name=name, device="cpu", control=control)
+    outcome = ready.trainer.run()
+    reader = RunReader(ready.path)
+    assert reader.status["state"] == outcome.state
+    return ready.trainer, reader
+
+
+def metrics(reader: RunReader) -> list[dict]:
+    return [{k: v for k, v in r.items() if k not in CLOCK_FIELDS} for r in reader.records("metrics")]
+
+
+def test_a_run_directory_holds_everything_that_was_asked_built_and_measured(tiny, tmp_path) -> None:
+    _, run = train(tiny(), tmp_path)
+    names = {path.name for path in run.path.iterdir()}
+    assert names >= {
+        *("run.json", "config.toml", "model.json", "data.json", "environment.json", "metrics.jsonl", "events.jsonl"),
+        *("samples.jsonl", "checks.json", "summary.json", "status.json", "tokenizer.json", "checkpoints"),
+    }
+    assert run.status["state"] == "finished" and run.status["step"] == 6
+    assert run.config.model.vocab_size == run.facts("data")["vocabulary"] and run.config.train.threads == 1
+    assert run.facts("model")["parameters"] == sum(run.facts("model")["components"].values())
+    assert run.facts("data")["floor"]["nats_per_char"] > 0
+    kinds = [(r["kind"], r["step"]) for r in run.records("metrics")]
+    assert [step for kind, step in kinds if kind == "train"] == [1, 2, 3, 4, 5, 6]
+    assert [step for kind, step in kinds if kind == "validation"] == [3, 6]
+    assert kinds.index(("validation", 3)) == kinds.index(("train", 3)) + 1
+    assert [s["step"] for s in run.records("samples")] == [3, 6]
+    assert [v["when"] for v in run.verdicts] == ["before", "after"]
+    assert all(v["verdict"] == "ok" for v in run.verdicts)
+    for path in run.path.glob("*.json"):
+        assert json.loads(path.read_text())["schema"] == 1, path
+
+
+def test_equal_seeds_give_equal_runs_and_others_do_not(tiny, tmp_path) -> None:
+    config = tiny("model.dropout=0.2", "model.attention_dropout=0.2")
+    (a, run_a), (b, run_b) = train(config, tmp_path, "a"), train(config, tmp_path, "b")
+    _, run_c = train(tiny("seed=2"), tmp_path, "c")
+    assert metrics(run_a) == metrics(run_b) != metrics(run_c)
+    assert all(torch.equal(x, y) for x, y in zip(a.model.parameters(), b.model.parameters(), strict=True))
+    assert list(run_a.records("samples")) == list(run_b.records("samples"))
+
+
+def test_a_thread_trains_the_same_as_the_main_thread(tiny, tmp_path) -> None:
+    config = tiny("model.dropout=0.2")
+    _, here = train(config, tmp_path, "here")
+    ready = assemble(config, runs_dir=tmp_path, name="there", device="cpu")
+    thread = threading.Thread(target=ready.trainer.run)
+    thread.start()
+    thread.join()
+    assert metrics(here) == metrics(RunReader(ready.path))
+
+
+def test_looking_more_often_does_not_change_what_is_learned(tiny, tmp_path) -> None:
+    config = tiny("model.dropout=0.2", "evaluation.every=0", "evaluation.sample_every=0", "checkpoint.every=0")
+    a, _ = train(config, tmp_path, "a")
+    often = tiny("model.dropout=0.2", "evaluation.every=1", "evaluation.sample_every=1", "checkpoint.every=1")
+    b, _ = train(often, tmp_path, "b")
+    assert all(torch.equal(x, y) for x, y in zip(a.model.parameters(), b.model.parameters(), strict=True))
+
+
+def test_accumulated_micro_batches_make_the_gradient_of_their_union(tiny, tmp_path) -> None:
+    """Σ nll / Σ tokens over the whole step: two halves are one batch."""
+    config = tiny("train.accumulation=2", "train.steps=1", "optimizer.warmup_steps=0")
+    ready = assemble(config, runs_dir=tmp_path, name="a", device="cpu")
+    trainer, halves = ready.trainer, [ready.trainer.batches.batch(1, micro) for micro in (0, 1)]
+    model = trainer.model
+    logits = model(torch.cat([h.tokens for h in halves]))
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), torch.cat([h.targets for h in halves]).flatten())
+    loss.backward()
+    expected = torch.stack([p.grad.norm() for p in model.parameters()]).norm().item()
+    trainer.run()
+    record = next(RunReader(ready.path).records("metrics"))
+    assert record["grad_norm"] == pytest.approx(expected, rel=1e-5)
+    assert record["loss"] == pytest.approx(loss.item(), rel=1e-6)
+    assert record["tokens"] == 2 * 4 * 16
+
+
+def test_the_train_loss_is_over_all_tokens_since_the_last_record(tiny, tmp_path) -> None:
+    _, each = train(tiny("log.every=1"), tmp_path, "each")
+    _, every = train(tiny("log.every=3"), tmp_path, "every")
+    losses = [r["loss"] for r in each.records("metrics") if r["kind"] == "train"]
+    thirds = [r["loss"] for r in every.records("metrics") if r["kind"] == "train"]
+    assert thirds == pytest.approx([sum(losses[:3]) / 3, sum(losses[3:]) / 3])
+
+
+def test_training_lowers_the_loss_below_the_unigram_line(tiny, tmp_path) -> None:
+    _, run = train(tiny("train.steps=120", "train.batch_size=16", "evaluation.every=120"), tmp_path)
+    assert run.summary["last"]["loss"] < run.facts("data")["unigram"] - 0.2
+    assert run.summary["last"]["excess"] > 0
+
+
+def test_a_stop_keeps_a_checkpoint_of_the_step_it_reached(tiny, tmp_path) -> None:
+    control = Control()
+    ready = assemble(tiny("train.steps=100000"), runs_dir=tmp_path, name="a", device="cpu", control=control)
+    thread = threading.Thread(target=ready.trainer.run)
+    thread.start()
+    while ready.trainer.state.step < 7:
+        pass
+    control.request(Command.STOP, "enough")
+    thread.join(timeout=20)
+    run = RunReader(ready.path)
+    assert run.status["state"] == "stopped" and run.status["reason"] == "enough"
+    step = ready.trainer.state.step
+    assert run.status["checkpoint"] == f"step-{step:08d}"
+    model, _, saved = load_trained(run, "last")
+    assert saved == step and list(run.records("metrics"))[-1]["step"] <= step
+    for name, value in weights_of(ready.trainer.model).items():
+        assert torch.equal(value, weights_of(model)[name])
+
+
+def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(tiny, tmp_path) -> None:
+    ready = assemble(tiny(), runs_dir=tmp_path, name="a", device="cpu")
+    with torch.no_grad():
+        ready.trainer.model.head.weight.fill_(float("nan"))
+    outcome = ready.trainer.run()
+    assert outcome.state == "failed" and "not a number at step 1" in outcome.reason
+    assert RunReader(ready.path).status["reason"] == outcome.reason
+
+
+def test_a_leak_while_training_is_stamped(tiny, tmp_path) -> None:
+    from engine.model.visibility import Visibility
+
+    ready = assemble(tiny(), runs_dir=tmp_path, name="a", device="cpu")
+    for layer in ready.trainer.model.layers:
+        layer.attention.see = Visibility(causal=False)
+    ready.trainer.run()
+    assert {v["verdict"] for v in RunReader(ready.path).verdicts} == {"LEAK"}
+
+
+def test_best_and_last_checkpoints_are_kept_and_others_pruned(tiny, tmp_path) -> None:
+    _, run = train(tiny("train.steps=12", "checkpoint.every=1", "checkpoint.keep_last=2"), tmp_path)
+    best = run.summary["best"]["step"]
+    kept = {int(p.name[5:]) for p in (run.path / "checkpoints").glob("step-*")}
+    assert kept == {best, 11, 12}
+    assert (
+        load_trained(run, "best")[2] == best and load_trained(run, "last")[2] == 12 and load_trained(run, "11")[2] == 11
+    )
+    with pytest.raises(InputError, match="no checkpoint '5'; it has best, last and steps"):
+        load_trained(run, "5")
+
+
+def test_damaged_weights_are_not_loaded(tiny, tmp_path) -> None:
+    _, run = train(tiny(), tmp_path)
+    path = run.path / "checkpoints" / "step-00000006" / "model.safetensors"
+    raw = bytearray(path.read_bytes())
+    raw[-3] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="damaged"):
+        load_trained(run, "last")
+
+
+def test_nothing_is_left_behind_when_the_input_is_bad(tiny, tmp_path) -> None:
+    for change in ("model.context_length=50000", "model.vocab_size=5", "evaluation.sample_prompt=日本"):
+        with pytest.raises(InputError):
+            assemble(tiny(change), runs_dir=tmp_path, device="cpu")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,77 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui_transformer.charts import Series, line_chart, thin
+from tui_transformer.clean import clean, clean_line
+from tui_transformer.words import duration, memory, short
+
+
+@given(st.text())
+def test_no_control_character_passes_the_door(text: str) -> None:
+    for c in clean(text):
+        assert c in "\t\n" or not (ord(c) < 32 or 0x7F <= ord(c) < 0xA0)
+    assert "\n" not in clean_line(text)
+
+
+def test_readable_text_passes_unchanged() -> None:
+    text = "Grüße, 世界 🎭 [bold]not markup[/bold]\n\tnext"
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    "poison", ["\x1b[2J", "\x9b2J", "\x1b]0;x\x07", "\u202e", "\u2066", "\ud800", "\r", "\x08", "\x7f"]
+)
+def test_poison_is_taken_out(poison: str) -> None:
+    assert clean(f"a{poison}b") == "a" + clean(poison) + "b"
+    assert not any(ord(c) < 32 or ord(c) in (0x7F, 0x9B, 0x202E, 0x2066, 0xD800) for c in clean(poison))
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.floats()), max_size=500))
+def test_thinning_keeps_finite_points_in_order_and_few(points: list[tuple[int, float]]) -> None:
+    points = sorted(points, key=lambda p: p[0])
+    x, y = thin([p[0] for p in points], [p[1] for p in points], 20)
+    assert len(x) == len(y) <= 42 and all(map(math.isfinite, y)) and x == sorted(x)
+
+
+def test_thinning_keeps_the_extremes() -> None:
+    y = [0.0] * 10_000
+    y[5000], y[7000] = 9.0, -9.0
+    kept = thin(range(10_000), y, 50)[1]
+    assert max(kept) == 9.0 and min(kept) == -9.0
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [],
+        [math.nan],
+        [math.inf, -math.inf],
+        [1.0],
+        [1.0, 1.0],
+        [1e300, -1e300],
+        [0.0, math.nan, 2.0],
+        list(range(99999)),
+    ],
+    ids=["none", "nan", "infinite", "one", "flat", "huge", "a hole", "many"],
+)
+def test_no_series_breaks_the_chart(y: list[float]) -> None:
+    chart = line_chart(
+        [Series("a", range(len(y)), y, "cyan")],
+        title="t",
+        x_label="x",
+        width=60,
+        height=10,
+        levels=[("floor", 0.5, "green"), ("nothing", math.nan, "red")],
+        colour=False,
+    )
+    assert "\x1b" not in chart
+    assert all(len(line) <= 60 for line in chart.splitlines())
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert (duration(48), duration(725), duration(12000)) == ("0:48", "12:05", "3:20:00")
+    assert (short(41234, "tok/s"), short(3_192_897), short(5)) == ("41.2 ktok/s", "3.19 M", "5")
+    assert (memory(61e6), memory(2.1e9)) == ("61 MB", "2.1 GB")
