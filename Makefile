@@ -2,7 +2,9 @@
 
 VENV := .venv
 PY := $(VENV)/bin/python
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+NEW_ENOUGH := import sys, venv; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: demo test test-slow lint studio clean
@@ -26,17 +28,20 @@ lint: $(VENV)/.installed-dev
 	$(VENV)/bin/lint-imports
 
 $(VENV)/.python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
-		|| { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' 2>/dev/null \
+		|| { echo "Python 3.11 or newer is needed; name one with: make PYTHON=/path/to/python3 demo" >&2; exit 1; }
+	@echo "creating $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.python pyproject.toml constraints.txt
-	$(PY) -m pip install --quiet --constraint constraints.txt --editable .
+	@echo "installing what tui-transformer stands on (once; torch is large)"
+	@$(PY) -m pip install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PY) -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@echo "installing what its tests need (once)"
+	@$(PY) -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
 clean:

@@ -31,6 +31,17 @@ def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[flo
     return [a for a, _ in points], [b for _, b in points]
 
 
+def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
+    """Round numbers within [low, high], about as many as wanted."""
+    if not high > low:
+        return [low]
+    raw = (high - low) / wanted
+    size = 10.0 ** math.floor(math.log10(raw))
+    step = next(size * m for m in (1, 2, 2.5, 5, 10) if size * m >= raw)
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
 def line_chart(
     series: Sequence[Series],
     *,
@@ -39,6 +50,7 @@ def line_chart(
     width: int,
     height: int,
     levels: Sequence[tuple[str, float, str]] = (),
+    top: float = math.inf,
     colour: bool = True,
 ) -> str:
     """A chart as lines of text.
@@ -50,6 +62,7 @@ def line_chart(
         width: columns.
         height: rows.
         levels: horizontal lines: label, y, colour.
+        top: points above it are not drawn, so that a steep start does not flatten the rest.
         colour: with escape codes for colour, or plain.
 
     Returns:
@@ -58,19 +71,27 @@ def line_chart(
     plotext.clear_figure()
     plotext.theme("clear")
     plotext.plot_size(width, height)
-    drawn = []
-    for line in series:
-        x, y = thin(line.x, line.y, width)
-        if x:
-            plotext.plot(x, y, label=line.label, color=line.colour, marker=line.marker)
-            drawn.append((x, y))
-    if not drawn:
+    drawn: list[tuple[list[float], list[float]]] = []
+    shown = [(line, *thin(line.x, [b if b <= top else math.nan for b in line.y], width)) for line in series]
+    every_x = [a for line, x, _ in shown for a in (line.x if x else ())]
+    if not every_x:
         return ""
-    left, right = min(min(x) for x, _ in drawn), max(max(x) for x, _ in drawn)
+    left, right = min(every_x), max(every_x)
     for label, level, paint in levels:
         if math.isfinite(level):
             ends = [left, right] if right > left else [left]
             plotext.plot(ends, [level] * len(ends), label=label, color=paint, marker="·")
+            drawn.append((ends, [level] * len(ends)))
+    for line, x, y in shown:
+        if x:
+            plotext.plot(x, y, label=line.label, color=line.colour, marker=line.marker)
+            drawn.append((x, y))
+    for set_ticks, low, high in (
+        (plotext.xticks, left, right),
+        (plotext.yticks, min(min(y) for _, y in drawn), max(max(y) for _, y in drawn)),
+    ):
+        at = ticks(low, high)
+        set_ticks(at, [f"{value:,.10g}" for value in at])
     plotext.title(title)
     plotext.xlabel(x_label)
     text: str = plotext.build()

@@ -3,7 +3,9 @@
 import json
 import os
 import sys
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tui_transformer.clean import clean_line
@@ -13,6 +15,18 @@ if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
 PROGRAM = "tui-transformer"
+
+
+def program() -> str:
+    """What to type to start this program: its name, or its path where the shell would not find it."""
+    from shutil import which
+
+    own = Path(sys.argv[0])
+    if which(PROGRAM) is not None or own.name != PROGRAM:
+        return PROGRAM
+    with suppress(ValueError):
+        return str(own.absolute().relative_to(Path.cwd()))
+    return str(own)
 
 
 def is_terminal(stream: TextIO) -> bool:

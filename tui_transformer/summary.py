@@ -1,5 +1,6 @@
 """What came out of a run, on stdout: chart, verdicts, probes, a sample, and what to type next."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from rich.text import Text
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart
 from tui_transformer.clean import clean
-from tui_transformer.output import emit, is_terminal, stdout
+from tui_transformer.output import emit, is_terminal, program, stdout
 from tui_transformer.words import duration, short
 
 CHART_HEIGHT = 16
@@ -32,19 +33,14 @@ def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
         )
         return
     console = stdout()
-    width = min(console.width, MAX_WIDTH)
     colour = is_terminal(sys.stdout) and not console.no_color
-    for part in (
-        loss_chart(reader, width, CHART_HEIGHT, colour=colour),
-        _scores(reader),
-        _verdicts(reader),
-        _probes(reader),
-        _sample(reader),
-        _next(reader, runs_dir),
-    ):
+    width = min(console.width, MAX_WIDTH)
+    console.print(Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour)), soft_wrap=True)
+    for part in (_scores(reader), _verdicts(reader), _probes(reader), _sample(reader), _next(reader, runs_dir)):
         if part:
-            console.print(Text.from_ansi(part) if isinstance(part, str) else part)
             console.print()
+            # On paper (a pipe) lines stay whole; on a screen they break between words.
+            console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
 
 
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
@@ -52,20 +48,32 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
     columns = reader.follow().load()
     data = reader.facts("data")
     floor = (data.get("floor") or {}).get("nats_per_char")
+    train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
     return line_chart(
-        [_series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")],
+        [train, validation],
         title="loss, nats per character",
         x_label="step",
         width=width,
         height=height,
         levels=[("entropy floor", floor, "green")] if floor is not None else [],
+        top=_top([*train.y, *validation.y], floor),
         colour=colour,
     )
 
 
+def _top(losses: list[float], floor: float | None) -> float:
+    """Where the chart ends: the fall of the first steps, up to ten times the rest of the way, is cut off."""
+    if len(losses) < 20:
+        return math.inf
+    ordered = sorted(losses)
+    low = floor if floor is not None else ordered[0]
+    usual = ordered[int(0.9 * len(ordered))]
+    return low + 2.5 * (usual - low)
+
+
 def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
     known = [r for r in records if isinstance(r.get("loss"), int | float)]
-    return Series(label, [r["step"] for r in known], [r["loss"] for r in known], colour)
+    return Series(label, [float(r["step"]) for r in known], [float(r["loss"]) for r in known], colour)
 
 
 def _scores(reader: RunReader) -> Text | None:
@@ -76,15 +84,16 @@ def _scores(reader: RunReader) -> Text | None:
     data = reader.facts("data")
     floor = data.get("floor") or {}
     lines = [
-        f"validation loss {last['loss']:.4f} nats per character, perplexity {last['perplexity']:.3f}, "
-        f"{last['bits_per_character']:.3f} bits per character, accuracy {last['accuracy']:.1%}",
+        f"validation loss {last['loss']:.4f} nats per character",
+        f"  perplexity {last['perplexity']:.3f}, {last['bits_per_character']:.3f} bits per character, "
+        f"accuracy {last['accuracy']:.1%}",
         f"  scored over the whole split, context {last['context']}, stride {last['stride']}"
         + (f"; best {best['loss']:.4f} at step {best['step']:,}" if best["step"] != last["step"] else ""),
     ]
     if "excess" in last:
         lines.append(
-            f"  {last['excess']:+.4f} above the entropy floor {floor['nats_per_char']:.4f} "
-            f"(± {floor.get('se') or 0.0:.4f}), the loss of the grammar that wrote the text"
+            f"  {last['excess']:+.4f} from the entropy floor {floor['nats_per_char']:.4f} ± "
+            f"{floor.get('se') or 0.0:.4f} that the grammar sets"
         )
     counts = [f"{name} {data[name]:.3f}" for name in ("unigram", "bigram") if data.get(name) is not None]
     lines.append(f"  knowing only counts would score: {', '.join(counts)}")
@@ -123,7 +132,7 @@ def _probes(reader: RunReader) -> Table | None:
         ("shortcut", "right"),
     ):
         table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    table.add_column("what must be remembered", no_wrap=True)
+    table.add_column("what must be remembered")
     for name, score in scores.items():
         probe = described.get(name, {})
         levels = [f"{probe[key]:.0%}" if key in probe else "" for key in ("chance", "shortcut")]
@@ -142,12 +151,18 @@ def _sample(reader: RunReader) -> Text | None:
     return text
 
 
-def _next(reader: RunReader, runs_dir: Path) -> Text:
+def _next(reader: RunReader, runs_dir: Path) -> Table:
     where = "" if runs_dir == Path("runs") else f" --runs-dir {runs_dir}"
-    lines = [
-        f"the run is in {reader.path}. Next:",
-        f"  tui-transformer sample {reader.name}{where}      a prompt to write with it",
-        "  tui-transformer run --preset no-pe --on demo   the same without positions",
-        "  tui-transformer presets list                   what else there is",
+    rows = [
+        (f"sample {reader.name}{where}", "write with it"),
+        ("run --preset no-pe --on demo", "without positions"),
+        ("presets list", "what else there is"),
     ]
-    return Text("\n".join(lines))
+    table = Table(box=None, pad_edge=False, title=f"next (this run is in {reader.path})", title_justify="left")
+    table.title_style = "bold"
+    table.show_header = False
+    table.add_column(no_wrap=True, min_width=max(len(command) for command, _ in rows) + len(program()) + 1)
+    table.add_column()
+    for command, what in rows:
+        table.add_row(Text(f"{program()} {command}"), what)
+    return table

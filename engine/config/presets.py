@@ -130,11 +130,10 @@ def resolve(
         if len(links) == 1:
             raise InputError(f"preset '{preset.name}' is a base, not an overlay: it cannot be put --on '{on[:80]}'")
         links = chain(find(on)) + list(links[1:])
-    tables: dict[str, Any] = {}
+    # A run's own config.toml names the preset it came from; that name stands.
+    tables: dict[str, Any] = {"preset": preset.name if on is None else f"{preset.name}@{on}"}
     for link in links:
         tables = merge(tables, link.tables)
-    name = preset.name if on is None else f"{preset.name}@{on}"
-    tables = merge(tables, {"preset": name, "description": preset.description})
     for override in overrides:
         tables = merge(tables, override)
     return validate(tables, where or f"preset '{preset.name}'")

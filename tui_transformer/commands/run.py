@@ -125,7 +125,7 @@ def _stopping_on_signals(control: "Control") -> Iterator[list[int]]:
         received.append(number)
         control.request(Command.STOP, signal.Signals(number).name, interrupted=True)
 
-    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     before = {n: signal.signal(n, handle) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
     try:
         yield received
