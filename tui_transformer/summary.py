@@ -151,18 +151,15 @@ def _sample(reader: RunReader) -> Text | None:
     return text
 
 
-def _next(reader: RunReader, runs_dir: Path) -> Table:
+def _next(reader: RunReader, runs_dir: Path) -> Text:
     where = "" if runs_dir == Path("runs") else f" --runs-dir {runs_dir}"
     rows = [
         (f"sample {reader.name}{where}", "write with it"),
         ("run --preset no-pe --on demo", "without positions"),
         ("presets list", "what else there is"),
     ]
-    table = Table(box=None, pad_edge=False, title=f"next (this run is in {reader.path})", title_justify="left")
-    table.title_style = "bold"
-    table.show_header = False
-    table.add_column(no_wrap=True, min_width=max(len(command) for command, _ in rows) + len(program()) + 1)
-    table.add_column()
+    width = max(len(command) for command, _ in rows)
+    text = Text(f"next (this run is in {reader.path})", style="bold")
     for command, what in rows:
-        table.add_row(Text(f"{program()} {command}"), what)
-    return table
+        text.append(f"\n{program()} {command.ljust(width)}  {what}", style="not bold")
+    return text
