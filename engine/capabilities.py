@@ -67,11 +67,14 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        ("optimizer.schedule", "optimizer.decay_every"),
-        lambda c: c.optimizer.schedule != "step" and c.optimizer.decay_every is not None,
-        lambda c: (
-            f"decay_every belongs to schedule = 'step', and the schedule is '{c.optimizer.schedule}'; leave it out"
-        ),
+        ("optimizer.decay_over", "optimizer.schedule"),
+        lambda c: c.optimizer.schedule != "cosine" and c.optimizer.decay_over is not None,
+        lambda c: f"decay_over is how long a cosine takes, and the schedule is '{c.optimizer.schedule}'; leave it out",
+    ),
+    Rule(
+        ("optimizer.decay_every", "optimizer.schedule"),
+        lambda c: c.optimizer.schedule == "constant" and c.optimizer.decay_every is not None,
+        lambda c: "decay_every says when the rate changes, and a constant one never does; leave it out",
     ),
 )
 

@@ -22,7 +22,7 @@ TINY: dict[str, Any] = {
     "model": {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 32, "context_length": 16, "dropout": 0.0},
     "data": {"corpus": "playlets", "corpus_size": 20_000},
     "train": {"steps": 6, "batch_size": 4, "threads": 1},
-    "optimizer": {"lr": 1e-2, "warmup_steps": 2},
+    "optimizer": {"lr": 1e-2, "warmup": 2},
     "evaluation": {"every": 3, "sample_every": 3, "sample_length": 12},
     "checkpoint": {"every": 3},
     "log": {"every": 1},

@@ -18,12 +18,12 @@ Rule = Callable[[RunConfig, int | None], Lint | None]
 
 
 def _warmup_longer_than_run(config: RunConfig, _: int | None) -> Lint | None:
-    warmup, steps = config.optimizer.warmup_steps, config.train.steps
-    if config.optimizer.schedule == "constant" or steps == 0 or warmup < steps:
+    warmup, steps = config.optimizer.warmup, config.train.steps
+    if not isinstance(warmup, int) or steps == 0 or warmup < steps:
         return None
     share = steps / warmup
     return Lint(
-        "optimizer.warmup_steps",
+        "optimizer.warmup",
         f"warm-up takes {warmup:,} steps but the run ends after {steps:,}: the learning rate gets to "
         f"{share:.0%} of {config.optimizer.lr:g} and never decays; a tenth of the run is usual ({max(1, steps // 10)})",
     )
@@ -58,7 +58,7 @@ def lint(config: RunConfig, train_tokens: int | None = None) -> list[Lint]:
     """The warnings for a config.
 
     Args:
-        config: what will run.
+        config: what will run, durations in steps.
         train_tokens: size of the training split, where it is known.
     """
     return [found for rule in RULES if (found := rule(config, train_tokens)) is not None]

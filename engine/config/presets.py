@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.config.exclusive import EXCLUSIVE
 from engine.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -101,7 +102,12 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        merged[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        if isinstance(below, dict) and isinstance(value, dict):
+            # What is set now takes out what said the same in another way: epochs replace steps.
+            gone = {a if b in value else b for a, b in EXCLUSIVE.get(key, ()) if a in value or b in value}
+            merged[key] = merge({k: v for k, v in below.items() if k not in gone}, value)
+        else:
+            merged[key] = value
     return merged
 
 

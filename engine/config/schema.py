@@ -10,7 +10,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from engine.config.duration import Duration, in_steps
+from engine.config.exclusive import EXCLUSIVE
+
 SCHEMA: Literal[1] = 1
+
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -91,6 +95,7 @@ class DataConfig(Section):
     tokenizer: Literal["characters"] = "characters"
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     test_fraction: Fraction = 0.0
+    window_stride: Positive | None = None
 
     @model_validator(mode="after")
     def _some_text_is_left_to_train_on(self) -> Self:
@@ -106,19 +111,37 @@ class ObjectiveConfig(Section):
 
 
 class TrainConfig(Section):
-    """The loop: how long, how much at once."""
+    """The loop: how long, how much at once.
+
+    Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size.
+    """
 
     steps: Count = 2000
+    epochs: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
     batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    batch_tokens: Positive | None = None
     accumulation: Annotated[int, Field(ge=1, le=100_000)] = 1
     clip: Rate = 1.0
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    fp32_matmul: Literal["exact", "fast"] = "exact"
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each_pair(self) -> Self:
+        for one, other in EXCLUSIVE["train"]:
+            if {one, other} <= self.model_fields_set and getattr(self, other) is not None:
+                raise ValueError(f"{one} and {other} say the same thing twice; keep one of them")
+        return self
 
 
 class OptimizerConfig(Section):
-    """AdamW (Loshchilov and Hutter 2019) and its learning-rate schedule. Times are in optimizer steps."""
+    """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
 
-    kind: Literal["adamw"] = "adamw"
+    Durations are steps, or a text such as "5 epochs" or "10240 tokens". `decay_every` holds the rate of any schedule
+    still between its multiples, as a scheduler stepped once an epoch does; `decay_over` is how long a cosine takes.
+    """
+
+    kind: Literal["adamw", "adam"] = "adamw"
     lr: Rate = 3e-4
     min_lr: Rate = 0.0
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
@@ -126,21 +149,27 @@ class OptimizerConfig(Section):
     weight_decay: Rate = 0.01
     decay: Literal["matrices", "linear-weights", "all"] = "matrices"
     schedule: Literal["constant", "cosine", "step"] = "cosine"
-    warmup_steps: Count = 100
-    decay_every: Positive | None = None
+    warmup: Duration = 100
+    decay_every: Duration | None = None
+    decay_over: Duration | None = None
     decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
 
     @model_validator(mode="after")
     def _step_schedule_says_when(self) -> Self:
         if self.schedule == "step" and self.decay_every is None:
-            raise ValueError("schedule = 'step' needs decay_every, the steps between two decays, e.g. 1000")
+            raise ValueError("schedule = 'step' needs decay_every, the time between two decays, e.g. \"5 epochs\"")
+        if self.decay_every == 0 or self.decay_over == 0:
+            raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
         if self.min_lr > self.lr:
             raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
         return self
 
 
 class EvaluationConfig(Section):
-    """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end."""
+    """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
+
+    `patience` stops a run after that many evaluations without a new best; 0 never does.
+    """
 
     every: Count = 250
     stride: Positive | None = None
@@ -150,6 +179,7 @@ class EvaluationConfig(Section):
     sample_every: Count = bookkeeping(500)
     sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")
     sample_length: Annotated[int, Field(ge=0, le=100_000)] = bookkeeping(200)
+    patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
 
 
 class CheckpointConfig(Section):
@@ -193,24 +223,46 @@ class RunConfig(Section):
 
     def dump(self) -> dict[str, Any]:
         """The complete config as plain nested data; unset optional keys are left out."""
-        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
+        for section, pairs in EXCLUSIVE.items():
+            for usual, other in pairs:
+                if other in data[section]:
+                    del data[section][usual]
+        return data
 
     @property
     def stride(self) -> int:
         """Tokens between two evaluation windows; by default the context length, as nanoGPT's windows are."""
         return min(self.evaluation.stride or self.model.context_length, self.model.context_length)
 
-    def resolved(self, *, vocab_size: int, threads: int) -> "RunConfig":
-        """This config with what only the start of a run knows filled in.
+    @property
+    def window_stride(self) -> int:
+        """Tokens between the windows that an epoch counts; by default windows that do not overlap."""
+        return self.data.window_stride or self.model.context_length
+
+    def resolved(self, *, vocab_size: int, threads: int, train_tokens: int) -> "RunConfig":
+        """This config with what only the start of a run knows filled in, and every duration in steps.
 
         Args:
             vocab_size: tokens the tokenizer has; a larger `model.vocab_size` stands.
             threads: CPU threads, part of a run's state (sums differ between counts).
+            train_tokens: size of the training split.
         """
         data = self.dump()
+        train, optimizer, context = data["train"], data["optimizer"], self.model.context_length
         data["model"].setdefault("vocab_size", vocab_size)
-        data["train"].setdefault("threads", threads)
+        train.setdefault("threads", threads)
         data["evaluation"]["stride"] = self.stride
+        if "batch_tokens" in train:
+            train["batch_size"] = max(1, train.pop("batch_tokens") // context)
+        per_step = train["batch_size"] * self.train.accumulation
+        windows = max(1, (train_tokens - context - 1) // self.window_stride + 1)
+        units = {"steps_per_epoch": -(-windows // per_step), "tokens_per_step": per_step * context}
+        if "epochs" in train:
+            train["steps"] = in_steps(f"{train.pop('epochs')} epochs", **units)
+        for key in ("warmup", "decay_every", "decay_over"):
+            if key in optimizer:
+                optimizer[key] = in_steps(optimizer[key], **units)
         return RunConfig.model_validate(data)
 
     def miniature(self) -> "RunConfig":
@@ -223,7 +275,10 @@ class RunConfig(Section):
         model.pop("vocab_size", None)
         data["data"] |= {"corpus": "playlets", "corpus_size": 6_000}
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
-        data["optimizer"] |= {"warmup_steps": min(data["optimizer"]["warmup_steps"], 2)}
+        for key in ("epochs", "batch_tokens"):
+            data["train"].pop(key, None)
+        data["data"].pop("window_stride", None)
+        data["optimizer"] |= {"warmup": 2} | {k: 3 for k in ("decay_every", "decay_over") if k in data["optimizer"]}
         data["evaluation"] |= {"every": 4, "stride": 16, "sample_every": 8, "sample_length": 8}
         data["evaluation"]["sample_prompt"] = ""
         data["checkpoint"]["every"] = 4

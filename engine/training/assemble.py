@@ -15,7 +15,7 @@ from engine import capabilities
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.data.corpora import TextCorpus, load_corpus
-from engine.data.loader import RandomWindows
+from engine.data.loader import RandomWindows, training_batches
 from engine.data.tokenizers import CharacterTokenizer
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
@@ -29,6 +29,7 @@ from engine.runs.names import check_name, free_name
 from engine.runs.writer import RunWriter
 from engine.training.control import Control
 from engine.training.devices import default_threads, environment, resolve_device
+from engine.training.numerics import chosen_precision
 from engine.training.trainer import Trainer
 
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
@@ -127,7 +128,8 @@ def model_facts(config: RunConfig, model: DecoderLM) -> dict[str, Any]:
             "architecture": type(model).__name__,
             "position": type(model.positions).__name__,
             "backend": training_backend(config, model),
-            "precision": str(next(model.parameters()).dtype).removeprefix("torch."),
+            "precision": chosen_precision(config.train, next(model.parameters()).device),
+            "fp32_matmul": config.train.fp32_matmul,
         },
     }
 
@@ -176,15 +178,18 @@ def assemble(
             f"model.vocab_size = {config.model.vocab_size}: the corpus has {data.tokenizer.vocab_size} different "
             "characters; leave it out, or set at least that"
         )
-    config = config.resolved(vocab_size=data.tokenizer.vocab_size, threads=default_threads())
+    config = config.resolved(
+        vocab_size=data.tokenizer.vocab_size,
+        threads=default_threads(),
+        train_tokens=data.tokens["train"].numel(),
+    )
     if data.corpus.source not in ("generated",) and Path(config.data.corpus).suffix:
         config = capabilities.with_value(config, "data.corpus", data.corpus.source)
     lints = lint(config, data.tokens["train"].numel())
     prompt = _prompt(config, data)
     model = build_model(config.model, data.tokenizer.vocab_size, config.seed, where)
-    train = config.train
-    context, batch = config.model.context_length, train.batch_size
-    batches = RandomWindows(data.tokens["train"], context, batch, config.seed, where)
+    context, batch = config.model.context_length, config.train.batch_size
+    batches = training_batches(data.tokens["train"], config, where)
     held_out = data.tokens["validation"].to(where)
     random_held_out = (
         RandomWindows(held_out, context, batch, config.seed, where) if held_out.numel() > context else None

@@ -49,13 +49,14 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
     return groups
 
 
-def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.AdamW:
-    """AdamW (Loshchilov and Hutter 2019) over named decay groups."""
+def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """AdamW (Loshchilov and Hutter 2019), or Adam with decay coupled into the gradient, over named decay groups."""
     named = dict(model.named_parameters())
     groups = decay_groups(model, config.decay)
     decays = {"decayed": config.weight_decay, "plain": 0.0}
     device = next(model.parameters()).device
-    return torch.optim.AdamW(
+    kinds: dict[str, type[torch.optim.Adam]] = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
+    return kinds[config.kind](
         [
             {"params": [named[name] for name in names], "weight_decay": decays[group], "name": group}
             for group, names in groups.items()
@@ -68,19 +69,28 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Ada
     )
 
 
+def _steps(duration: int | str | None) -> int:
+    if not isinstance(duration, int):
+        raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
+    return duration
+
+
 def _constant(config: OptimizerConfig, step: int, steps: int) -> float:
     return config.lr
 
 
 def _cosine(config: OptimizerConfig, step: int, steps: int) -> float:
-    # Loshchilov and Hutter 2017, one half period from the end of warm-up to the last step.
-    done = (step - config.warmup_steps) / max(1, steps - config.warmup_steps)
-    return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1.0 + math.cos(math.pi * min(max(done, 0.0), 1.0)))
+    # Loshchilov and Hutter 2017, one half period from the end of warm-up to decay_over, by default the last step.
+    warmup = _steps(config.warmup)
+    over = steps if config.decay_over is None else _steps(config.decay_over)
+    if config.decay_every is not None:  # held since the last multiple, as a scheduler stepped once an epoch
+        step = (step - 1) // _steps(config.decay_every) * _steps(config.decay_every)
+    done = min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
+    return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1.0 + math.cos(math.pi * done))
 
 
 def _step(config: OptimizerConfig, step: int, steps: int) -> float:
-    assert config.decay_every is not None
-    return max(config.min_lr, config.lr * config.decay_factor ** ((step - 1) // config.decay_every))
+    return max(config.min_lr, config.lr * config.decay_factor ** ((step - 1) // _steps(config.decay_every)))
 
 
 SCHEDULES: dict[str, Callable[[OptimizerConfig, int, int], float]] = {
@@ -91,7 +101,10 @@ SCHEDULES: dict[str, Callable[[OptimizerConfig, int, int], float]] = {
 
 
 def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """The rate of optimizer step `step` (counted from 1) of `steps`: linear warm-up, then the schedule."""
-    if step <= config.warmup_steps:
-        return config.lr * step / config.warmup_steps
-    return SCHEDULES[config.schedule](config, step, steps)
+    """The rate of optimizer step `step` (counted from 1) of `steps`: linear warm-up, then the schedule.
+
+    Raises:
+        ValueError: a duration is still a text.
+    """
+    warmup = _steps(config.warmup)
+    return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule](config, step, steps)

@@ -18,6 +18,7 @@ class TrainerState:
     seconds: float = 0.0
     best_step: int | None = None
     best_loss: float | None = None
+    evaluations_since_best: int = 0
     # The train record being gathered: Σ nll and scored tokens since the last one.
     interval_nll: float = 0.0
     interval_tokens: int = 0

@@ -25,6 +25,7 @@ from engine.seeds import seed_for
 from engine.training import checkpoint
 from engine.training.control import Command, Control
 from engine.training.devices import device_load, memory_in_use
+from engine.training.numerics import autocast, chosen_precision, set_fp32_matmul
 from engine.training.optimizer import learning_rate, make_optimizer
 from engine.training.state import TrainerState
 
@@ -79,6 +80,7 @@ class Trainer:
         self.writer, self.control, self.clock = writer, control, clock
         self.evaluator, self.sampler = evaluator, sampler
         self.device = next(model.parameters()).device
+        self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
         self.state = TrainerState()
         self._saved = -1
@@ -116,12 +118,13 @@ class Trainer:
     def _run(self) -> Outcome:
         if self.config.train.threads is not None:
             torch.set_num_threads(self.config.train.threads)
+        set_fp32_matmul(self.config.train.fp32_matmul)
         self._probe("before")
         self._save()
         self.writer.status(state="running", phase="training")
-        self.writer.event("started", f"{self.config.train.steps} steps on {self.device}")
+        self.writer.event("started", f"{self.config.train.steps} steps on {self.device} in {self.precision}")
         try:
-            while self.state.step < self.config.train.steps:
+            while self.state.step < self.config.train.steps and not self._out_of_patience():
                 self._step()
                 self._boundary()
                 if self.control.poll() is Command.STOP:
@@ -131,7 +134,11 @@ class Trainer:
             self._save()
             state = "interrupted" if self.control.interrupted else "stopped"
             return Outcome(state, self.state.step, self.control.reason)
-        return Outcome("finished", self.state.step)
+        patience = f"no better for {self.config.evaluation.patience} evaluations" if self._out_of_patience() else ""
+        return Outcome("finished", self.state.step, patience)
+
+    def _out_of_patience(self) -> bool:
+        return 0 < self.config.evaluation.patience <= self.state.evaluations_since_best
 
     # One optimizer step
 
@@ -141,13 +148,15 @@ class Trainer:
         self.optimizer.zero_grad(set_to_none=True)
         nll, n_targets = 0.0, 0
         micro_batches = [self.batches.batch(step, micro) for micro in range(train.accumulation)]
+        micro_batches = [batch for batch in micro_batches if batch.n_targets]
         scored = sum(batch.n_targets for batch in micro_batches)
         for micro, batch in enumerate(micro_batches):
             if micro and self.control.poll() is Command.STOP:
                 raise StopRequested
             if self._random_forward:
                 self._seed_dropout(step, micro)
-            logits = self.model(batch.tokens).float()
+            with autocast(self.precision, self.device):
+                logits = self.model(batch.tokens).float()
             total = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="sum")
             # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
             torch.autograd.backward(total / scored)
@@ -222,10 +231,12 @@ class Trainer:
         self._evaluated, self._last = state.step, record
         loss = scores["loss"]
         if math.isfinite(loss) and (state.best_loss is None or loss < state.best_loss):
-            state.best_loss, state.best_step = loss, state.step
+            state.best_loss, state.best_step, state.evaluations_since_best = loss, state.step, 0
             self._save()
             checkpoint.point_best(self.writer.path, state.step)
             self._best = record
+        else:
+            state.evaluations_since_best += 1
         self._probe("evaluation")
         self._summarise()
         self.writer.status(phase="training")

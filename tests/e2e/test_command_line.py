@@ -15,7 +15,7 @@ from tui_transformer.__main__ import main
 SMALL = [
     *("--set", "train.steps=8", "--set", "train.batch_size=4", "--set", "model.d_model=16", "--set", "model.n_heads=2"),
     *("--set", "model.context_length=32", "--set", "evaluation.every=4", "--set", "evaluation.sample_length=20"),
-    *("--set", "optimizer.warmup_steps=2", "--set", "log.every=2", "--set", "train.threads=1", "--device", "cpu"),
+    *("--set", "optimizer.warmup=2", "--set", "log.every=2", "--set", "train.threads=1", "--device", "cpu"),
 ]
 CORPUS = ["--set", "data.corpus_size=20000"]
 

@@ -129,8 +129,8 @@ ANY_BRACKET = 1 / len(CLOSERS)
 PROBES = (
     ProbeKind("recall", "who is speaking: the name in the exit line", ANY_NAME, NOT_THE_LAST),
     ProbeKind("rhyme", "the rhyme: the vowel that ends a couplet", 1 / len(RHYMES), _best_vowel_guess()),
-    ProbeKind("bracket", "which bracket is open: the one that closes it", ANY_BRACKET, ANY_BRACKET),
-    ProbeKind("counter", "the number of the last speech: the next one", ANY_NUMBER, ANY_NUMBER),
+    ProbeKind("bracket", "the bracket that closes the open one", ANY_BRACKET, ANY_BRACKET),
+    ProbeKind("counter", "the number after the last speech's", ANY_NUMBER, ANY_NUMBER),
     ProbeKind("bind", "whose sign this is: the name after it", ANY_NAME, NOT_THE_LAST),
 )
 

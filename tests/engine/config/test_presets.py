@@ -73,7 +73,7 @@ def test_unknown_presets_get_the_nearest_name() -> None:
 
 
 LINTS = {
-    "optimizer.warmup_steps": {"train": {"steps": 120}, "optimizer": {"warmup_steps": 1000}},
+    "optimizer.warmup": {"train": {"steps": 120}, "optimizer": {"warmup": 1000}},
     "evaluation.every": {"train": {"steps": 100}, "evaluation": {"every": 1000}},
     "model.context_length": {"model": {"context_length": 1000}},
 }

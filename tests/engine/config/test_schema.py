@@ -1,6 +1,7 @@
 import pytest
 
-from engine.config import keys, toml
+from engine.config import keys, presets, toml
+from engine.config.duration import in_steps
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 
@@ -19,7 +20,7 @@ def test_derived_defaults_follow_what_they_derive_from() -> None:
 
 
 def test_written_config_reads_back_equal() -> None:
-    config = RunConfig().resolved(vocab_size=65, threads=2)
+    config = RunConfig().resolved(vocab_size=65, threads=2, train_tokens=10_000)
     assert toml.validate(toml.parse(toml.write(config).encode(), "x"), "x") == config
 
 
@@ -30,7 +31,9 @@ def test_bookkeeping_is_left_out_of_differences() -> None:
 
 
 def test_every_key_is_reachable_by_its_dotted_name() -> None:
-    assert set(keys.flatten(RunConfig().resolved(vocab_size=2, threads=1).dump())) <= set(keys.all_keys())
+    assert set(keys.flatten(RunConfig().resolved(vocab_size=2, threads=1, train_tokens=10_000).dump())) <= set(
+        keys.all_keys()
+    )
 
 
 def test_a_miniature_keeps_the_function_and_shrinks_the_size(tiny) -> None:
@@ -95,3 +98,54 @@ def test_a_large_file_is_not_read(tmp_path) -> None:
     path.write_bytes(b"# x\n" * 20_000)
     with pytest.raises(InputError, match="64 KiB"):
         toml.read(path)
+
+
+UNITS = {"steps_per_epoch": 40, "tokens_per_step": 64}
+
+
+@pytest.mark.parametrize(
+    ("given", "steps"),
+    [
+        *[(100, 100), ("100 steps", 100), ("5 epochs", 200), ("1 epoch", 40), ("0.5 epochs", 20)],
+        *[("640 tokens", 10), ("1 token", 1), ("0 tokens", 0), (0, 0)],
+    ],
+)
+def test_durations_become_steps(given, steps: int) -> None:
+    checked = RunConfig.model_validate({"optimizer": {"warmup": given}}).optimizer.warmup
+    assert in_steps(checked, **UNITS) == steps
+
+
+@pytest.mark.parametrize(
+    "given", ["", "5", "five epochs", "-1 epochs", "1e9 epochs", "5 years", True, 1.5, -1, [1], "9" * 99]
+)
+def test_bad_durations_are_refused(given) -> None:
+    with pytest.raises(InputError, match="optimizer.warmup"):
+        toml.validate({"optimizer": {"warmup": given}}, "x")
+
+
+def test_epochs_and_token_batches_resolve_when_the_run_starts() -> None:
+    config = toml.validate(
+        {
+            "model": {"context_length": 10},
+            "train": {"epochs": 2.0, "batch_tokens": 50, "accumulation": 2},
+            "optimizer": {"warmup": "1000 tokens", "decay_every": "1 epoch"},
+            "data": {"window_stride": 1},
+        },
+        "x",
+    ).resolved(vocab_size=5, threads=1, train_tokens=111)
+    # 101 windows start so that input and target fit; 10 a step
+    assert (config.train.batch_size, config.train.steps) == (5, 22)
+    assert (config.optimizer.warmup, config.optimizer.decay_every) == (10, 11)
+    assert config.train.epochs is None and config.train.batch_tokens is None
+
+
+def test_the_founding_reports_epoch_has_its_number_of_steps() -> None:
+    config = toml.validate({"data": {"window_stride": 1}, "train": {"epochs": 30.0}}, "x")
+    assert config.resolved(vocab_size=65, threads=1, train_tokens=1_003_854).train.steps == 470_520
+
+
+def test_saying_the_same_twice_is_refused_in_one_place_and_replaced_over_another() -> None:
+    with pytest.raises(InputError, match="steps and epochs say the same thing twice"):
+        toml.validate({"train": {"steps": 5, "epochs": 1.0}}, "x")
+    merged = presets.merge({"train": {"steps": 5, "batch_size": 3}}, {"train": {"epochs": 1.0}})
+    assert merged == {"train": {"epochs": 1.0, "batch_size": 3}}

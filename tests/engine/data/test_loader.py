@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from engine.data.loader import RandomWindows
+from engine.data.loader import EpochWindows, RandomWindows
 from engine.errors import InputError
 
 TOKENS = torch.arange(1000)
@@ -34,3 +34,29 @@ def test_a_text_shorter_than_a_window_is_refused() -> None:
     with pytest.raises(InputError, match="shorter than one context of 8"):
         RandomWindows(torch.arange(8), 8, 4, seed=1)
     assert RandomWindows(torch.arange(9), 8, 2, seed=1).batch(1, 0).targets[0, -1] == 8
+
+
+def test_an_epoch_takes_every_window_once_in_an_order_of_its_own() -> None:
+    stream = EpochWindows(torch.arange(31), 8, 2, batch_size=3, accumulation=2, seed=1)
+    assert stream.n_windows == 12 and stream.steps_per_epoch == 2
+    epochs = []
+    for epoch in range(2):
+        steps = [1 + 2 * epoch, 2 + 2 * epoch]
+        epochs.append(torch.cat([stream.batch(s, m).tokens[:, 0] for s in steps for m in (0, 1)]).tolist())
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(0, 24, 2))
+    assert epochs[0] != epochs[1]
+
+
+def test_the_last_batch_of_an_epoch_may_be_smaller_or_empty() -> None:
+    stream = EpochWindows(torch.arange(15), 8, 1, batch_size=4, accumulation=2, seed=1)
+    assert [len(stream.batch(1, m).tokens) for m in (0, 1)] == [4, 3]
+    short = EpochWindows(torch.arange(11), 8, 1, batch_size=4, accumulation=2, seed=1)
+    assert [len(short.batch(1, m).tokens) for m in (0, 1)] == [2, 0] and short.batch(1, 1).n_targets == 0
+
+
+def test_epochs_are_a_pure_function_too() -> None:
+    a = EpochWindows(TOKENS, 8, 1, 4, 1, seed=1)
+    later = a.batch(700, 0).tokens
+    a.batch(3, 0)
+    assert torch.equal(a.batch(700, 0).tokens, later)
+    assert torch.equal(EpochWindows(TOKENS, 8, 1, 4, 1, seed=1).batch(700, 0).tokens, later)

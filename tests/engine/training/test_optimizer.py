@@ -58,18 +58,52 @@ def rate(step: int, **changes) -> float:
 
 
 def test_warm_up_is_linear_and_reaches_the_rate() -> None:
-    assert rate(1, warmup_steps=100) == pytest.approx(0.01)
-    assert rate(100, warmup_steps=100) == pytest.approx(1.0)
-    assert rate(1, warmup_steps=0, schedule="constant") == 1.0
+    assert rate(1, warmup=100) == pytest.approx(0.01)
+    assert rate(100, warmup=100) == pytest.approx(1.0)
+    assert rate(1, warmup=0, schedule="constant") == 1.0
 
 
 def test_cosine_ends_at_the_minimum_and_is_half_way_in_the_middle() -> None:
-    assert rate(1000, warmup_steps=100, min_lr=0.1) == pytest.approx(0.1)
-    assert rate(550, warmup_steps=100, min_lr=0.1) == pytest.approx(0.55)
-    assert rate(5000, warmup_steps=100, min_lr=0.1) == pytest.approx(0.1)
-    assert rate(325, warmup_steps=100) == pytest.approx(0.5 * (1 + math.cos(math.pi / 4)))
+    assert rate(1000, warmup=100, min_lr=0.1) == pytest.approx(0.1)
+    assert rate(550, warmup=100, min_lr=0.1) == pytest.approx(0.55)
+    assert rate(5000, warmup=100, min_lr=0.1) == pytest.approx(0.1)
+    assert rate(325, warmup=100) == pytest.approx(0.5 * (1 + math.cos(math.pi / 4)))
 
 
 def test_step_schedule_decays_by_its_factor_every_interval() -> None:
-    rates = [rate(s, warmup_steps=0, schedule="step", decay_every=100, decay_factor=0.5) for s in (1, 100, 101, 201)]
+    rates = [rate(s, warmup=0, schedule="step", decay_every=100, decay_factor=0.5) for s in (1, 100, 101, 201)]
     assert rates == [1.0, 1.0, 0.5, 0.25]
+
+
+def test_a_rate_held_for_an_interval_is_a_scheduler_stepped_once_an_epoch() -> None:
+    """torch's own CosineAnnealingLR over 30 epochs of 10 steps."""
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=3e-4)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=30, eta_min=1e-6)
+    config = OptimizerConfig(lr=3e-4, min_lr=1e-6, warmup=0, decay_every=10)
+    for step in range(1, 301):
+        assert learning_rate(config, step, 300) == pytest.approx(optimizer.param_groups[0]["lr"], rel=1e-9)
+        optimizer.step()
+        if step % 10 == 0:
+            scheduler.step()
+
+
+def test_a_cosine_may_be_longer_than_the_run() -> None:
+    assert rate(1000, warmup=0, decay_over=2000) == pytest.approx(0.5)
+
+
+def test_durations_must_be_resolved_first() -> None:
+    with pytest.raises(ValueError, match="not resolved"):
+        rate(1, warmup="5 epochs")
+
+
+def test_adam_couples_its_decay_into_the_gradient(tiny) -> None:
+    """With no gradient, coupled decay moves a weight by about lr; decoupled by lr · decay · weight."""
+    model = build_model(tiny().model, 11, 1)
+    optimizer = make_optimizer(model, OptimizerConfig(kind="adam", lr=0.01, weight_decay=0.5))
+    before = model.head.weight.detach().clone()
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    change = (model.head.weight - before).abs()
+    assert change.median().item() == pytest.approx(0.01, rel=1e-2)

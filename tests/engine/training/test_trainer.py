@@ -78,7 +78,7 @@ def test_looking_more_often_does_not_change_what_is_learned(tiny, tmp_path) -> N
 
 def test_accumulated_micro_batches_make_the_gradient_of_their_union(tiny, tmp_path) -> None:
     """Σ nll / Σ tokens over the whole step: two halves are one batch."""
-    config = tiny("train.accumulation=2", "train.steps=1", "optimizer.warmup_steps=0")
+    config = tiny("train.accumulation=2", "train.steps=1", "optimizer.warmup=0")
     ready = assemble(config, runs_dir=tmp_path, name="a", device="cpu")
     trainer, halves = ready.trainer, [ready.trainer.batches.batch(1, micro) for micro in (0, 1)]
     model = trainer.model
@@ -172,3 +172,46 @@ def test_nothing_is_left_behind_when_the_input_is_bad(tiny, tmp_path) -> None:
         with pytest.raises(InputError):
             assemble(tiny(change), runs_dir=tmp_path, device="cpu")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_patience_ends_a_run_that_gets_no_better(tiny, tmp_path) -> None:
+    changes = (
+        "train.steps=400",
+        "evaluation.every=2",
+        "evaluation.patience=3",
+        "optimizer.lr=0.5",
+        "checkpoint.every=0",
+    )
+    trainer, run = train(tiny(*changes, "evaluation.sample_length=0"), tmp_path)
+    best = run.summary["best"]["step"]
+    assert run.status["state"] == "finished" and trainer.state.step == best + 6 < 400
+    assert "no better for 3 evaluations" in run.status["reason"]
+
+
+def test_bf16_trains_with_fp32_weights_and_scores_in_fp32(tiny, tmp_path) -> None:
+    trainer, run = train(tiny("train.precision=bf16", "train.steps=30"), tmp_path)
+    assert run.facts("model")["built"]["precision"] == "bf16"
+    assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
+    assert all(s.dtype == torch.float32 for p in trainer.optimizer.state.values() for s in p.values())
+    exact = trainer.evaluator.scores(trainer.model).loss
+    assert run.summary["last"]["loss"] == pytest.approx(exact, abs=1e-7)
+    _, fp32 = train(tiny("train.steps=30"), tmp_path, "fp32")
+    a, b = run.summary["last"]["loss"], fp32.summary["last"]["loss"]
+    assert a != b and a == pytest.approx(b, abs=0.05)
+
+
+def test_auto_precision_says_what_it_chose(tiny, tmp_path) -> None:
+    _, run = train(tiny("train.precision=auto"), tmp_path)
+    assert run.facts("model")["built"]["precision"] == "fp32"
+    assert any("in fp32" in event["text"] for event in run.records("events"))
+
+
+def test_epochs_of_windows_train_as_many_steps_as_they_need(tiny, tmp_path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("To be, or not to be, that is the question. " * 10)
+    changes = ("data.window_stride=8", "train.epochs=2", f"data.corpus={text}")
+    tables = tiny(*changes)
+    trainer, run = train(tables, tmp_path)
+    n_windows = (387 - 16 - 1) // 8 + 1
+    assert run.config.train.steps == trainer.state.step == 2 * -(-n_windows // 4)
+    assert trainer.state.tokens == 2 * n_windows * 16
