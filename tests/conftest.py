@@ -1,9 +1,11 @@
 """Shared by all tests: one CPU thread each (two workers share two cores), small configs, a small corpus."""
 
 import os
+import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("NO_COLOR", "1")
+os.environ["TUI_TRANSFORMER_CACHE"] = tempfile.mkdtemp(prefix="tui-transformer-tests-")
 
 from collections.abc import Callable
 from pathlib import Path

@@ -22,6 +22,8 @@ app = typer.Typer(
 )
 presets_app = typer.Typer(help="Named settings to start from.", rich_markup_mode=None)
 app.add_typer(presets_app, name="presets")
+data_app = typer.Typer(help="The corpora to train on.", rich_markup_mode=None)
+app.add_typer(data_app, name="data")
 
 RunsDir = Annotated[
     Path, typer.Option("--runs-dir", envvar="TUI_TRANSFORMER_RUNS", help="Where runs are.", show_default=True)
@@ -119,6 +121,99 @@ def check(
 
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
     return check_command(request, device=device, as_json=json, data_dir=data_dir)
+
+
+@app.command()
+def evaluate(
+    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")] = "best",
+    stride: Annotated[
+        int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Windows at once; only speed.")] = None,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    """Score a checkpoint over a whole split."""
+    from tui_transformer.commands.evaluate import evaluate_command
+
+    return evaluate_command(
+        run,
+        split=split,
+        checkpoint=checkpoint,
+        stride=stride,
+        batch_size=batch_size,
+        device=device,
+        as_json=json,
+        runs_dir=runs_dir,
+        data_dir=data_dir,
+    )
+
+
+@app.command()
+def watch(
+    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Follow a run, wherever it was started. Leaving does not stop it."""
+    from tui_transformer.commands.watch import watch_command
+
+    return watch_command(run, as_json=json, runs_dir=runs_dir)
+
+
+@app.command()
+def doctor(
+    run: Annotated[str | None, typer.Argument(help="A run to look through; without it, this machine.")] = None,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    """What this machine (or a run) has, what is missing, what to do."""
+    from tui_transformer.commands.doctor import doctor_command
+
+    return doctor_command(run, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
+
+
+@data_app.callback(invoke_without_command=True)
+def data_default(context: typer.Context) -> int:
+    """The corpora to train on."""
+    return int(data_list()) if context.invoked_subcommand is None else 0
+
+
+@data_app.command("list")
+def data_list(json: Json = False, data_dir: DataDir = None) -> int:
+    """All corpora that have a name, and where they are."""
+    from tui_transformer.commands.data import list_command
+
+    return list_command(as_json=json, data_dir=data_dir)
+
+
+@data_app.command("show")
+def data_show(
+    name: Annotated[str, typer.Argument(help="A corpus by name, or a text file.")],
+    json: Json = False,
+    data_dir: DataDir = None,
+) -> int:
+    """One corpus: sizes, vocabulary, loss lines, a glimpse of the text."""
+    from tui_transformer.commands.data import show_command
+
+    return show_command(name, as_json=json, data_dir=data_dir)
+
+
+@data_app.command("fetch")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="A corpus by name.")],
+    json: Json = False,
+    data_dir: DataDir = None,
+) -> int:
+    """Download a corpus, checked by its SHA-256."""
+    from tui_transformer.commands.data import fetch_command
+
+    return fetch_command(name, as_json=json, data_dir=data_dir)
 
 
 @presets_app.callback(invoke_without_command=True)

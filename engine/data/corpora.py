@@ -4,6 +4,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from platformdirs import user_data_path
 
 from engine.config.schema import DataConfig
+from engine.data.download import Remote
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.errors import InputError, nearest
@@ -45,7 +47,7 @@ class TextCorpus:
     source: str
     splits: Mapping[str, Split]
 
-    @property
+    @cached_property
     def sha256(self) -> dict[str, str]:
         """The hash of each split's text."""
         return {
@@ -59,16 +61,14 @@ class CorpusEntry:
     """A corpus that has a name.
 
     Args:
-        file: where it is looked for under a data folder; None for generated ones.
-        url: where it comes from, for the message that says how to get it.
+        remote: where it comes from and where it belongs under a data folder; None for generated ones.
         vocabulary: different characters, where that is known without loading it.
     """
 
     name: str
     description: str
     load: Callable[["CorpusEntry", DataConfig, Sequence[Path]], TextCorpus]
-    file: str | None = None
-    url: str | None = None
+    remote: Remote | None = None
     vocabulary: int | None = None
 
 
@@ -135,15 +135,20 @@ def _load_playlets(entry: CorpusEntry, data: DataConfig, folders: Sequence[Path]
 
 
 def _load_named_file(entry: CorpusEntry, data: DataConfig, folders: Sequence[Path]) -> TextCorpus:
-    assert entry.file is not None
-    for folder in folders:
-        path = folder / entry.file
-        if path.is_file():
-            return TextCorpus(entry.name, entry.name, str(path.resolve()), split_text(read_text(path), data))
+    assert entry.remote is not None
+    path = find_file(entry.remote, folders)
+    if path is not None:
+        return TextCorpus(entry.name, entry.name, str(path.resolve()), split_text(read_text(path), data))
     raise InputError(
-        f"corpus '{entry.name}' is not on this machine: put {entry.url} at {folders[-1] / entry.file} "
-        f"(or name its folder with --data-dir); --corpus playlets works now, without any download"
+        f"corpus '{entry.name}' is not on this machine: `tui-transformer data fetch {entry.name}` gets it, or put "
+        f"{entry.remote.url} at {folders[-1] / entry.remote.file} (--data-dir names another folder); "
+        "--corpus playlets works now, without any download"
     )
+
+
+def find_file(remote: Remote, folders: Sequence[Path]) -> Path | None:
+    """The file in the first folder that has it."""
+    return next((folder / remote.file for folder in folders if (folder / remote.file).is_file()), None)
 
 
 REGISTRY: dict[str, CorpusEntry] = {
@@ -159,8 +164,12 @@ REGISTRY: dict[str, CorpusEntry] = {
             "tiny-shakespeare",
             "1.1 M characters of Shakespeare, the usual first corpus (karpathy/char-rnn)",
             _load_named_file,
-            "tiny-shakespeare/input.txt",
-            "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+            Remote(
+                "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
+                "tiny-shakespeare/input.txt",
+                "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+                2_000_000,
+            ),
             vocabulary=65,
         ),
     )

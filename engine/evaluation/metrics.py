@@ -111,7 +111,7 @@ def score_tokens(
             between()
             length, scored = group[0][1], group[0][2]
             starts = torch.tensor([start for start, _, _ in group], device=tokens.device)
-            rows = tokens[starts[:, None] + torch.arange(length + 1, device=tokens.device)]  # (B, T + 1)
+            rows = tokens[starts[:, None] + torch.arange(length + 1, device=tokens.device)].long()  # (B, T + 1)
             logits = model(rows[:, :-1])[:, -scored:].float()
             targets = rows[:, 1:][:, -scored:]
             losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")

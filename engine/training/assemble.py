@@ -6,6 +6,7 @@ Everything that can be wrong with the input is found here, before a run director
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import torch
 from engine import capabilities
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
+from engine.data.cache import tokens_of
 from engine.data.corpora import TextCorpus, load_corpus
 from engine.data.loader import RandomWindows, training_batches
 from engine.data.tokenizers import CharacterTokenizer
@@ -37,7 +39,7 @@ MAX_PROMPT = 32  # characters of the validation text that samples continue, wher
 
 @dataclass(frozen=True)
 class Data:
-    """A corpus with its tokenizer and encoded splits, (n,) int64 each."""
+    """A corpus with its tokenizer and encoded splits, (n,) whole numbers each."""
 
     corpus: TextCorpus
     tokenizer: CharacterTokenizer
@@ -61,7 +63,10 @@ def load_data(config: RunConfig, data_dir: Path | None) -> Data:
     """
     corpus = load_corpus(config.data, data_dir)
     tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values())
-    tokens = {name: torch.from_numpy(tokenizer.encode(split.text)) for name, split in corpus.splits.items()}
+    tokens = {
+        name: tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.encode, split.text))
+        for name, split in corpus.splits.items()
+    }
     context = config.model.context_length
     for name in ("train", "validation"):
         have = tokens[name].numel() if name in tokens else 0

@@ -7,7 +7,6 @@ JSON: no pickle is ever written or loaded. `last` and `best` are one-line text f
 import hashlib
 import shutil
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -120,6 +119,21 @@ def find(reader: RunReader, which: str) -> Path:
     raise InputError(f"run '{reader.name}' has no checkpoint '{which[:40]}'; {there}")
 
 
+def damage(folder: Path) -> str | None:
+    """What is wrong with a checkpoint's files, in a few words, or None if all are as they were written."""
+    manifest = read_json(folder / MANIFEST)
+    hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
+    if not isinstance(hashes, dict) or not {WEIGHTS, OPTIMIZER, STATE, TOKENIZER} <= hashes.keys():
+        return f"{MANIFEST} is missing or damaged"
+    for name, expected in sorted(hashes.items()):
+        path = folder / Path(str(name)).name
+        if not path.is_file():
+            return f"{path.name} is missing"
+        if _sha256(path) != expected:
+            return f"{path.name} is damaged: not the SHA-256 it was written with"
+    return None
+
+
 def load_trained(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[DecoderLM, CharacterTokenizer, int]:
@@ -129,17 +143,15 @@ def load_trained(
         InputError: no such checkpoint, or its files do not belong together.
     """
     folder = find(reader, which)
+    wrong = damage(folder)
+    if wrong is not None:
+        raise InputError(
+            f"{folder}: {wrong}; `tui-transformer doctor {reader.name}` shows which checkpoints are intact"
+        )
     tokenizer = load_tokenizer(folder / TOKENIZER)
-    manifest: dict[str, Any] = read_json(folder / MANIFEST) or {}
-    hashes = manifest.get("sha256", {})
-    for name in (WEIGHTS, TOKENIZER):
-        if not isinstance(hashes, dict) or hashes.get(name) != _sha256(folder / name):
-            raise InputError(
-                f"{folder / name}: damaged: its SHA-256 is not the one in {MANIFEST}; try another checkpoint"
-            )
     model = build_model(reader.config.model, tokenizer.vocab_size, reader.config.seed, device)
     load_weights(model, folder / WEIGHTS)
-    return model.eval(), tokenizer, int(manifest.get("step", 0))
+    return model.eval(), tokenizer, int(folder.name[5:])
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

@@ -249,7 +249,7 @@ class Trainer:
     def _probe(self, when: When) -> None:
         """The leak probe. A clean one during training is not worth a line; a leak always is."""
         context = self.config.model.context_length
-        held_out = self.evaluator.tokens[: PROBE_WINDOWS * context]
+        held_out = self.evaluator.tokens[: PROBE_WINDOWS * context].long()
         rows = held_out[: held_out.numel() // context * context].view(-1, context) if len(held_out) >= context else None
         rows = held_out[None] if rows is None else rows
         verdict = leak_probe(self.model, rows, self.sampler.tokenizer.vocab_size, when=when, step=self.state.step)

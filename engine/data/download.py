@@ -1,0 +1,189 @@
+"""Fetching a corpus: https only, capped, checked, resumed where it stopped; or copied from a mirror folder.
+
+What is fetched stands under its own name only once its SHA-256 is right; until then it is a `.part` file.
+"""
+
+import hashlib
+import os
+import shutil
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine.errors import InputError
+
+BLOCK = 1 << 16
+TIMEOUT = 30.0  # seconds without a byte
+MIRROR_VARIABLE = "TUI_TRANSFORMER_MIRROR"
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A file that can be fetched.
+
+    Args:
+        url: https.
+        file: where it belongs under a data folder.
+        sha256: what it must be.
+        max_bytes: more than this is not read.
+    """
+
+    url: str
+    file: str
+    sha256: str
+    max_bytes: int
+
+
+class Response(Protocol):
+    """What `open_url` gives: a status, headers, and bytes."""
+
+    status: int
+
+    def read(self, size: int) -> bytes:
+        """Up to `size` bytes; empty at the end."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+OpenUrl = Callable[[str, int], Response]
+Progress = Callable[[int, int], None]
+
+
+class _HttpsOnly(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if not newurl.startswith("https://"):
+            raise urllib.error.URLError(f"redirected to {newurl[:80]}, which is not https")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def open_url(url: str, start: int) -> Response:
+    """Open an https URL from byte `start` on."""
+    if not url.startswith("https://"):
+        raise urllib.error.URLError("only https is fetched")
+    request = urllib.request.Request(url, headers={"User-Agent": "tui-transformer"})
+    if start:
+        request.add_header("Range", f"bytes={start}-")
+    opener = urllib.request.build_opener(_HttpsOnly)
+    response: Response = opener.open(request, timeout=TIMEOUT)
+    return response
+
+
+def located(url: str) -> str:
+    """The URL with Hugging Face's host replaced by HF_ENDPOINT, where that is set."""
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/")
+    host = "https://huggingface.co/"
+    return f"{endpoint}/{url[len(host) :]}" if endpoint and url.startswith(host) else url
+
+
+def fetch(
+    remote: Remote,
+    folder: Path,
+    *,
+    mirror: Path | None = None,
+    progress: Progress = lambda done, size: None,
+    opener: OpenUrl = open_url,
+) -> Path:
+    """Put a remote file in its place under a data folder; nothing is done if it is there and right.
+
+    Args:
+        remote: what to fetch.
+        folder: the data folder.
+        mirror: a folder with the same layout to copy from; by default TUI_TRANSFORMER_MIRROR's.
+        progress: called with bytes so far and the cap.
+        opener: how a URL is opened; tests bring their own.
+
+    Raises:
+        InputError: no network, a wrong hash, too large, or a folder that cannot be written.
+    """
+    target = folder / remote.file
+    if target.is_file() and sha256_of(target) == remote.sha256:
+        return target
+    part = target.with_name(target.name + ".part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = _mirrored(remote, mirror)
+        if source is not None:
+            shutil.copyfile(source, part)
+        else:
+            _download(remote, part, progress, opener)
+        found = sha256_of(part)
+        if found != remote.sha256:
+            part.unlink(missing_ok=True)
+            where = source or located(remote.url)
+            raise InputError(
+                f"{where}: its SHA-256 is {found[:12]}… and should be {remote.sha256[:12]}…; nothing was kept. "
+                "Try again, or take the file from somewhere else"
+            )
+        part.replace(target)
+    except urllib.error.HTTPError as error:
+        raise InputError(
+            f"{located(remote.url)}: the server answered {error.code}; {_by_hand(remote, target)}"
+        ) from None
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", error)
+        raise InputError(f"{located(remote.url)}: cannot be reached ({reason}); {_by_hand(remote, target)}") from None
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from None
+    return target
+
+
+def _by_hand(remote: Remote, target: Path) -> str:
+    return (
+        f"without a network, put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
+        "--corpus playlets needs no download"
+    )
+
+
+def _mirrored(remote: Remote, mirror: Path | None) -> Path | None:
+    named = os.environ.get(MIRROR_VARIABLE)
+    folder = mirror or (Path(named) if named else None)
+    if folder is None:
+        return None
+    source = folder / remote.file
+    if not source.is_file():
+        raise InputError(f"the mirror folder {folder} has no {remote.file}; unset {MIRROR_VARIABLE} to use the network")
+    if source.stat().st_size > remote.max_bytes:
+        raise InputError(f"{source}: larger than the {remote.max_bytes:,} bytes it should have")
+    return source
+
+
+def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -> None:
+    done = part.stat().st_size if part.is_file() else 0
+    if done >= remote.max_bytes:  # left by something else; it cannot be a beginning of this file
+        part.unlink()
+        done = 0
+    try:
+        response = opener(located(remote.url), done)
+    except urllib.error.HTTPError as error:
+        if error.code != 416 or not done:  # the server has nothing past what we have
+            raise
+        part.unlink()
+        done, response = 0, opener(located(remote.url), 0)
+    try:
+        if done and response.status != 206:  # the server starts over
+            done = 0
+        with part.open("ab" if done else "wb") as file:
+            while block := response.read(BLOCK):
+                done += len(block)
+                if done > remote.max_bytes:
+                    file.close()
+                    part.unlink(missing_ok=True)
+                    raise InputError(
+                        f"{located(remote.url)}: larger than the {remote.max_bytes:,} bytes it should have"
+                    )
+                file.write(block)
+                progress(done, remote.max_bytes)
+    finally:
+        response.close()
+
+
+def sha256_of(path: Path) -> str:
+    """The hash of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,85 @@
+import os
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from engine.data import cache
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path))
+    monkeypatch.setattr(cache, "SMALLEST", 10)
+    return tmp_path / "tokens"
+
+
+IDS = np.arange(1000, dtype=np.int64)
+
+
+def encode() -> np.ndarray:
+    encode.calls += 1
+    return IDS
+
+
+encode.calls = 0
+
+
+def tokens(text: str = "t", tokenizer: str = "k", length: int = 1000) -> torch.Tensor:
+    return cache.tokens_of(length, text, tokenizer, encode)
+
+
+def test_a_text_is_encoded_once_and_then_found(folder) -> None:
+    before = encode.calls
+    assert all(tokens().tolist() == IDS.tolist() for _ in range(3))
+    assert encode.calls == before + 1
+
+
+def test_another_text_tokenizer_or_version_is_another_entry(folder, monkeypatch) -> None:
+    before = encode.calls
+    tokens(), tokens(text="u"), tokens(tokenizer="l")
+    monkeypatch.setattr(cache, "CACHE_VERSION", 999)
+    tokens()
+    assert encode.calls == before + 4
+
+
+def test_a_small_text_is_not_kept(folder) -> None:
+    tokens(length=9)
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x93NUMPY", b"x" * 100])
+def test_a_damaged_entry_is_made_again(folder, damage: bytes) -> None:
+    tokens()
+    next(folder.iterdir()).write_bytes(damage)
+    assert tokens().tolist() == IDS.tolist()
+    assert np.load(next(folder.iterdir())).tolist() == IDS.tolist()
+
+
+def test_no_pickle_is_ever_loaded(folder) -> None:
+    tokens()
+    np.save(next(folder.iterdir()), np.array([os.getcwd], dtype=object), allow_pickle=True)
+    assert tokens().tolist() == IDS.tolist()
+
+
+def test_writing_to_the_tokens_does_not_reach_the_file(folder) -> None:
+    tokens()
+    tokens()[0] = 77
+    assert tokens()[0] == 0
+
+
+def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeypatch) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(cache, "SMALLEST", 10)
+    assert tokens().tolist() == IDS.tolist()
+
+
+def test_many_at_once_leave_one_whole_entry(folder) -> None:
+    threads = [threading.Thread(target=tokens) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [path.suffix for path in folder.iterdir()] == [".npy"] and tokens().tolist() == IDS.tolist()

@@ -1,0 +1,24 @@
+"""`watch`: a run's progress from its run directory, wherever it was started."""
+
+from pathlib import Path
+
+from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer.exit_codes import ExitCode
+from tui_transformer.output import complain
+
+
+def watch_command(run: str, *, as_json: bool, runs_dir: Path) -> int:
+    """Follow a live run to its end, then print what came out; leaving does not touch it."""
+    from tui_transformer.progress import follow
+    from tui_transformer.summary import print_summary
+
+    reader = RunReader.resolve(run, runs_dir)
+    if reader.state in LIVE_STATES:
+        follow(reader, lambda: reader.state in LIVE_STATES, as_json=as_json)
+    state = reader.state
+    if state in ("failed", "lost"):
+        why = reader.status.get("reason") or "its process is gone"
+        complain(f"run '{reader.name}' is {state} at step {reader.status.get('step', 0):,}: {why}")
+        return ExitCode.FAILED
+    print_summary(reader, as_json=as_json, runs_dir=runs_dir)
+    return ExitCode.DONE
