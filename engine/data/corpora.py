@@ -188,8 +188,9 @@ def read_text(path: Path) -> str:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InputError(f"corpus {path}: larger than 2 GiB; cut a part of it")
         raw = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"corpus {path}: cannot be read: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"corpus {str(path)[:200]}: cannot be read: {why}") from None
     if not raw.strip():
         raise InputError(f"corpus {path}: is empty; a few thousand characters is the least that teaches anything")
     if b"\x00" in raw[:65536]:
@@ -211,8 +212,11 @@ def load_corpus(data: DataConfig, data_dir: Path | None = None) -> TextCorpus:
     entry = REGISTRY.get(data.corpus)
     if entry is not None:
         return entry.load(entry, data, data_folders(data_dir))
-    path = Path(data.corpus).expanduser()
-    looks_like_path = path.suffix or os.sep in data.corpus or path.exists()
+    try:
+        path = Path(data.corpus).expanduser()
+        looks_like_path = path.suffix or os.sep in data.corpus or path.exists()
+    except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
+        raise InputError(f"corpus '{data.corpus[:80]}': not a path: {error}") from None
     if not looks_like_path:
         hint = nearest(data.corpus, REGISTRY) or f"; built in and known: {', '.join(REGISTRY)}; or the path of a text"
         raise InputError(f"no corpus is called '{data.corpus[:80]}'{hint}")

@@ -1,0 +1,401 @@
+"""Bad input at every door: one line on stderr that says what would be right, exit code 2, nothing lost or half made."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from engine import capabilities
+from engine.config import keys, lints, presets, toml
+from engine.errors import InputError
+from tui_transformer.__main__ import main
+
+TINY = [
+    *("train.steps=2", "train.batch_size=2", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
+    *("model.context_length=16", "evaluation.sample_length=4", "optimizer.warmup=1", "data.corpus_size=20000"),
+]
+OVERRIDES = [part for setting in TINY for part in ("--set", setting)]
+RUN = ["run", "--preset", "demo", *OVERRIDES, "--device", "cpu"]
+
+# A case is a command line, or a function that prepares a folder and gives one.
+Case = list[str] | Callable[[Path], list[str]]
+
+
+def config(text: str | bytes) -> Callable[[Path], list[str]]:
+    """`run --config` on a file of this content."""
+
+    def prepare(folder: Path) -> list[str]:
+        path = folder / "my.toml"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return ["run", "--config", str(path)]
+
+    return prepare
+
+
+def corpus(content: bytes) -> Callable[[Path], list[str]]:
+    """`run --corpus` on a file of this content."""
+
+    def prepare(folder: Path) -> list[str]:
+        path = folder / "text.txt"
+        path.write_bytes(content)
+        return [*RUN, "--corpus", str(path)]
+
+    return prepare
+
+
+def damaged(name: str, content: str | None) -> Callable[[Path], list[str]]:
+    """`sample` from a run with one damaged or missing file."""
+
+    def prepare(folder: Path) -> list[str]:
+        shutil.copytree(folder / "good", folder / "runs" / "broken")
+        path = folder / "runs" / "broken" / name
+        if content is None:
+            path.unlink()
+        else:
+            path.write_text(content)
+        return ["sample", "broken", "--prompt", "a"]
+
+    return prepare
+
+
+def checkpoint_file(name: str, content: bytes) -> Callable[[Path], list[str]]:
+    """`sample` from a run whose last checkpoint has one damaged file."""
+
+    def prepare(folder: Path) -> list[str]:
+        shutil.copytree(folder / "good", folder / "runs" / "broken")
+        (folder / "runs" / "broken" / "checkpoints" / "step-00000002" / name).write_bytes(content)
+        return ["sample", "broken", "--checkpoint", "last", "--prompt", "a"]
+
+    return prepare
+
+
+CASES: dict[str, Case] = {
+    # flags
+    "nothing to build": ["run"],
+    "two things to build": ["run", "--preset", "demo", "--config", "x.toml"],
+    "unknown command": ["rum"],
+    "unknown group command": ["presets", "lst"],
+    "unknown flag": ["run", "--preest", "demo"],
+    "unknown short flag": ["run", "-x"],
+    "a flag without its value": ["run", "--preset"],
+    "an argument too many": ["sample", "a", "b"],
+    "an argument too few": ["presets", "diff", "demo"],
+    "a word for a seed": ["run", "--preset", "demo", "--seed", "one"],
+    "a fraction for a seed": ["run", "--preset", "demo", "--seed", "1.5"],
+    "a negative seed": [*RUN, "--seed", "-1"],
+    "a huge seed": [*RUN, "--seed", "9" * 30],
+    "unknown device": [*RUN, "--device", "tpu"],
+    "nonsense device": [*RUN, "--device", "cuda:x"],
+    "missing device": [*RUN, "--device", "cuda:99"],
+    "a device that keeps nothing": [*RUN, "--device", "meta"],
+    "empty device": [*RUN, "--device", ""],
+    "an escape in a flag": ["run", "--\x1b[2J"],
+    # presets
+    "unknown preset": ["run", "--preset", "dmo"],
+    "empty preset": ["run", "--preset", ""],
+    "a path as preset": ["run", "--preset", "../presets/demo"],
+    "unknown base": ["run", "--preset", "rope", "--on", "dem"],
+    "a base on a base": ["run", "--preset", "demo", "--on", "baseline"],
+    "unknown preset to show": ["presets", "show", "x"],
+    # --set
+    "unknown key": [*RUN, "--set", "model.heads=2"],
+    "no value": [*RUN, "--set", "model.n_heads"],
+    "empty override": [*RUN, "--set", ""],
+    "a section as key": [*RUN, "--set", "model=3"],
+    "a key too deep": [*RUN, "--set", "model.n_heads.x=3"],
+    "a long key": [*RUN, "--set", "a." * 10_000 + "=1"],
+    "impossible heads": [*RUN, "--set", "model.n_heads=5"],
+    "rope on odd heads": [*RUN, "--set", "model.d_model=6", "--set", "model.n_heads=2"],
+    "negative layers": [*RUN, "--set", "model.n_layers=-2"],
+    "a million layers": [*RUN, "--set", "model.n_layers=1000000"],
+    "nan": [*RUN, "--set", "optimizer.lr=nan"],
+    "infinite": [*RUN, "--set", "optimizer.lr=1e999"],
+    "a list for a number": [*RUN, "--set", "train.steps=[1,2]"],
+    "a deep value": [*RUN, "--set", "train.steps=" + "[" * 3000],
+    "a bad duration": [*RUN, "--set", "optimizer.warmup=5 years"],
+    "steps and epochs": [*RUN, "--set", "train.epochs=1", "--set", "train.epochs=-1"],
+    "vocabulary too small": [*RUN, "--set", "model.vocab_size=3"],
+    "a prompt with unseen characters": [*RUN, "--set", "evaluation.sample_prompt=日本"],
+    # config files
+    "missing config": ["run", "--config", "nowhere.toml"],
+    "a folder as config": ["run", "--config", "."],
+    "a device file as config": ["run", "--config", "/dev/null/x"],
+    "not TOML": config("model = = 3"),
+    "not UTF-8": config(b"description = '\xff\xfe'"),
+    "binary": config(bytes(range(256))),
+    "oversized": config("# x\n" * 20_000),
+    "deep brackets": config("a = " + "[" * 9000),
+    "deep dotted key": config("a." * 20_000 + "b = 1"),
+    "unknown section": config("[modle]\nn_heads = 2"),
+    "unknown key in a file": config("[model]\nn_head = 2"),
+    "wrong type": config("[model]\nn_heads = 'four'"),
+    "a number for a section": config("model = 3"),
+    "unknown extends": config("extends = 'basline'"),
+    "a number to extend": config("extends = 3"),
+    "a list as description": config("description = []"),
+    "a future schema": config("schema = 99"),
+    "an escape in a key": config('"\\u001b[2J" = 1'),
+    "nan in a file": config("[optimizer]\nlr = nan"),
+    "saying it twice": config("[train]\nsteps = 5\nepochs = 2.0"),
+    # corpora
+    "unknown corpus": [*RUN, "--corpus", "playlet"],
+    "empty corpus name": [*RUN, "--corpus", ""],
+    "missing file": [*RUN, "--corpus", "nowhere.txt"],
+    "a folder as corpus": [*RUN, "--corpus", "/"],
+    "an escape in a corpus": [*RUN, "--corpus", "\x1b]0;x\x07.txt"],
+    "a long corpus": [*RUN, "--corpus", "x/" * 3000],
+    "a zero byte in a corpus": [*RUN, "--corpus", "a\x00b.txt"],
+    "empty text": corpus(b""),
+    "blank text": corpus(b"\n \n"),
+    "binary text": corpus(b"\x00\x01" * 5000),
+    "latin-1 text": corpus("Grüße ".encode("latin-1") * 1000),
+    "utf-16 text": corpus("Grüße ".encode("utf-16") * 100),
+    "text shorter than the context": corpus(b"abc"),
+    "text of little more than the context": corpus(b"abcdefghijklmnopqr"),
+    "nobody's home": [*RUN, "--corpus", "~nobody-at-all/text.txt"],
+    "unknown corpus to show": ["data", "show", "playlet"],
+    "unknown corpus to fetch": ["data", "fetch", "tiny"],
+    # names and runs
+    "a name that leaves the folder": [*RUN, "--name", "../evil"],
+    "a hidden name": [*RUN, "--name", ".evil"],
+    "the name last": [*RUN, "--name", "last"],
+    "an empty name": [*RUN, "--name", ""],
+    "an escape in a name": [*RUN, "--name", "\x1b[2J"],
+    "a long name": [*RUN, "--name", "x" * 300],
+    "no such run": ["sample", "nothing", "--prompt", "a"],
+    "no run yet": ["sample", "--prompt", "a"],
+    "a run outside": ["evaluate", "/etc"],
+    "nothing to watch": ["watch", "nothing"],
+    "nothing to examine": ["doctor", "nothing"],
+    # prompts and settings
+    "hot": ["sample", "good", "--temperature", "-1", "--prompt", "a"],
+    "not a temperature": ["sample", "good", "--temperature", "warm", "--prompt", "a"],
+    "temperature nan": ["sample", "good", "--temperature", "nan", "--prompt", "a"],
+    "top-p above one": ["sample", "good", "--top-p", "1.5", "--prompt", "a"],
+    "top-k below zero": ["sample", "good", "--top-k", "-3", "--prompt", "a"],
+    "an empty prompt": ["sample", "good", "--prompt", ""],
+    "an unseen prompt": ["sample", "good", "--prompt", "日本\x1b[2J"],
+    "no answers": ["sample", "good", "--prompt", "a", "--n", "0"],
+    "no such checkpoint": ["sample", "good", "--checkpoint", "17", "--prompt", "a"],
+    "a checkpoint outside": ["sample", "good", "--checkpoint", "../../x", "--prompt", "a"],
+    "unknown split": ["evaluate", "good", "--split", "dev"],
+    "a split that is not there": ["evaluate", "good", "--split", "test"],
+    "stride zero": ["evaluate", "good", "--stride", "0"],
+    "stride past the context": ["evaluate", "good", "--stride", "17"],
+    # damaged runs
+    "a run without a config": damaged("config.toml", None),
+    "a run with a wrong config": damaged("config.toml", "[model]\nn_heads = 'x'"),
+    "a run with another config": damaged("config.toml", "[model]\nd_model = 32"),
+    "a run without checkpoints": damaged("checkpoints/best", "step-99999999"),
+    "a pointer to somewhere else": damaged("checkpoints/best", "../../../etc"),
+    "a checkpoint with a flipped byte": checkpoint_file("model.safetensors", b"x" * 100),
+    "a checkpoint without a tokenizer": checkpoint_file("tokenizer.json", b"{}"),
+    "a checkpoint without a manifest": checkpoint_file("manifest.json", b"[]"),
+}
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("good")
+    assert main([*RUN, "--name", "good", "--runs-dir", str(root), "--json"]) == 0
+    return root / "good"
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+
+
+def check_refusal(capsys, arguments: list[str], runs: Path) -> str:
+    capsys.readouterr()
+    before = tree(runs)
+    code = main(arguments)
+    out, err = capsys.readouterr()
+    assert code == 2, (code, out, err)
+    assert out == "" and len(err.splitlines()) == 1 and err.startswith("tui-transformer: ") and len(err) < 1500
+    assert "Traceback" not in err and not any(ord(c) < 32 and c != "\n" for c in err)
+    assert tree(runs) == before
+    return err
+
+
+def test_there_are_eighty_ways_to_err() -> None:
+    assert len(CASES) >= 80
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_bad_input_is_one_line_and_exit_code_2(case: Case, good: Path, tmp_path, capsys) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    shutil.copytree(good, tmp_path / "good")
+    if isinstance(case, list) and "good" in case:
+        shutil.copytree(good, runs / "good")
+    arguments = case if isinstance(case, list) else case(tmp_path)
+    if arguments[0] in ("run", "sample", "evaluate", "watch", "doctor"):
+        arguments = [*arguments, "--runs-dir", str(runs)]
+    check_refusal(capsys, arguments, runs)
+
+
+ENVIRONMENT = {
+    "a file as runs folder": ("TUI_TRANSFORMER_RUNS", "/dev/null", RUN),
+    "a data folder that is not there": ("TUI_TRANSFORMER_DATA", "/nowhere", ["run", "--preset", "shakespeare-cpu"]),
+    "an escape in the data folder": ("TUI_TRANSFORMER_DATA", "\x1b[2J", ["run", "--preset", "shakespeare-cpu"]),
+    "a mirror that is not there": ("TUI_TRANSFORMER_MIRROR", "/nowhere", ["data", "fetch", "tiny-shakespeare"]),
+}
+
+
+@pytest.mark.parametrize(("name", "value", "arguments"), ENVIRONMENT.values(), ids=ENVIRONMENT.keys())
+def test_bad_environment_is_one_line_too(name, value, arguments, tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "share"))
+    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(name, value)
+    check_refusal(capsys, arguments, tmp_path)
+
+
+# Generated input: 500 of each in CI, 10,000 by `make test-slow`.
+
+NAMES = st.one_of(st.sampled_from(sorted(keys.all_keys())), st.text(max_size=12))
+VALUES = st.recursive(
+    st.one_of(
+        *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+        st.sampled_from(["rope", "none", "learned", "cosine", "step", "5 epochs", "all", "decoder", 1, 2, 4, 64, 0.1]),
+    ),
+    lambda children: st.one_of(
+        st.lists(children, max_size=3), st.dictionaries(st.text(max_size=5), children, max_size=3)
+    ),
+    max_leaves=5,
+)
+WORDS = st.one_of(
+    st.sampled_from(
+        [
+            *(
+                "run",
+                "sample",
+                "check",
+                "presets",
+                "data",
+                "evaluate",
+                "watch",
+                "doctor",
+                "list",
+                "show",
+                "diff",
+                "fetch",
+            ),
+            *(
+                "--preset",
+                "--on",
+                "--set",
+                "--config",
+                "--corpus",
+                "--seed",
+                "--name",
+                "--device",
+                "--json",
+                "--prompt",
+            ),
+            *("--n", "--length", "--temperature", "--split", "--stride", "--checkpoint", "--help", "-h", "--version"),
+            *("demo", "baseline", "rope", "last", "cpu", "model.n_heads=2", "train.steps=nan", "1", "-1", "x", "/", ""),
+        ]
+    ),
+    st.text(max_size=15),
+)
+
+
+def nested(flat: dict[str, object]) -> dict[str, object]:
+    tables: dict[str, object] = {}
+    for key, value in flat.items():
+        section, dot, name = key.partition(".")
+        inner = tables.get(section)
+        if dot and isinstance(inner, dict | None):
+            tables[section] = {**(inner or {}), name: value}
+        else:
+            tables[key] = value
+    return tables
+
+
+def try_config(flat: dict[str, object]) -> None:
+    try:
+        built = toml.validate(presets.merge({"train": {"steps": 5}}, nested(flat)), "x")
+    except InputError as error:
+        assert "\n" not in str(error) and len(str(error)) < 1000
+        return
+    capabilities.check(built)
+    resolved = built.resolved(vocab_size=64, threads=1, train_tokens=1000)
+    lints.lint(resolved, 1000)
+    assert toml.validate(toml.parse(toml.write(resolved).encode(), "y"), "y") == resolved
+
+
+def try_command(words: list[str], folder: Path, monkeypatch) -> None:
+    monkeypatch.chdir(folder)
+    try:
+        assert main(words) in (0, 1, 2)
+    except SystemExit as error:
+        assert error.code in (0, 2)
+
+
+RELAXED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
+
+
+@settings(max_examples=500, **RELAXED)
+@given(st.dictionaries(NAMES, VALUES, max_size=6))
+def test_no_generated_config_raises(flat: dict[str, object]) -> None:
+    try_config(flat)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, **RELAXED)
+@given(st.dictionaries(NAMES, VALUES, max_size=6))
+def test_no_generated_config_raises_ten_thousand(flat: dict[str, object]) -> None:
+    try_config(flat)
+
+
+@settings(max_examples=500, **RELAXED)
+@given(st.binary(max_size=300))
+def test_no_bytes_make_the_toml_reader_raise(raw: bytes) -> None:
+    try:
+        toml.parse(raw, "x")
+    except InputError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.fixture
+def refusing(monkeypatch):
+    """Commands stop where they would start to work: what is tried is the way there."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise InputError("would start now")
+
+    for name in (
+        "engine.training.assemble.assemble",
+        "engine.training.assemble.load_data",
+        "engine.data.download.fetch",
+    ):
+        monkeypatch.setattr(name, stop)
+    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115, PTH123
+    return monkeypatch
+
+
+@settings(max_examples=500, **RELAXED)
+@given(st.lists(WORDS, max_size=7))
+def test_no_generated_command_line_raises(refusing, tmp_path_factory, words: list[str]) -> None:
+    try_command(words, tmp_path_factory.getbasetemp(), refusing)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, **RELAXED)
+@given(st.lists(WORDS, max_size=7))
+def test_no_generated_command_line_raises_ten_thousand(refusing, tmp_path_factory, words: list[str]) -> None:
+    try_command(words, tmp_path_factory.getbasetemp(), refusing)
+
+
+def test_a_damaged_line_in_the_middle_of_the_metrics_is_left_out(good: Path, tmp_path, capsys) -> None:
+    shutil.copytree(good, tmp_path / "run")
+    path = tmp_path / "run" / "metrics.jsonl"
+    path.write_bytes(b"\xff\xfe{]\n" + path.read_bytes() + b'{"kind":"train","ste')
+    assert main(["watch", "run", "--runs-dir", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["state"] == "finished"

@@ -1,0 +1,132 @@
+"""evaluate, watch, data, doctor: from a finished run, in-process."""
+
+import json
+import shutil
+import threading
+from pathlib import Path
+
+import pytest
+
+from engine.runs.reader import RunReader
+from tui_transformer.__main__ import main
+
+SETTINGS = [
+    *("train.steps=12", "train.batch_size=4", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
+    *("model.context_length=32", "evaluation.every=6", "evaluation.sample_length=10", "optimizer.warmup=2"),
+    *("data.corpus_size=20000", "data.test_fraction=0.2"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    overrides = [part for setting in SETTINGS for part in ("--set", setting)]
+    assert main(["run", "--preset", "demo", *overrides, "--device", "cpu", "--runs-dir", str(root), "--json"]) == 0
+    return root
+
+
+def evaluated(capsys, runs: Path, *arguments: str) -> dict:
+    assert main(["evaluate", "demo", *arguments, "--runs-dir", str(runs), "--device", "cpu", "--json"]) == 0
+    return json.loads(capsys.readouterr().out.splitlines()[-1])
+
+
+def test_evaluate_gives_the_trainers_own_score(runs, capsys) -> None:
+    trained = [r for r in RunReader(runs / "demo").records("metrics") if r["kind"] == "validation"]
+    for record in trained:
+        found = evaluated(capsys, runs, "--checkpoint", str(record["step"]))
+        assert found["loss"] == pytest.approx(record["loss"], abs=1e-9)
+        assert found["probes"] == record["probes"] and found["excess"] == pytest.approx(record["excess"], abs=1e-9)
+
+
+def test_evaluate_names_split_context_stride_and_step(runs, capsys) -> None:
+    found = evaluated(capsys, runs, "--split", "test", "--stride", "8", "--checkpoint", "last")
+    assert (found["split"], found["context"], found["stride"], found["step"]) == ("test", 32, 8, 12)
+    assert main(["evaluate", "demo", "--split", "test", "--stride", "8", "--runs-dir", str(runs)]) == 0
+    assert "context 32, stride 8" in capsys.readouterr().out
+
+
+def test_more_history_a_token_gives_another_score(runs, capsys) -> None:
+    a, b = (evaluated(capsys, runs, "--stride", s)["loss"] for s in ("32", "4"))
+    assert a != b
+
+
+@pytest.mark.parametrize("size", ["1", "7", "1000"])
+def test_evaluation_batch_sizes_do_not_change_the_score(runs, capsys, size: str) -> None:
+    reference = evaluated(capsys, runs)["loss"]
+    assert evaluated(capsys, runs, "--batch-size", size)["loss"] == pytest.approx(reference, abs=1e-6)
+
+
+def test_another_text_under_the_same_name_is_refused(tmp_path, capsys) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("All the world is a stage, and all the men and women merely players. " * 60)
+    overrides = [part for setting in SETTINGS[:8] for part in ("--set", setting)]
+    common = ["--runs-dir", str(tmp_path / "r"), "--device", "cpu"]
+    assert main(["run", "--preset", "demo", *overrides, "--corpus", str(text), *common, "--json"]) == 0
+    text.write_text(text.read_text().replace("stage", "stake"))
+    assert main(["evaluate", "last", *common]) == 2
+    assert "another SHA-256" in capsys.readouterr().err
+
+
+def test_watch_follows_a_run_to_its_end(tmp_path, capsys) -> None:
+    from engine.training.assemble import assemble
+    from tui_transformer.commands.run import Request
+
+    request = Request("demo", None, None, (*SETTINGS, "train.steps=300"), None, None)
+    ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu")
+    thread = threading.Thread(target=ready.trainer.run)
+    thread.start()
+    assert main(["watch", "last", "--runs-dir", str(tmp_path), "--json"]) == 0
+    thread.join()
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert records[0]["kind"] == "run" and records[-1]["kind"] == "end" and records[-1]["state"] == "finished"
+    assert sum(r["kind"] == "train" for r in records) == 30
+
+
+def test_watching_a_finished_run_shows_what_came_out(runs, capsys) -> None:
+    assert main(["watch", "demo", "--runs-dir", str(runs)]) == 0
+    assert "validation loss" in capsys.readouterr().out
+
+
+def test_watching_a_lost_run_says_so(runs, tmp_path, capsys) -> None:
+    shutil.copytree(runs / "demo", tmp_path / "demo")
+    path = tmp_path / "demo" / "status.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"state": "running", "process_started": 1.0}))
+    assert main(["watch", "demo", "--runs-dir", str(tmp_path)]) == 1
+    assert "is lost at step 12: its process is gone" in capsys.readouterr().err
+
+
+def test_doctor_says_what_this_machine_has(capsys, tmp_path) -> None:
+    assert main(["doctor", "--runs-dir", str(tmp_path), "--json"]) == 0
+    found = {json.loads(line)["what"] for line in capsys.readouterr().out.splitlines()}
+    assert found == {"python", "torch", "device", "memory", "disk", "corpus", "terminal"}
+
+
+def test_doctor_says_which_checkpoint_is_damaged(runs, tmp_path, capsys) -> None:
+    assert main(["doctor", "demo", "--runs-dir", str(runs)]) == 0
+    assert "!" not in capsys.readouterr().out
+    shutil.copytree(runs / "demo", tmp_path / "demo")
+    weights = tmp_path / "demo" / "checkpoints" / "step-00000012" / "optimizer.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1])
+    (tmp_path / "demo" / "model.json").write_text("{")
+    assert main(["doctor", "demo", "--runs-dir", str(tmp_path), "--json"]) == 1
+    bad = {f["what"]: f["found"] for line in capsys.readouterr().out.splitlines() if not (f := json.loads(line))["ok"]}
+    assert set(bad) == {"model.json", "step-00000012"} and "optimizer.safetensors is damaged" in bad["step-00000012"]
+
+
+def test_data_list_and_show(capsys, tmp_path) -> None:
+    assert main(["data", "list"]) == 0
+    assert "playlets          built in" in capsys.readouterr().out
+    text = tmp_path / "t.txt"
+    text.write_text("Und es ward Licht. " * 100)
+    assert main(["data", "show", str(text), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["characters"] == {"train": 1710, "validation": 190} and shown["floor"] is None
+    assert main(["data", "show", "playlets"]) == 0
+    assert "floor 0.357" in capsys.readouterr().out
+
+
+def test_fetch_takes_a_file_from_a_mirror_folder(capsys, tmp_path, monkeypatch, real_data) -> None:
+    monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(real_data))
+    assert main(["data", "fetch", "tiny-shakespeare", "--data-dir", str(tmp_path)]) == 0
+    assert (tmp_path / "tiny-shakespeare" / "input.txt").stat().st_size == 1_115_394
+    assert main(["data", "fetch", "playlets"]) == 0
