@@ -10,7 +10,7 @@ from rich.text import Text
 
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart
-from tui_transformer.clean import clean
+from tui_transformer.clean import clean, clean_line
 from tui_transformer.output import emit, is_terminal, program, stdout
 from tui_transformer.words import duration, short
 
@@ -114,7 +114,7 @@ def _verdicts(reader: RunReader) -> Text | None:
         when = f"{verdict.get('when')} training" if verdict.get("when") != "evaluation" else "while training"
         text.append("✓ " if ok else "✗ ", style="green" if ok else "bold red")
         label = f"no {verdict.get('check')}" if ok else str(verdict.get("verdict"))
-        text.append(f"{label}, {when}: {verdict.get('why')}\n")
+        text.append(clean_line(f"{label}, {when}: {verdict.get('why')}") + "\n")
     text.rstrip()
     return text
 
@@ -159,7 +159,7 @@ def _next(reader: RunReader, runs_dir: Path) -> Text:
         ("presets list", "what else there is"),
     ]
     width = max(len(command) for command, _ in rows)
-    text = Text(f"next (this run is in {reader.path})", style="bold")
+    text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")
     for command, what in rows:
-        text.append(f"\n{program()} {command.ljust(width)}  {what}", style="not bold")
+        text.append("\n" + clean_line(f"{program()} {command.ljust(width)}  {what}"), style="not bold")
     return text

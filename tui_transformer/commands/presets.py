@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from engine.config import presets
-from tui_transformer.clean import clean_line
+from tui_transformer.clean import clean, clean_line
 from tui_transformer.output import emit
 
 
@@ -57,7 +57,7 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     for line in _cost_lines(cost):
         print(f"# {line}")
     print()
-    print(write(config), end="")
+    print(clean(write(config)), end="")
     return 0
 
 

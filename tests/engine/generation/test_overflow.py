@@ -1,4 +1,4 @@
-"""A founding report's samples all break at character 128, the trained context, of the 306 it asked for: replayed small."""
+"""A founding report's samples all break at character 128 of 306, where the trained context ends: replayed small."""
 
 import numpy as np
 import torch
