@@ -1,24 +1,31 @@
 """The entry point: parses, runs, and turns every expected error into one line and an exit code."""
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; gives back its exit code (see `tui_transformer.exit_codes`)."""
-    from typer.exceptions import Abort, TyperException
+    from typer.exceptions import Abort, Exit, TyperException
 
     from engine.errors import InputError
     from tui_transformer.cli import command
     from tui_transformer.exit_codes import ExitCode
-    from tui_transformer.output import complain, usage_line
+    from tui_transformer.output import PROGRAM, complain, usage_line
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail
+            stream.reconfigure(errors="replace")
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = command().main(
-            list(sys.argv[1:] if arguments is None else arguments),
-            prog_name="tui-transformer",
-            standalone_mode=False,
-        )
+        # Not through typer's own main, which hides a broken pipe behind exit code 1.
+        group = command()
+        with group.make_context(PROGRAM, words) as context:
+            result = group.invoke(context)
+    except Exit as leaving:
+        result = leaving.exit_code
     except InputError as error:
         complain(str(error))
         return ExitCode.BAD_INPUT
@@ -29,8 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        sys.stderr.close()  # the reader left; nobody wants to hear about it
-        return ExitCode.DONE
+        # The reader of our output left (`| head`): nobody wants to hear more, not even python's own flush at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.READER_LEFT
     return int(result or ExitCode.DONE)
 
 

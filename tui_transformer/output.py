@@ -83,7 +83,7 @@ def usage_line(error: "TyperException") -> str:
     if wrong is not None and context is not None:
         message += nearest(wrong, [flag for known in context.command.params for flag in known.opts])
     elif context is not None and message.startswith("No such command"):
-        wrong = message.split("'")[1]
+        wrong = message.removeprefix("No such command").strip(" '\"")
         commands = context.command.list_commands(context)
         hint = nearest(wrong, commands) or "; commands: " + ", ".join(commands)
         message = f"no such command '{wrong}'{hint}"

@@ -80,7 +80,7 @@ class Prompt:
 
     def _command(self, line: str) -> None:
         name, _, argument = line.partition(" ")
-        argument = argument.strip()
+        name, argument = name.replace("-", "_"), argument.strip()
         if name in ("quit", "exit"):
             self.done = True
         elif name in ("help", "?"):
@@ -90,8 +90,8 @@ class Prompt:
                 self.settings[name] = checked(name, argument)
             print(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
         else:
-            known = [*SETTINGS, "help", "quit", "exit"]
-            raise InputError(f"no command is called /{name[:40]}{nearest(name, known) or '; /help shows them'}")
+            known = [f"/{command}" for command in (*SETTINGS, "help", "quit", "exit")]
+            raise InputError(f"no command is called /{name[:40]}{nearest('/' + name, known) or '; /help shows them'}")
 
 
 def help_text(settings: Settings) -> str:
@@ -109,6 +109,8 @@ def converse(prompt: Prompt, mark: str = "> ") -> None:
             try:
                 line = input(mark) if is_terminal(sys.stdin) else _piped()
             except EOFError:
+                if is_terminal(sys.stdin):
+                    print()
                 break
             except KeyboardInterrupt:
                 print()

@@ -8,7 +8,7 @@ learned (where to print, how often to save), so comparisons and the inert-switch
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from engine.config.duration import Duration, in_steps
 from engine.config.exclusive import EXCLUSIVE
@@ -17,12 +17,12 @@ SCHEMA: Literal[1] = 1
 
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
-Count = Annotated[int, Field(ge=0, le=10**12)]
-Positive = Annotated[int, Field(ge=1, le=10**12)]
-Width = Annotated[int, Field(ge=1, le=1_000_000)]
-Depth = Annotated[int, Field(ge=1, le=1_000)]
+Count = Annotated[int, Field(strict=True, ge=0, le=10**12)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=10**12)]
+Width = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+Depth = Annotated[int, Field(strict=True, ge=1, le=1_000)]
 Rate = Annotated[float, Field(ge=0.0, le=1e3)]
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
 def bookkeeping(default: Any, **bounds: Any) -> Any:
@@ -57,19 +57,19 @@ class ModelConfig(Section):
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
-    embedding_scale: bool = False
+    embedding_scale: StrictBool = False
 
     attention: Literal["global"] = "global"
     backend: Literal["auto", "reference", "sdpa"] = bookkeeping("auto")
 
     norm: Literal["layer"] = "layer"
     norm_placement: Literal["pre", "post"] = "pre"
-    final_norm: bool = Field(default_factory=lambda earlier: earlier.get("norm_placement") == "pre")
+    final_norm: StrictBool = Field(default_factory=lambda earlier: earlier.get("norm_placement") == "pre")
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
     activation: Literal["gelu", "gelu-tanh", "relu"] = "gelu"
-    bias: bool = True
-    head_bias: bool = False
-    tie_embeddings: bool = False
+    bias: StrictBool = True
+    head_bias: StrictBool = False
+    tie_embeddings: StrictBool = False
 
     dropout: Fraction = 0.1
     attention_dropout: Fraction = same_as("dropout", 0.1)
@@ -91,7 +91,7 @@ class DataConfig(Section):
 
     corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "playlets"
     corpus_seed: Seed = 1
-    corpus_size: Annotated[int, Field(ge=2_000, le=10**9)] | None = None
+    corpus_size: Annotated[int, Field(strict=True, ge=2_000, le=10**8)] | None = None
     tokenizer: Literal["characters"] = "characters"
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     test_fraction: Fraction = 0.0
@@ -118,13 +118,13 @@ class TrainConfig(Section):
 
     steps: Count = 2000
     epochs: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
-    batch_size: Annotated[int, Field(ge=1, le=1_000_000)] = 64
+    batch_size: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 64
     batch_tokens: Positive | None = None
-    accumulation: Annotated[int, Field(ge=1, le=100_000)] = 1
+    accumulation: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
     clip: Rate = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     fp32_matmul: Literal["exact", "fast"] = "exact"
-    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 
     @model_validator(mode="after")
     def _one_of_each_pair(self) -> Self:
@@ -174,26 +174,26 @@ class EvaluationConfig(Section):
     every: Count = 250
     stride: Positive | None = None
     batch_size: Positive | None = bookkeeping(None)
-    nanogpt_batches: Annotated[int, Field(ge=0, le=100_000)] = bookkeeping(0)
-    probes: bool = bookkeeping(True)
+    nanogpt_batches: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(0)
+    probes: StrictBool = bookkeeping(True)
     sample_every: Count = bookkeeping(500)
     sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")
-    sample_length: Annotated[int, Field(ge=0, le=100_000)] = bookkeeping(200)
-    patience: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(200)
+    patience: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 0
 
 
 class CheckpointConfig(Section):
     """How often the state is saved; `every` 0 means only at the start and the end."""
 
     every: Count = bookkeeping(500)
-    keep_last: Annotated[int, Field(ge=1, le=10_000)] = bookkeeping(2)
+    keep_last: Annotated[int, Field(strict=True, ge=1, le=10_000)] = bookkeeping(2)
 
 
 class GenerationConfig(Section):
     """How text is sampled, unless the prompt says otherwise."""
 
     temperature: Annotated[float, Field(ge=0.0, le=100.0)] = bookkeeping(0.8)
-    top_k: Annotated[int, Field(ge=0, le=10_000_000)] = bookkeeping(40)
+    top_k: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] = bookkeeping(40)
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = bookkeeping(1.0)
     overflow: Literal["restart", "stop"] = bookkeeping("restart")
 

@@ -19,7 +19,7 @@ from engine.errors import InputError, nearest, one_of
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
-_LONG_KEY = re.compile(rb"^[^#=\"'\n]{2000,}", re.MULTILINE)
+_LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -94,6 +94,9 @@ def unknown_key(key: str) -> str:
     known = list(all_keys())
     sections = list(dict.fromkeys(k.split(".")[0] for k in known))
     section, _, leaf = key.partition(".")
+    if key in sections:
+        example = next(k for k in known if k.startswith(key + "."))
+        return f"'{key}' is a section; name one of its keys, e.g. {example}"
     candidates = [k for k in known if k.startswith(section + ".")] if leaf else sections
     hint = nearest(key, candidates)
     if not hint:  # the right name in the wrong section
@@ -105,5 +108,8 @@ def unknown_key(key: str) -> str:
 
 def shown(value: Any) -> str:
     """A value as short as an error message can bear."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "something nested very deeply"
     return text if len(text) <= 60 else text[:57] + "…"

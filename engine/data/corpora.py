@@ -1,8 +1,10 @@
 """The registry of corpora: built-in, known by name, or any UTF-8 text file of yours."""
 
+import codecs
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -110,7 +112,9 @@ def _generated_splits(generated: GeneratedText, data: DataConfig) -> dict[str, S
             splits[name] = Split(part.text, -part.log_probability, probes, part.floor())
     for name in ("train", "validation"):
         if name not in splits:
-            raise InputError(f"data.corpus_size = {data.corpus_size}: too small to fill the {name} split")
+            raise InputError(
+                f"data.corpus_size = {data.corpus_size}: too small to fill the {name} split; 20000 is enough"
+            )
     return splits
 
 
@@ -139,16 +143,21 @@ def _load_named_file(entry: CorpusEntry, data: DataConfig, folders: Sequence[Pat
     path = find_file(entry.remote, folders)
     if path is not None:
         return TextCorpus(entry.name, entry.name, str(path.resolve()), split_text(read_text(path), data))
+    looked = ", ".join(str(folder)[:120] for folder in folders)
     raise InputError(
         f"corpus '{entry.name}' is not on this machine: `tui-transformer data fetch {entry.name}` gets it, or put "
-        f"{entry.remote.url} at {folders[-1] / entry.remote.file} (--data-dir names another folder); "
+        f"{entry.remote.url} at {folders[-1] / entry.remote.file} (looked in {looked}); "
         "--corpus playlets works now, without any download"
     )
 
 
 def find_file(remote: Remote, folders: Sequence[Path]) -> Path | None:
     """The file in the first folder that has it."""
-    return next((folder / remote.file for folder in folders if (folder / remote.file).is_file()), None)
+    for folder in folders:
+        with suppress(OSError, ValueError):  # a folder's name may be too long, or none at all
+            if (folder / remote.file).is_file():
+                return folder / remote.file
+    return None
 
 
 REGISTRY: dict[str, CorpusEntry] = {
@@ -183,17 +192,17 @@ def read_text(path: Path) -> str:
         InputError: missing, a folder, unreadable, larger than 2 GiB, empty, binary, or not UTF-8.
     """
     try:
-        if path.is_dir():
-            raise InputError(f"corpus {path}: is a folder; name a UTF-8 text file")
+        if path.exists() and not path.is_file():
+            raise InputError(f"corpus {path}: is not a file; name a UTF-8 text file")
         if path.stat().st_size > MAX_FILE_BYTES:
             raise InputError(f"corpus {path}: larger than 2 GiB; cut a part of it")
         raw = path.read_bytes()
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"corpus {str(path)[:200]}: cannot be read: {why}") from None
-    if not raw.strip():
+    if not raw.removeprefix(codecs.BOM_UTF8).strip():
         raise InputError(f"corpus {path}: is empty; a few thousand characters is the least that teaches anything")
-    if b"\x00" in raw[:65536]:
+    if b"\x00" in raw:
         raise InputError(f"corpus {path}: is not text (it contains zero bytes); UTF-8 text is needed")
     try:
         return raw.decode("utf-8-sig")

@@ -85,5 +85,5 @@ def load_tokenizer(path: Path) -> CharacterTokenizer:
         if data["schema"] != SCHEMA or data["kind"] != CharacterTokenizer.kind:
             raise InputError(f"{path}: unknown kind of tokenizer {data['kind']!r}; is this run from a newer version?")
         return CharacterTokenizer(data["characters"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path}: cannot read this tokenizer: {error}") from None

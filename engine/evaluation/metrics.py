@@ -150,7 +150,10 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
 
 
 def probe_scores(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, float]:
-    """Accuracy at each probe's characters (one token a character), for those with half a context of history."""
+    """Accuracy at each probe's characters (one token a character).
+
+    Places with less history than context − stride tokens are left out: what must be remembered was not shown there.
+    """
     history = scores.context - scores.stride
     result = {}
     for probe in probes:

@@ -70,9 +70,10 @@ def distribution(logits: Tensor, how: Sampling, allowed: int | None = None) -> T
     if how.temperature == 0.0:
         return torch.nn.functional.one_hot(logits.argmax(), logits.numel()).float()
     # Shifted before the division, so that a tiny temperature cannot overflow.
-    scores = (logits - logits.max()) / how.temperature
+    scores = (logits - logits.max()) / max(how.temperature, 1e-30)
     if 0 < how.top_k < scores.numel():
-        scores = scores.masked_fill(scores < scores.topk(how.top_k).values[-1], -torch.inf)
+        kept = scores.topk(how.top_k).indices  # by index: of equal scores only as many as k has room for
+        scores = torch.full_like(scores, -torch.inf).index_copy(0, kept, scores[kept])
     probabilities = scores.softmax(-1)
     if how.top_p < 1.0:
         ordered, order = probabilities.sort(descending=True)

@@ -30,7 +30,14 @@ def free_name(root: Path, wanted: str) -> str:
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip(".-")[:80] or "run"
     stem = "run" if stem == LAST else stem
     name, count = stem, 1
-    while (root / name).exists():
+    while _exists(root / name):
         count += 1
         name = f"{stem}-{count}"
     return name
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a path too long to exist; creating it will say so
+        return False

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -39,8 +40,9 @@ class RunReader:
                 raise InputError(f"there is no run in {root} yet; `tui-transformer run --preset demo` makes one")
             return cls(root / names[-1])
         for path in (root / run, Path(run)):
-            if run and (path / "run.json").is_file():
-                return cls(path)
+            with suppress(OSError, ValueError):  # too long, or with a zero byte
+                if run and (path / "run.json").is_file():
+                    return cls(path)
         hint = nearest(run, names) or (f"; runs there: {', '.join(names[-5:])}" if names else "; it has no runs")
         raise InputError(f"no run is called '{run[:80]}' in {root}{hint}")
 

@@ -66,12 +66,15 @@ class RunWriter:
         path = root / check_name(name)
         try:
             root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the runs folder {str(root)[:200]}: {error.strerror or error}") from None
+        try:
             path.mkdir()
             (path / "checkpoints").mkdir()
         except FileExistsError:
             raise InputError(f"run '{name}' exists already in {root}; choose another --name") from None
         except OSError as error:
-            raise InputError(f"cannot write in the runs folder {root}: {error.strerror or error}") from None
+            raise InputError(f"cannot write in the runs folder {str(root)[:200]}: {error.strerror or error}") from None
         writer = cls(path)
         write_json(
             path / "run.json",

@@ -10,13 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 
 from engine import capabilities
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.data.cache import tokens_of
-from engine.data.corpora import TextCorpus, load_corpus
+from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
 from engine.data.loader import RandomWindows, training_batches
 from engine.data.tokenizers import CharacterTokenizer
 from engine.errors import InputError
@@ -30,7 +31,7 @@ from engine.model.transformer import DecoderLM, build_model
 from engine.runs.names import check_name, free_name
 from engine.runs.writer import RunWriter
 from engine.training.control import Control
-from engine.training.devices import default_threads, environment, resolve_device
+from engine.training.devices import busy_share, default_threads, environment, resolve_device
 from engine.training.numerics import chosen_precision
 from engine.training.trainer import Trainer
 
@@ -88,6 +89,18 @@ def _prompt(config: RunConfig, data: Data) -> str:
     return first.split("\n", 1)[0] or first[:1] or data.tokenizer.characters[0]
 
 
+def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
+    """Threads that wait for each other are many times slower where another program takes one of their cores."""
+    threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
+    busy = busy_share()
+    if device.type != "cpu" or threads < 2 or threads <= cores * (1.0 - busy) + 0.5:
+        return []
+    text = (
+        f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each other "
+    )
+    return [Lint("train.threads", text + "can be many times slower then; --set train.threads=1 is safer meanwhile")]
+
+
 def data_facts(data: Data) -> dict[str, Any]:
     """The content of data.json: what the run was trained on, and the lines its loss should be held against."""
     train, held_out = (data.tokens[name].numpy() for name in ("train", "validation"))
@@ -139,6 +152,25 @@ def model_facts(config: RunConfig, model: DecoderLM) -> dict[str, Any]:
     }
 
 
+def built(config: RunConfig, vocab_size: int, device: torch.device) -> DecoderLM:
+    """The model on its device.
+
+    Raises:
+        InputError: it does not fit into memory; says how large it is.
+    """
+    weights = 16 * size.parameter_count(config.model, vocab_size)
+    try:
+        if device.type == "cpu" and weights > psutil.virtual_memory().available:
+            raise MemoryError
+        return build_model(config.model, vocab_size, config.seed, device)
+    except (RuntimeError, MemoryError):
+        count = size.parameter_count(config.model, vocab_size)
+        raise InputError(
+            f"the model does not fit on {device}: {count:,} parameters with gradients and moments need "
+            f"{weights / 1e9:,.1f} GB; fewer layers or a smaller d_model fit"
+        ) from None
+
+
 def training_backend(config: RunConfig, model: DecoderLM) -> str:
     """The attention backend that a training step uses."""
     attention = model.get_submodule("layers.0.attention")
@@ -188,11 +220,11 @@ def assemble(
         threads=default_threads(),
         train_tokens=data.tokens["train"].numel(),
     )
-    if data.corpus.source not in ("generated",) and Path(config.data.corpus).suffix:
+    if config.data.corpus not in REGISTRY:  # a file: the run's own config must find it from anywhere
         config = capabilities.with_value(config, "data.corpus", data.corpus.source)
-    lints = lint(config, data.tokens["train"].numel())
+    lints = [*lint(config, data.tokens["train"].numel()), *_crowded(config, where)]
     prompt = _prompt(config, data)
-    model = build_model(config.model, data.tokenizer.vocab_size, config.seed, where)
+    model = built(config, data.tokenizer.vocab_size, where)
     context, batch = config.model.context_length, config.train.batch_size
     batches = training_batches(data.tokens["train"], config, where)
     held_out = data.tokens["validation"].to(where)

@@ -6,13 +6,16 @@ JSON: no pickle is ever written or loaded. `last` and `best` are one-line text f
 
 import hashlib
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from engine import capabilities
+from engine.config.schema import RunConfig
 from engine.data.tokenizers import CharacterTokenizer, load_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import DecoderLM, build_model
@@ -110,12 +113,14 @@ def find(reader: RunReader, which: str) -> Path:
     """
     parent = reader.path / "checkpoints"
     name = _pointer(parent, which) if which in ("best", "last") else None
-    if name is None and which.isdecimal() and len(which) <= 8:
+    if name is None and which == "best":  # nothing has been evaluated yet, so the last is the best there is
+        name = _pointer(parent, "last")
+    if name is None and which.isascii() and which.isdecimal() and len(which) <= 8:
         name = folder_name(int(which))
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
     steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
-    there = f"it has best, last and steps {', '.join(steps[-8:])}" if steps else "it has none yet"
+    there = f"it has best, last and steps {', '.join(steps[-8:])}" if steps else "it has none"
     raise InputError(f"run '{reader.name}' has no checkpoint '{which[:40]}'; {there}")
 
 
@@ -149,32 +154,57 @@ def load_trained(
             f"{folder}: {wrong}; `tui-transformer doctor {reader.name}` shows which checkpoints are intact"
         )
     tokenizer = load_tokenizer(folder / TOKENIZER)
-    model = build_model(reader.config.model, tokenizer.vocab_size, reader.config.seed, device)
+    config = reader.config
+    capabilities.require(config, str(reader.path / "config.toml"))
+    try:
+        with torch.device("meta"):
+            shapes = {
+                name: p.shape for name, p in DecoderLM(config.model, _vocabulary(config, tokenizer)).named_parameters()
+            }
+        check_shapes(folder / WEIGHTS, shapes)
+        model = build_model(config.model, tokenizer.vocab_size, config.seed, device)
+    except (ValueError, RuntimeError, MemoryError) as error:
+        raise InputError(f"{reader.path / 'config.toml'}: cannot build this model: {error}") from None
     load_weights(model, folder / WEIGHTS)
     return model.eval(), tokenizer, int(folder.name[5:])
+
+
+def check_shapes(path: Path, expected: Mapping[str, Sequence[int]]) -> None:
+    """Compare names and shapes of saved weights with a model's, before anything large is built.
+
+    Raises:
+        InputError: unreadable, or weights of another model; names the first that does not fit.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            saved = {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read these weights: {error}") from None
+    for name in sorted(expected.keys() ^ saved.keys()):
+        where = "it" if name in saved else "the config's model"
+        raise InputError(f"{path}: weights of another model: '{name}' is only in {where}")
+    for name, shape in expected.items():
+        if saved[name] != list(shape):
+            raise InputError(f"{path}: weights of another model: '{name}' is {saved[name]}, the config's {list(shape)}")
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
     """Put saved weights into a model.
 
     Raises:
-        InputError: damaged, or weights of another model; names the first that does not fit.
+        InputError: damaged, weights of another model, or not finite.
     """
-    try:
-        saved = load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read these weights: {error}") from None
-    parameters = dict(model.named_parameters())
-    for name in sorted(parameters.keys() ^ saved.keys()):
-        raise InputError(
-            f"{path}: weights of another model: '{name}' is only in {'it' if name in saved else 'the config'}"
-        )
+    check_shapes(path, {name: parameter.shape for name, parameter in model.named_parameters()})
+    saved = load_file(path)
     with torch.no_grad():
-        for name, parameter in parameters.items():
-            if saved[name].shape != parameter.shape:
-                shapes = f"{tuple(saved[name].shape)}, the config's is {tuple(parameter.shape)}"
-                raise InputError(f"{path}: weights of another model: '{name}' is {shapes}")
+        for name, parameter in model.named_parameters():
+            if not torch.isfinite(saved[name]).all():
+                raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
             parameter.copy_(saved[name])
+
+
+def _vocabulary(config: RunConfig, tokenizer: CharacterTokenizer) -> int:
+    return config.model.vocab_size or tokenizer.vocab_size
 
 
 def _pointer(parent: Path, which: str) -> str | None:

@@ -44,6 +44,11 @@ def default_threads() -> int:
     return torch.get_num_threads()
 
 
+def busy_share() -> float:
+    """Share of all cores that were busy over a fifth of a second, 0 to 1: before a run starts, with others' work."""
+    return psutil.cpu_percent(interval=0.2) / 100.0
+
+
 def device_name(device: torch.device) -> str:
     """A name for people: the GPU's, or the processor's kind."""
     if device.type == "cuda":

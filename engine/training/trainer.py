@@ -30,7 +30,6 @@ from engine.training.optimizer import learning_rate, make_optimizer
 from engine.training.state import TrainerState
 
 log = logging.getLogger(__name__)
-PROBE_WINDOWS = 2
 
 
 class StopRequested(Exception):
@@ -248,11 +247,8 @@ class Trainer:
 
     def _probe(self, when: When) -> None:
         """The leak probe. A clean one during training is not worth a line; a leak always is."""
-        context = self.config.model.context_length
-        held_out = self.evaluator.tokens[: PROBE_WINDOWS * context].long()
-        rows = held_out[: held_out.numel() // context * context].view(-1, context) if len(held_out) >= context else None
-        rows = held_out[None] if rows is None else rows
-        verdict = leak_probe(self.model, rows, self.sampler.tokenizer.vocab_size, when=when, step=self.state.step)
+        tokens, vocabulary = self.batches.batch(1, 0).tokens, self.sampler.tokenizer.vocab_size
+        verdict = leak_probe(self.model, tokens, vocabulary, when=when, step=self.state.step)
         if when != "evaluation" or verdict.verdict != "ok":
             self.writer.verdict(verdict.to_json())
         if verdict.verdict != "ok" and self._worst_probe is None:

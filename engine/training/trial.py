@@ -52,19 +52,27 @@ def in_chunks(model: DecoderLM, tokens: Tensor, lengths: list[int]) -> Tensor:
 
 
 def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list[Verdict]:
-    """For each model setting that differs from a parent: does it alone change the parameters or the function?"""
+    """For each model setting that differs from a parent: would the model be another one without it?
+
+    Dropout rates are left out: they change training only.
+    """
     verdicts = []
     for key, (before, after) in diff(parent, config).items():
-        section, name = key.split(".") if "." in key else ("", key)
+        section, _, name = key.partition(".")
         if section != "model" or name in RESIDUAL_KEYS:
             continue
-        alone = parent.dump()
-        alone["model"][name] = after
-        changed = RunConfig.model_validate(alone)
-        if after is None or capabilities.check(changed) is not None:
-            changed = config  # it cannot stand alone; then all changes together must show
+        without = config.dump()
+        without["model"].pop(name, None)
+        if before is not None:
+            without["model"][name] = before
+        try:
+            other = RunConfig.model_validate(without)
+        except ValueError:
+            other = parent
+        if capabilities.check(other) is not None:
+            other = parent  # it cannot be taken back alone; then all changes together must show
         what = f"{key} {before} → {after}"
-        effect = _difference(parent, changed, vocab_size)
+        effect = _difference(other, config, vocab_size)
         why = f"{what} {effect}" if effect else f"{what} changes neither the parameters nor any prediction"
         verdicts.append(Verdict("switch effect", "before", 0, "ok" if effect else "INERT", float(bool(effect)), why))
     return verdicts

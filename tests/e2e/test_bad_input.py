@@ -135,6 +135,10 @@ CASES: dict[str, Case] = {
     "unknown key in a file": config("[model]\nn_head = 2"),
     "wrong type": config("[model]\nn_heads = 'four'"),
     "a number for a section": config("model = 3"),
+    "a deep quoted key": config('seed."a"' + '."a"' * 1500 + " = 1"),
+    "a deep quoted header": config("[seed" + '."a"' * 1500 + "]"),
+    "a boolean for a count": config("[train]\nsteps = true"),
+    "a text for a switch": config("[model]\nbias = 'yes'"),
     "unknown extends": config("extends = 'basline'"),
     "a number to extend": config("extends = 3"),
     "a list as description": config("description = []"),
@@ -150,6 +154,13 @@ CASES: dict[str, Case] = {
     "an escape in a corpus": [*RUN, "--corpus", "\x1b]0;x\x07.txt"],
     "a long corpus": [*RUN, "--corpus", "x/" * 3000],
     "a zero byte in a corpus": [*RUN, "--corpus", "a\x00b.txt"],
+    "a device as corpus": [*RUN, "--corpus", "/dev/zero"],
+    "a long name as corpus": [*RUN, "--corpus", "a" * 300],
+    "only a byte-order mark": corpus(b"\xef\xbb\xbf"),
+    "a zero byte far into the text": corpus(b"text " * 40_000 + b"\x00"),
+    "a corpus too small to split": [*RUN, "--set", "data.corpus_size=2000"],
+    "a corpus too large to make": [*RUN, "--set", "data.corpus_size=1000000000"],
+    "a model too large": [*RUN, "--set", "model.d_model=1000000", "--set", "model.d_ff=1000000"],
     "empty text": corpus(b""),
     "blank text": corpus(b"\n \n"),
     "binary text": corpus(b"\x00\x01" * 5000),
@@ -168,6 +179,7 @@ CASES: dict[str, Case] = {
     "an escape in a name": [*RUN, "--name", "\x1b[2J"],
     "a long name": [*RUN, "--name", "x" * 300],
     "no such run": ["sample", "nothing", "--prompt", "a"],
+    "a run name too long to be": ["sample", "x" * 5000, "--prompt", "a"],
     "no run yet": ["sample", "--prompt", "a"],
     "a run outside": ["evaluate", "/etc"],
     "nothing to watch": ["watch", "nothing"],
@@ -191,11 +203,13 @@ CASES: dict[str, Case] = {
     "a run without a config": damaged("config.toml", None),
     "a run with a wrong config": damaged("config.toml", "[model]\nn_heads = 'x'"),
     "a run with another config": damaged("config.toml", "[model]\nd_model = 32"),
-    "a run without checkpoints": damaged("checkpoints/best", "step-99999999"),
-    "a pointer to somewhere else": damaged("checkpoints/best", "../../../etc"),
+    "a run with impossible heads": damaged("config.toml", "[model]\nn_heads = 3"),
+    "a run with too small a vocabulary": damaged("config.toml", "[model]\nvocab_size = 3"),
+    "a run with a huge model": damaged("config.toml", "[model]\nd_model = 1000000"),
     "a checkpoint with a flipped byte": checkpoint_file("model.safetensors", b"x" * 100),
     "a checkpoint without a tokenizer": checkpoint_file("tokenizer.json", b"{}"),
     "a checkpoint without a manifest": checkpoint_file("manifest.json", b"[]"),
+    "a checkpoint with a deep tokenizer": checkpoint_file("tokenizer.json", b"[" * 100_000),
 }
 
 
@@ -241,6 +255,8 @@ def test_bad_input_is_one_line_and_exit_code_2(case: Case, good: Path, tmp_path,
 
 ENVIRONMENT = {
     "a file as runs folder": ("TUI_TRANSFORMER_RUNS", "/dev/null", RUN),
+    "a runs folder too long to be": ("TUI_TRANSFORMER_RUNS", "x" * 300, RUN),
+    "a data folder too long to be": ("TUI_TRANSFORMER_DATA", "x" * 5000, ["run", "--preset", "shakespeare-cpu"]),
     "a data folder that is not there": ("TUI_TRANSFORMER_DATA", "/nowhere", ["run", "--preset", "shakespeare-cpu"]),
     "an escape in the data folder": ("TUI_TRANSFORMER_DATA", "\x1b[2J", ["run", "--preset", "shakespeare-cpu"]),
     "a mirror that is not there": ("TUI_TRANSFORMER_MIRROR", "/nowhere", ["data", "fetch", "tiny-shakespeare"]),
@@ -391,6 +407,46 @@ def test_no_generated_command_line_raises(refusing, tmp_path_factory, words: lis
 @given(st.lists(WORDS, max_size=7))
 def test_no_generated_command_line_raises_ten_thousand(refusing, tmp_path_factory, words: list[str]) -> None:
     try_command(words, tmp_path_factory.getbasetemp(), refusing)
+
+
+def test_a_pointer_to_somewhere_else_is_not_followed(good: Path, tmp_path, capsys) -> None:
+    shutil.copytree(good, tmp_path / "run")
+    (tmp_path / "run" / "checkpoints" / "best").write_text("../../../etc")
+    assert main(["sample", "run", "--prompt", "a", "--length", "3", "--runs-dir", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["checkpoint_step"] == 2
+
+
+POISON = "\x1b[2J\x1b]0;x\x07\x9b31m\u202e\u2066\x7f"
+
+
+def test_no_hostile_byte_of_any_text_reaches_the_output(good: Path, tmp_path, capsys) -> None:
+    text = tmp_path / f"poison{POISON}.txt"
+    text.write_text(f"All the world {POISON} is a stage. " * 200, encoding="utf-8")
+    runs = tmp_path / f"runs{POISON}"
+    assert main([*RUN, "--corpus", str(text), "--runs-dir", str(runs), "--set", f"description={POISON}"]) == 0
+    common = ["--runs-dir", str(runs)]
+    main(["sample", "last", "--prompt", f"All{POISON}", "--length", "50", "--temperature", "3", *common])
+    main(["evaluate", "last", *common])
+    main(["doctor", "last", *common])
+    main(["watch", "last", *common])
+    main(["data", "show", str(text)])
+    for key in ("preset", "description", "data.corpus", "evaluation.sample_prompt"):
+        main(["presets", "show", "demo", "--set", f"{key}={POISON}"])
+    out, err = capsys.readouterr()
+    assert len(out) > 1000
+    assert [
+        c for c in out + err if (ord(c) < 32 and c not in "\t\n") or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u2066"
+    ] == []
+
+
+def test_a_run_that_fails_says_so_in_one_line_and_keeps_the_rest_in_its_log(tmp_path, capsys) -> None:
+    explode = ["--set", "optimizer.lr=1000", "--set", "train.clip=0", "--set", "train.steps=200"]
+    explode += ["--set", "model.init_std=10", "--set", "optimizer.warmup=0", "--set", "optimizer.schedule=constant"]
+    code = main([*RUN, *explode, "--runs-dir", str(tmp_path), "--name", "boom", "--json"])
+    err = capsys.readouterr().err
+    assert code == 1 and err.startswith("tui-transformer: ") and "Traceback" not in err
+    assert "boom' failed: " in err.splitlines()[-1] and "is not a number at step" in err
+    assert "Traceback" in (tmp_path / "boom" / "log.txt").read_text()
 
 
 def test_a_damaged_line_in_the_middle_of_the_metrics_is_left_out(good: Path, tmp_path, capsys) -> None:

@@ -182,6 +182,54 @@ def test_ctrl_c_stops_with_a_checkpoint_and_130(tmp_path) -> None:
     assert "Traceback" not in err and "SIGINT: stopped at step" in err
 
 
+def test_a_run_whose_reader_leaves_stops_with_a_checkpoint(tmp_path) -> None:
+    arguments = [
+        "run",
+        "--preset",
+        "demo",
+        *SMALL,
+        *CORPUS,
+        "--set",
+        "train.steps=1000000",
+        "--runs-dir",
+        str(tmp_path),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tui_transformer", *arguments, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 141
+    assert process.stderr.read() == b""
+    status = json.loads((tmp_path / "demo" / "status.json").read_text())
+    assert status["state"] == "interrupted" and status["checkpoint"] == f"step-{status['step']:08d}"
+
+
+def test_a_run_stopped_before_its_first_evaluation_can_be_sampled(tmp_path, capsys) -> None:
+    arguments = ["run", "--preset", "demo", *SMALL, *CORPUS, "--set", "train.steps=0", "--set", "evaluation.every=0"]
+    assert main([*arguments, "--runs-dir", str(tmp_path), "--json"]) == 0
+    (tmp_path / "demo" / "checkpoints" / "best").unlink()
+    assert main(["sample", "demo", "--prompt", "a", "--length", "3", "--runs-dir", str(tmp_path)]) == 0
+
+
+def test_a_corpus_without_a_suffix_is_found_again_from_elsewhere(tmp_path, monkeypatch, capsys) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    (tmp_path / "here" / "deutsch").write_text(TEXTS["German"], encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "here")
+    common = ["--runs-dir", str(tmp_path / "runs"), "--device", "cpu", "--json"]
+    assert main(["run", "--preset", "demo", *SMALL, "--corpus", "deutsch", "--name", "a", *common]) == 0
+    monkeypatch.chdir(tmp_path / "there")
+    config = tmp_path / "runs" / "a" / "config.toml"
+    assert main(["run", "--config", str(config), "--name", "b", *common]) == 0
+
+
+def test_check_finds_a_switch_without_effect(capsys) -> None:
+    inert = ["--set", "model.position=none", "--set", "model.rope_pairing=adjacent", "--set", "data.corpus_size=20000"]
+    assert main(["check", "--preset", "demo", *inert, "--set", "train.batch_size=2", "--device", "cpu"]) == 1
+    assert "INERT" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["presets", "list"], ["presets", "show", "demo"], ["run", "--help"]])
 def test_help_and_presets_need_no_torch(arguments: list[str]) -> None:
     code = (

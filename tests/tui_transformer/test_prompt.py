@@ -43,7 +43,7 @@ def test_a_mistake_is_one_line_and_changes_nothing(session, capsys, line: str) -
 
 def test_a_misspelt_command_gets_the_nearest(session, capsys) -> None:
     session.take("/temprature 1")
-    assert "did you mean 'temperature'" in capsys.readouterr().err
+    assert "did you mean '/temperature'" in capsys.readouterr().err
 
 
 def test_asking_for_a_value_shows_it(session, capsys) -> None:

@@ -27,24 +27,24 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         from engine.data.loader import RandomWindows
         from engine.evaluation.checks import leak_probe
         from engine.model import size
-        from engine.model.transformer import build_model
-        from engine.training.assemble import load_data
+        from engine.training.assemble import built, load_data
         from engine.training.devices import device_name, resolve_device
         from engine.training.trial import cache_parity, one_step_fit, switch_effect
 
         where = resolve_device(device)
         data = load_data(config, data_dir)
         vocabulary = data.tokenizer.vocab_size
-        model = build_model(config.model, vocabulary, config.seed, where)
+        model = built(config, vocabulary, where)
         batch = RandomWindows(
             data.tokens["train"], config.model.context_length, config.train.batch_size, config.seed, where
         ).batch(1, 0)
     with loading("checking"):
         verdicts = [leak_probe(model, batch.tokens, vocabulary, when="before", step=0)]
         verdicts.append(cache_parity(config, vocabulary))
-        parent = presets.parent_config(source, request.on)
-        if parent is not None:
-            verdicts += switch_effect(config, parent, vocabulary)
+        for parent in (presets.parent_config(source, request.on), request.without_changes()):
+            if parent is not None:
+                verdicts += switch_effect(config, parent, vocabulary)
+        verdicts = list(dict.fromkeys(verdicts))
         try:
             fit = one_step_fit(config, model, batch)
         except (MemoryError, RuntimeError) as error:

@@ -51,7 +51,7 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     if as_json:
         emit({"name": config.preset, "config": config.dump(), "changes": changes, **cost})
         return 0
-    print(f"# {config.preset}: {clean_line(config.description)}")
+    print(clean_line(f"# {config.preset}: {config.description}"))
     for key, (before, after) in changes.items():
         print(f"# changes {key}: {_value(before)} → {_value(after)}")
     for line in _cost_lines(cost):

@@ -1,5 +1,6 @@
 """`run`: train one model in a worker thread while this one shows what the run directory says."""
 
+import logging
 import shlex
 import signal
 import sys
@@ -40,9 +41,17 @@ class Request:
         Raises:
             InputError: neither or both.
         """
-        if (self.preset is None) == (self.config is None):
-            raise InputError("say what to build: --preset NAME or --config FILE (one of them), e.g. --preset demo")
+        if self.preset is None and self.config is None:
+            raise InputError("say what to build: --preset NAME or --config FILE, e.g. --preset demo")
+        if self.preset is not None and self.config is not None:
+            raise InputError(
+                "--preset and --config both say what to build; keep one of them (a config may `extends` one)"
+            )
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
+
+    def without_changes(self) -> RunConfig | None:
+        """The same without --set, where there is one: what its switches are held against."""
+        return presets.resolve(self.source(), on=self.on) if self.overrides else None
 
     def resolve(self) -> RunConfig:
         """The complete config, command line last."""
@@ -86,9 +95,10 @@ def run_command(
     from engine.runs.reader import RunReader
     from tui_transformer.progress import follow
 
+    _log_to(ready.path / "log.txt")
     reader = RunReader(ready.path)
     with _stopping_on_signals(control) as received:
-        outcome = _in_thread(ready.trainer.run, lambda alive: follow(reader, alive, as_json=as_json))
+        outcome = _in_thread(ready.trainer.run, lambda alive: follow(reader, alive, as_json=as_json), control)
     if outcome.state == "failed":
         complain(f"run '{reader.name}' failed: {outcome.reason}")
         return ExitCode.FAILED
@@ -102,14 +112,34 @@ def run_command(
     return ExitCode.DONE
 
 
-def _in_thread(work: "Callable[[], Outcome]", watch: Callable[[Callable[[], bool]], None]) -> "Outcome":
-    """Run `work` in a thread, `watch` here until it ends; give back what the work gave."""
+def _in_thread(
+    work: "Callable[[], Outcome]", watch: Callable[[Callable[[], bool]], None], control: "Control"
+) -> "Outcome":
+    """Run `work` in a thread, `watch` here until it ends; give back what the work gave.
+
+    Where watching fails (the reader of a pipe left), the run stops with a checkpoint before that is passed on.
+    """
+    from engine.training.control import Command
+
     result: list[Outcome] = []
     thread = threading.Thread(target=lambda: result.append(work()), name="training")
     thread.start()
-    watch(thread.is_alive)
-    thread.join()
+    try:
+        watch(thread.is_alive)
+    except BaseException as error:
+        control.request(Command.STOP, type(error).__name__, interrupted=True)
+        raise
+    finally:
+        thread.join()
     return result[0]
+
+
+def _log_to(path: Path) -> None:
+    """The engine's log goes into the run's own file; a terminal shows one line of it at most."""
+    log = logging.getLogger("engine")
+    log.propagate = False
+    log.handlers = [logging.FileHandler(path, encoding="utf-8", errors="backslashreplace", delay=True)]
+    log.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
 
 @contextmanager
