@@ -3,6 +3,7 @@
 import os
 import platform
 import socket
+from functools import cache
 from typing import Any
 
 import numpy
@@ -39,9 +40,20 @@ def resolve_device(wanted: str) -> torch.device:
     return torch.device(device.type)
 
 
+@cache
 def default_threads() -> int:
-    """CPU threads that torch would use now: the physical cores this process may run on, unless told otherwise."""
+    """CPU threads that torch uses by itself: the physical cores this process may run on, unless told otherwise."""
     return torch.get_num_threads()
+
+
+def leave_cores_to_training() -> None:
+    """Keep the calling thread to one core, where training runs in another thread of this process.
+
+    Two OpenMP pools on the same cores make libgomp put waiting threads to sleep at every barrier: a small model then
+    trains at half its speed. The trainer sets its own thread's count.
+    """
+    default_threads()
+    torch.set_num_threads(1)
 
 
 def busy_share() -> float:

@@ -78,7 +78,9 @@ def run_command(
     with loading("loading the engine, the corpus and the model"):
         from engine.training.assemble import assemble
         from engine.training.control import Control
+        from engine.training.devices import leave_cores_to_training
 
+        leave_cores_to_training()
         control = Control()
         ready = assemble(
             config,
