@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tui_transformer.charts import Series, line_chart, thin
 from tui_transformer.clean import clean, clean_line
+from tui_transformer.columns import print_columns
 from tui_transformer.words import duration, memory, short
 
 
@@ -75,3 +76,21 @@ def test_numbers_are_written_for_people() -> None:
     assert (duration(48), duration(725), duration(12000)) == ("0:48", "12:05", "3:20:00")
     assert (short(41234, "tok/s"), short(3_192_897), short(5)) == ("41.2 ktok/s", "3.19 M", "5")
     assert (memory(61e6), memory(2.1e9)) == ("61 MB", "2.1 GB")
+
+
+ROWS = [("NAME", "WHAT"), ("a", "one two three four five six seven eight nine ten"), ("longer", "\x1b[2Jx")]
+
+
+def test_columns_stay_whole_lines_in_a_pipe(capsys) -> None:
+    print_columns(ROWS)
+    out = capsys.readouterr().out
+    assert out == "NAME    WHAT\na       one two three four five six seven eight nine ten\nlonger  [2Jx\n"
+
+
+def test_columns_wrap_between_words_on_a_terminal(capsys, monkeypatch) -> None:
+    monkeypatch.setattr("tui_transformer.columns.is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    print_columns(ROWS)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == ["a       one two three four", "        five six seven eight", "        nine ten"]
+    assert max(map(len, lines)) <= 30

@@ -6,6 +6,7 @@ from pathlib import Path
 from engine.data.corpora import REGISTRY, CorpusEntry, data_folders, find_file, load_corpus
 from engine.errors import InputError, nearest
 from tui_transformer.clean import clean, clean_line
+from tui_transformer.columns import print_columns
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import emit, is_terminal, say, stderr
 
@@ -26,9 +27,7 @@ def list_command(*, as_json: bool, data_dir: Path | None) -> int:
         for name, where, description in rows:
             emit({"name": name, "where": where, "description": description})
         return ExitCode.DONE
-    widths = [max(len(row[i]) for row in [*rows, ("CORPUS", "WHERE")]) for i in range(2)]
-    for name, where, description in [("CORPUS", "WHERE", "WHAT IT IS"), *rows]:
-        print(f"{name:{widths[0]}}  {clean_line(where):{widths[1]}}  {description}")
+    print_columns([("CORPUS", "WHERE", "WHAT IT IS"), *rows])
     print("\nand any UTF-8 text file: --corpus PATH")
     return ExitCode.DONE
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from engine.config import presets
 from tui_transformer.clean import clean, clean_line
+from tui_transformer.columns import print_columns
 from tui_transformer.output import emit
 
 
@@ -15,11 +16,9 @@ def list_command(*, as_json: bool) -> int:
         for preset in found:
             emit({"name": preset.name, "extends": preset.extends, "description": preset.description})
         return 0
-    width = max(len(preset.name) for preset in found)
-    base = max(len(preset.extends or "") for preset in found)
-    print(f"{'PRESET':{width}}  {'CHANGES':{base}}  WHAT IT IS")
-    for preset in sorted(found, key=lambda p: (p.extends is not None, p.extends or "", p.name)):
-        print(f"{preset.name:{width}}  {preset.extends or '':{base}}  {clean_line(preset.description)}")
+    found.sort(key=lambda p: (p.extends is not None, p.extends or "", p.name))
+    rows = [(preset.name, preset.extends or "", preset.description) for preset in found]
+    print_columns([("PRESET", "CHANGES", "WHAT IT IS"), *rows])
     return 0
 
 
@@ -51,11 +50,13 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     if as_json:
         emit({"name": config.preset, "config": config.dump(), "changes": changes, **cost})
         return 0
-    print(clean_line(f"# {config.preset}: {config.description}"))
-    for key, (before, after) in changes.items():
-        print(f"# changes {key}: {_value(before)} → {_value(after)}")
-    for line in _cost_lines(cost):
-        print(f"# {line}")
+    print_columns(
+        [
+            ("#", f"{config.preset}: {config.description}"),
+            *(("#", f"changes {key}: {_value(a)} → {_value(b)}") for key, (a, b) in changes.items()),
+            *(("#", line) for line in _cost_lines(cost)),
+        ]
+    )
     print()
     print(clean(write(config)), end="")
     return 0
@@ -85,10 +86,7 @@ def diff_command(a: str, b: str, *, as_json: bool) -> int:
     if not changes:
         print(f"{a} and {b} train the same model in the same way")
         return 0
-    rows = [("", a, b), *((key, _value(left), _value(right)) for key, (left, right) in changes.items())]
-    widths = [max(len(row[i]) for row in rows) for i in range(3)]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print_columns([("", a, b), *((key, _value(left), _value(right)) for key, (left, right) in changes.items())])
     return 0
 
 
