@@ -169,6 +169,5 @@ def leak_probe(model: nn.Module, tokens: Tensor, vocab_size: int, *, when: When,
             "the model can read its answer, so its scores say nothing"
         )
         return Verdict("leak", when, step, "LEAK", max(gradient, change), why)
-    tried = "all" if len(places) == max(length - 1, 0) else str(len(places))
-    why = f"no prediction depends on a later token ({tried} of {max(length - 1, 0)} positions tried)"
+    why = f"no later token is seen ({len(places):,} of {max(length - 1, 0):,} positions tried)"
     return Verdict("leak", when, step, "ok", 0.0, why)
