@@ -266,7 +266,7 @@ def test_check_tries_a_model_without_training_it(capsys) -> None:
     assert main(["check", "--preset", "heads2", *small]) == 0
     out = capsys.readouterr().out
     for part in (
-        "leak: no prediction",
+        "leak: no later token is seen",
         "cache parity: decoding",
         "switch effect: model.n_heads 4 → 2",
         "one step takes",
