@@ -79,6 +79,48 @@ def run(
 
 
 @app.command()
+def resume(
+    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    """Go on with a stopped, interrupted, failed or lost run, bit for bit."""
+    from tui_transformer.commands.run import resume_command
+
+    return resume_command(run, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
+
+
+RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")]
+
+
+@app.command()
+def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Let a run wait at its next step; its process stays."""
+    return _control(run, "pause", json, runs_dir)
+
+
+@app.command("continue")
+def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Let a paused run go on."""
+    return _control(run, "continue", json, runs_dir)
+
+
+@app.command()
+def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """End a run at its next step, with a checkpoint to resume from."""
+    return _control(run, "stop", json, runs_dir)
+
+
+def _control(run: str, command: str, as_json: bool, runs_dir: Path) -> int:
+    from engine.runs.commands import Command
+    from tui_transformer.commands.control import control_command
+
+    return control_command(run, Command(command), as_json=as_json, runs_dir=runs_dir)
+
+
+@app.command()
 def sample(
     run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
     prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,

@@ -86,19 +86,51 @@ class RunWriter:
             "state": "starting",
             "phase": "loading",
             "reason": "",
-            "attempt": writer.attempt,
             "step": 0,
             "steps": config.train.steps,
-            "pid": os.getpid(),
-            "process_started": psutil.Process().create_time(),
-            "host": socket.gethostname(),
-            "launch": "thread",
+            **writer._owner(),
             "device": "",
             "beat": 0,
+            "control_id": 0,
             "checkpoint": None,
         }
         writer.status()
         return writer
+
+    def rewind(self, offsets: Mapping[str, int], step: int) -> None:
+        """Begin another attempt from a checkpoint: metrics and samples end where they did then; events stay.
+
+        Args:
+            offsets: bytes of each stream at the checkpoint.
+            step: the checkpoint's; verdicts that came at it or later are taken again.
+        """
+        for stream in ("metrics", "samples"):
+            file = self._files[stream]
+            file.flush()
+            if file.tell() < offsets[stream]:
+                raise InputError(f"{self.path / stream}.jsonl is shorter than at step {step}: records are missing")
+            file.truncate(offsets[stream])
+            file.seek(0, os.SEEK_END)
+        checks = read_json(self.path / "checks.json")
+        found = checks.get("verdicts", []) if isinstance(checks, dict) else []
+        self._verdicts = [
+            v for v in found if isinstance(v, dict) and (v.get("when") == "before" or v.get("step", step) < step)
+        ]
+        before = read_json(self.path / "status.json")
+        before = before if isinstance(before, dict) else {}
+        self.attempt = int(before.get("attempt", 1)) + 1
+        self._status = before | self._owner() | {"state": "starting", "phase": "loading", "reason": "", "step": step}
+        self._status["beat"] = int(before.get("beat", 0))
+        self.status()
+
+    def _owner(self) -> dict[str, Any]:
+        return {
+            "attempt": self.attempt,
+            "pid": os.getpid(),
+            "process_started": psutil.Process().create_time(),
+            "host": socket.gethostname(),
+            "launch": "thread",
+        }
 
     def facts(self, name: str, data: Any) -> None:
         """Write model.json, data.json or environment.json, once."""
@@ -149,12 +181,16 @@ class RunWriter:
             offsets[name] = file.tell()
         return offsets
 
-    def close(self, state: str, reason: str = "") -> None:
-        """Say how the run ended and let go of the lock."""
-        self.status(state=state, phase="", reason=reason)
+    def release(self) -> None:
+        """Let go of the run without a word: it was opened and is not to be written."""
         for file in self._files.values():
             file.close()
         self._lock.release()
+
+    def close(self, state: str, reason: str = "") -> None:
+        """Say how the run ended and let go of the lock."""
+        self.status(state=state, phase="", reason=reason)
+        self.release()
 
     def _append(self, stream: str, record: dict[str, Any]) -> None:
         file = self._files[stream]

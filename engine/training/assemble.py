@@ -29,12 +29,15 @@ from engine.model.attention import MultiHeadAttention, Situation, choose
 from engine.model.span import Span
 from engine.model.transformer import DecoderLM, build_model
 from engine.runs.names import check_name, free_name
+from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
+from engine.training import checkpoint
 from engine.training.control import Control
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
 from engine.training.numerics import chosen_precision
 from engine.training.trainer import Trainer
 
+EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may be taken in another order
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
 
 
@@ -225,13 +228,6 @@ def assemble(
     lints = [*lint(config, data.tokens["train"].numel()), *_crowded(config, where)]
     prompt = _prompt(config, data)
     model = built(config, data.tokenizer.vocab_size, where)
-    context, batch = config.model.context_length, config.train.batch_size
-    batches = training_batches(data.tokens["train"], config, where)
-    held_out = data.tokens["validation"].to(where)
-    random_held_out = (
-        RandomWindows(held_out, context, batch, config.seed, where) if held_out.numel() > context else None
-    )
-    evaluator = Evaluator(config, data.corpus.splits["validation"], held_out, random_held_out)
     writer = RunWriter.create(
         runs_dir,
         name if name is not None else free_name(runs_dir, config.preset or "run"),
@@ -240,19 +236,79 @@ def assemble(
     )
     writer.facts("model", model_facts(config, model))
     writer.facts("data", data_facts(data))
-    writer.facts("environment", {"attempts": [environment(where, config.train.threads or 1, writer.attempt)]})
+    first = environment(where, config.train.threads or 1, writer.attempt)
+    writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
     writer.text("tokenizer.json", data.tokenizer.to_json())
     writer.status(device=str(where))
     for warning in lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    trainer = Trainer(
+    return Ready(_trainer(config, model, data, where, writer, control, prompt), writer.path, lints)
+
+
+def _trainer(
+    config: RunConfig,
+    model: DecoderLM,
+    data: Data,
+    device: torch.device,
+    writer: RunWriter,
+    control: Control | None,
+    prompt: str,
+) -> Trainer:
+    context, batch = config.model.context_length, config.train.batch_size
+    held_out = data.tokens["validation"].to(device)
+    random = RandomWindows(held_out, context, batch, config.seed, device) if held_out.numel() > context else None
+    return Trainer(
         config,
         model,
-        batches,
+        training_batches(data.tokens["train"], config, device),
         writer,
         control or Control(),
         time.perf_counter,
-        evaluator=evaluator,
+        evaluator=Evaluator(config, data.corpus.splits["validation"], held_out, random),
         sampler=Sampler(config, data.tokenizer, prompt),
     )
-    return Ready(trainer, writer.path, lints)
+
+
+def resume(run: Path, *, data_dir: Path | None = None, device: str = "auto", control: Control | None = None) -> Ready:
+    """A run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
+
+    Args:
+        run: its directory; its config and data must be what they were.
+        data_dir: where named corpora are looked for first.
+        device: auto, cpu, cuda, cuda:i or mps; another kind than before is not bit-exact, and is recorded as such.
+        control: how the run will be told to stop.
+
+    Raises:
+        InputError: it is finished, another process owns it, nothing intact is left, or its data has changed.
+    """
+    reader = RunReader(run)
+    config = reader.config
+    capabilities.require(config, str(run / "config.toml"))
+    if reader.status.get("state") == "finished":
+        raise InputError(f"run '{reader.name}' is finished; run --config {run}/config.toml makes another like it")
+    where = resolve_device(device)
+    writer = RunWriter(run)
+    try:
+        folder, damaged = checkpoint.newest_intact(run)
+        data = load_data(config, data_dir)
+        recorded = reader.facts("data")
+        if recorded.get("sha256") != data.corpus.sha256 or recorded.get("tokenizer_sha256") != data.tokenizer.sha256:
+            raise InputError(
+                f"corpus {data.corpus.name}: not the text that run '{reader.name}' began with; put it back"
+            )
+        model = built(config, data.tokenizer.vocab_size, where)
+        trainer = _trainer(config, model, data, where, writer, control, _prompt(config, data))
+        trainer.restore(folder)
+        writer.rewind(trainer.state.offsets, trainer.state.step)
+    except BaseException:
+        writer.release()
+        raise
+    for text in damaged:
+        writer.event("damaged checkpoint", text, step=trainer.state.step)
+    attempts = reader.facts("environment").get("attempts") or [{}]
+    now = environment(where, config.train.threads or 1, writer.attempt)
+    differs = [key for key in EXACT_IF_SAME if attempts[0].get(key) != now.get(key)]
+    why = None if not differs else "; ".join(f"{key} was {attempts[0].get(key)}, is {now.get(key)}" for key in differs)
+    writer.facts("environment", {"attempts": [*attempts, {**now, "bit_exact": not differs, "why_not": why}]})
+    writer.status(device=str(where))
+    return Ready(trainer, run)

@@ -6,6 +6,7 @@ JSON: no pickle is ever written or loaded. `last` and `best` are one-line text f
 
 import hashlib
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -64,6 +65,12 @@ def save(
     """
     parent = run / "checkpoints"
     name = folder_name(state.step)
+    final = parent / name
+    if final.exists():
+        if damage(final) is None:
+            write_atomic(parent / "last", name + "\n")
+            return name
+        final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: somebody may want to look
     staged = parent / f".{name}.new"
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir()
@@ -77,9 +84,6 @@ def save(
         path.chmod(0o664)
         sync_file(path)
     sync_folder(staged)
-    final = parent / name
-    if final.exists():
-        shutil.rmtree(final)
     staged.rename(final)
     sync_folder(parent)
     write_atomic(parent / "last", name + "\n")
@@ -103,6 +107,46 @@ def prune(run: Path, keep_last: int) -> None:
 def steps_saved(run: Path) -> list[Path]:
     """The checkpoint folders of a run, oldest first."""
     return sorted((run / "checkpoints").glob("step-????????"))
+
+
+def newest_intact(run: Path) -> tuple[Path, list[str]]:
+    """The newest checkpoint whose files are all as they were written, and what is wrong with newer ones.
+
+    Raises:
+        InputError: there is none.
+    """
+    wrong: list[str] = []
+    for folder in reversed(steps_saved(run)):
+        found = damage(folder)
+        if found is None:
+            return folder, wrong
+        wrong.append(f"{folder.name}: {found}")
+    raise InputError(
+        f"run '{run.name}' has no intact checkpoint to go on from" + "".join(f"; {text}" for text in wrong)
+    )
+
+
+def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainerState:
+    """Put a checkpoint's weights and moments into a model and its optimizer; give back the rest.
+
+    Raises:
+        InputError: a piece is missing or belongs to another model.
+    """
+    load_weights(model, folder / WEIGHTS)
+    try:
+        state = TrainerState.from_json(read_json(folder / STATE))
+        moments = load_file(folder / OPTIMIZER)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{folder}: this state cannot be resumed: {error}") from None
+    parameters = dict(model.named_parameters())
+    keys = ("step", "exp_avg", "exp_avg_sq") if state.step else ()
+    expected = {f"{name}/{key}" for name in parameters for key in keys}
+    if moments.keys() != expected:
+        raise InputError(f"{folder / OPTIMIZER}: '{min(moments.keys() ^ expected)}' is missing or does not belong here")
+    for name, parameter in parameters.items():
+        if state.step:
+            optimizer.state[parameter] = {key: moments[f"{name}/{key}"].to(parameter.device) for key in keys}
+    return state
 
 
 def find(reader: RunReader, which: str) -> Path:

@@ -1,35 +1,72 @@
-"""How a run is told to stop: a flag that a signal handler, the app or another thread sets, obeyed between steps."""
+"""How a trainer hears: a flag that a signal handler or the app sets, or a numbered command in control.json."""
 
-import threading
-from enum import StrEnum
+import time
+from collections import deque
+from pathlib import Path
 
+from engine.runs.commands import Command, control_file, read_commands
 
-class Command(StrEnum):
-    """What a run can be told."""
-
-    STOP = "stop"
+LOOKS_PER_SECOND = 20
 
 
 class Control:
     """Carries commands to the trainer. `request` does no I/O, so a signal handler may call it."""
 
     def __init__(self) -> None:
-        self._stop = threading.Event()
+        self._requests: deque[Command] = deque()
+        self._run: Path | None = None
+        self._seen: tuple[int, int] | None = None
+        self._next_look = 0.0
+        self._read: deque[tuple[int, Command]] = deque()
+        self.obeyed = 0
         self.reason = ""
-        self.interrupted = False
+        self.signal: int | None = None
 
-    def request(self, command: Command, reason: str = "", *, interrupted: bool = False) -> None:
+    def attach(self, run: Path) -> None:
+        """Listen to a run's control.json from now on; what stands there already was for an earlier attempt."""
+        self._run = run
+        self.obeyed = max((number for number, _ in read_commands(run)), default=0)
+
+    def request(self, command: Command, reason: str = "", *, signal: int | None = None) -> None:
         """Ask for a command to be obeyed at the next boundary.
 
         Args:
             command: what to do.
             reason: one sentence for the run's status.
-            interrupted: it came from a signal, not from a person's wish to end the run here.
+            signal: the signal it came from, if it was no person's wish to end the run here.
         """
-        self.reason, self.interrupted = reason, interrupted
-        if command is Command.STOP:
-            self._stop.set()
+        if reason:
+            self.reason = reason
+        if signal is not None:
+            self.signal = signal
+        self._requests.append(command)
 
     def poll(self) -> Command | None:
-        """The command to obey now, if any."""
-        return Command.STOP if self._stop.is_set() else None
+        """The next command to obey, if any."""
+        self._look()
+        if self._requests:
+            return self._requests.popleft()
+        if self._read:
+            self.obeyed, command = self._read.popleft()
+            return command
+        return None
+
+    def stopping(self) -> bool:
+        """True if a stop waits to be obeyed; nothing is taken from the queue."""
+        self._look()
+        return Command.STOP in self._requests or any(command is Command.STOP for _, command in self._read)
+
+    def _look(self) -> None:
+        clock = time.monotonic()
+        if self._run is None or clock < self._next_look:
+            return
+        self._next_look = clock + 1.0 / LOOKS_PER_SECOND
+        try:
+            stat = control_file(self._run).stat()
+        except OSError:
+            return
+        seen = (stat.st_mtime_ns, stat.st_ino)
+        if seen != self._seen:
+            self._seen = seen
+            newest = self._read[-1][0] if self._read else self.obeyed
+            self._read.extend((number, command) for number, command in read_commands(self._run) if number > newest)

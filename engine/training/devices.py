@@ -92,6 +92,7 @@ def environment(device: torch.device, threads: int, attempt: int) -> dict[str, A
         "host": socket.gethostname(),
         "python": platform.python_version(),
         "platform": platform.platform(),
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
         "versions": {"torch": torch.__version__, "numpy": numpy.__version__},
         "device": device_name(device),
         "threads": threads,

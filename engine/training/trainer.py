@@ -7,9 +7,10 @@ the last boundary.
 
 import logging
 import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -20,16 +21,18 @@ from engine.data.loader import Batches
 from engine.evaluation.checks import Verdict, When, leak_probe
 from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
+from engine.runs.commands import Command
 from engine.runs.writer import RunWriter
 from engine.seeds import seed_for
 from engine.training import checkpoint
-from engine.training.control import Command, Control
+from engine.training.control import Control
 from engine.training.devices import device_load, memory_in_use
 from engine.training.numerics import autocast, chosen_precision, set_fp32_matmul
 from engine.training.optimizer import learning_rate, make_optimizer
 from engine.training.state import TrainerState
 
 log = logging.getLogger(__name__)
+PAUSE_INTERVAL = 0.1  # seconds between two looks while paused
 
 
 class StopRequested(Exception):
@@ -85,8 +88,6 @@ class Trainer:
         self._saved = -1
         self._evaluated = -1
         self._sampled = -1
-        self._last: dict[str, Any] = {}
-        self._best: dict[str, Any] | None = None
         self._worst_probe: Verdict | None = None
         model_config = config.model
         self._random_forward = (
@@ -114,27 +115,70 @@ class Trainer:
             self.writer.close(outcome.state, outcome.reason)
         return outcome
 
+    def restore(self, folder: Path) -> None:
+        """Take up the state of a checkpoint; `run` then goes on from there, bit for bit.
+
+        Raises:
+            InputError: a piece is missing or belongs to another model.
+        """
+        self.state = checkpoint.load_state(folder, self.model, self.optimizer)
+        self._saved = self.state.step
+
     def _run(self) -> Outcome:
         if self.config.train.threads is not None:
             torch.set_num_threads(self.config.train.threads)
         set_fp32_matmul(self.config.train.fp32_matmul)
-        self._probe("before")
-        self._save()
-        self.writer.status(state="running", phase="training")
-        self.writer.event("started", f"{self.config.train.steps} steps on {self.device} in {self.precision}")
+        self.control.attach(self.writer.path)
+        resumed = self._saved >= 0
+        if not resumed:
+            self._probe("before")
+            self._save()
+        self.writer.status(state="running", phase="training", control_id=self.control.obeyed)
+        where = f"{self.config.train.steps} steps on {self.device} in {self.precision}"
+        self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
         try:
+            if resumed:
+                self._look_around()  # what was due at the checkpoint's own step
+            self._obey()
             while self.state.step < self.config.train.steps and not self._out_of_patience():
                 self._step()
                 self._boundary()
-                if self.control.poll() is Command.STOP:
-                    raise StopRequested
+                self._obey()
             self._finish()
         except StopRequested:
             self._save()
-            state = "interrupted" if self.control.interrupted else "stopped"
+            state = "interrupted" if self.control.signal is not None else "stopped"
             return Outcome(state, self.state.step, self.control.reason)
+        except Diverged:
+            self._save()  # the update was not applied: the weights are still those of the last step
+            raise
         patience = f"no better for {self.config.evaluation.patience} evaluations" if self._out_of_patience() else ""
         return Outcome("finished", self.state.step, patience)
+
+    def _obey(self) -> None:
+        """Do what has been asked for since the last boundary."""
+        while (command := self.control.poll()) is not None:
+            self.writer.status(control_id=self.control.obeyed)
+            if command is Command.STOP:
+                raise StopRequested
+            if command is Command.CHECKPOINT:
+                self._save()
+                self.writer.event("checkpoint", step=self.state.step)
+            if command is Command.PAUSE:
+                self._pause()
+
+    def _pause(self) -> None:
+        """Wait for `continue` or `stop`; the beat goes on, the clock of training does not."""
+        self._save()
+        self.writer.event("paused", step=self.state.step)
+        self.writer.status(state="paused", reason=self.control.reason)
+        while (command := self.control.poll()) is not Command.CONTINUE:
+            if command is Command.STOP:
+                raise StopRequested
+            time.sleep(PAUSE_INTERVAL)
+            self.writer.status(step=self.state.step)
+        self.writer.event("continued", step=self.state.step)
+        self.writer.status(state="running", phase="training", reason="", control_id=self.control.obeyed)
 
     def _out_of_patience(self) -> bool:
         return 0 < self.config.evaluation.patience <= self.state.evaluations_since_best
@@ -150,7 +194,7 @@ class Trainer:
         micro_batches = [batch for batch in micro_batches if batch.n_targets]
         scored = sum(batch.n_targets for batch in micro_batches)
         for micro, batch in enumerate(micro_batches):
-            if micro and self.control.poll() is Command.STOP:
+            if micro and self.control.stopping():
                 raise StopRequested
             if self._random_forward:
                 self._seed_dropout(step, micro)
@@ -205,19 +249,25 @@ class Trainer:
     # What happens at a step boundary
 
     def _boundary(self) -> None:
-        step = self.state.step
+        step, evaluation = self.state.step, self.config.evaluation
         self.writer.status(step=step)
-        if _due(step, self.config.checkpoint.every):
-            self._save()
-        if _due(step, self.config.evaluation.every):
+        if any(
+            _due(step, every) for every in (self.config.checkpoint.every, evaluation.every, evaluation.sample_every)
+        ):
+            self._save()  # before looking: a resumed run looks again
+        self._look_around()
+
+    def _look_around(self) -> None:
+        """The evaluation and the sample that are due at this step."""
+        if _due(self.state.step, self.config.evaluation.every):
             self._evaluate()
-        if _due(step, self.config.evaluation.sample_every):
+        if _due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
         checkpoint.prune(self.writer.path, self.config.checkpoint.keep_last)
 
     def _between(self) -> None:
         self.writer.status(step=self.state.step)
-        if self.control.poll() is Command.STOP:
+        if self.control.stopping():
             raise StopRequested
 
     def _evaluate(self) -> None:
@@ -227,13 +277,11 @@ class Trainer:
         record = {"kind": "validation", "step": state.step, "tokens": state.tokens}
         record |= {"seconds": round(state.seconds, 4)} | scores
         self.writer.metrics(record)
-        self._evaluated, self._last = state.step, record
+        self._evaluated, state.last = state.step, record
         loss = scores["loss"]
-        if math.isfinite(loss) and (state.best_loss is None or loss < state.best_loss):
-            state.best_loss, state.best_step, state.evaluations_since_best = loss, state.step, 0
-            self._save()
+        if math.isfinite(loss) and (state.best is None or loss < state.best["loss"]):
+            state.best, state.evaluations_since_best = record, 0
             checkpoint.point_best(self.writer.path, state.step)
-            self._best = record
         else:
             state.evaluations_since_best += 1
         self._probe("evaluation")
@@ -265,24 +313,25 @@ class Trainer:
         self.writer.status(phase="training", checkpoint=name)
 
     def _finish(self) -> None:
+        self._save()
         if self._evaluated != self.state.step:
             self._evaluate()
         if self._sampled != self.state.step:
             self._sample()
-        self._save()
         self._probe("after")
         self._summarise()
 
     def _summarise(self) -> None:
-        state, last = self.state, self._last
+        state = self.state
+        gap = None if state.best is None or state.last is None else state.last["loss"] - state.best["loss"]
         self.writer.summary(
             {
                 "step": state.step,
                 "tokens": state.tokens,
                 "seconds": round(state.seconds, 4),
-                "best": self._best,
-                "last": last,
-                "gap": None if state.best_loss is None else last["loss"] - state.best_loss,
+                "best": state.best,
+                "last": state.last,
+                "gap": gap,
             }
         )
 

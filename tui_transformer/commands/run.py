@@ -1,6 +1,7 @@
 """`run`: train one model in a worker thread while this one shows what the run directory says."""
 
 import logging
+import os
 import shlex
 import signal
 import sys
@@ -16,12 +17,17 @@ from engine.config import presets
 from engine.config.overrides import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.runs.commands import Command
+from engine.runs.reader import RunReader
+from engine.training.control import Control
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import complain, is_terminal, say, stderr, warn
+from tui_transformer.output import complain, is_terminal, program, say, stderr, warn
 
 if TYPE_CHECKING:
-    from engine.training.control import Control
+    from engine.training.assemble import Ready
     from engine.training.trainer import Outcome
+
+PIPE = 13  # SIGPIPE's number; Windows has no name for it
 
 
 @dataclass(frozen=True)
@@ -75,31 +81,51 @@ def run_command(
 ) -> int:
     """Train, showing progress on stderr, then print what came out on stdout."""
     config = request.resolve()
-    with loading("loading the engine, the corpus and the model"):
-        from engine.training.assemble import assemble
-        from engine.training.control import Control
-        from engine.training.devices import leave_cores_to_training
+    command = shlex.join(["tui-transformer", *sys.argv[1:]])
 
-        leave_cores_to_training()
-        control = Control()
-        ready = assemble(
+    def prepare(control: Control) -> "Ready":
+        from engine.training.assemble import assemble
+
+        return assemble(
             config,
             runs_dir=runs_dir,
             name=name,
             data_dir=data_dir,
             device=device,
-            command=shlex.join(["tui-transformer", *sys.argv[1:]]),
+            command=command,
             control=control,
         )
-    for lint in ready.lints:
-        warn(f"{lint.key}: {lint.text}")
 
-    from engine.runs.reader import RunReader
-    from tui_transformer.progress import follow
+    return train(prepare, as_json=as_json, runs_dir=runs_dir)
 
-    _log_to(ready.path / "log.txt")
-    reader = RunReader(ready.path)
-    with _stopping_on_signals(control) as received:
+
+def resume_command(run: str, *, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None) -> int:
+    """Go on with a run that ended early, from its newest intact checkpoint."""
+    reader = RunReader.resolve(run, runs_dir)
+
+    def prepare(control: Control) -> "Ready":
+        from engine.training.assemble import resume
+
+        return resume(reader.path, data_dir=data_dir, device=device, control=control)
+
+    return train(prepare, as_json=as_json, runs_dir=runs_dir)
+
+
+def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, runs_dir: Path) -> int:
+    """Prepare a trainer, run it in a thread, show its run directory; gives back the exit code."""
+    control = Control()
+    with listening(control):
+        with loading("loading the engine, the corpus and the model"):
+            from engine.training.devices import leave_cores_to_training
+
+            leave_cores_to_training()
+            ready = prepare(control)
+        for lint in ready.lints:
+            warn(f"{lint.key}: {lint.text}")
+        _log_to(ready.path / "log.txt")
+        from tui_transformer.progress import follow
+
+        reader = RunReader(ready.path)
         outcome = _in_thread(ready.trainer.run, lambda alive: follow(reader, alive, as_json=as_json), control)
     if outcome.state == "failed":
         complain(f"run '{reader.name}' failed: {outcome.reason}")
@@ -110,26 +136,25 @@ def run_command(
     print_summary(reader, as_json=as_json, runs_dir=runs_dir)
     if outcome.state == "interrupted":
         say(f"{outcome.reason}: stopped at step {outcome.step:,} with a checkpoint in {ready.path}")
-        return 128 + received[0]
+        say(f"{program()} resume {reader.name} goes on from there")
+        return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 
 
 def _in_thread(
-    work: "Callable[[], Outcome]", watch: Callable[[Callable[[], bool]], None], control: "Control"
+    work: "Callable[[], Outcome]", watch: Callable[[Callable[[], bool]], None], control: Control
 ) -> "Outcome":
     """Run `work` in a thread, `watch` here until it ends; give back what the work gave.
 
     Where watching fails (the reader of a pipe left), the run stops with a checkpoint before that is passed on.
     """
-    from engine.training.control import Command
-
     result: list[Outcome] = []
     thread = threading.Thread(target=lambda: result.append(work()), name="training")
     thread.start()
     try:
         watch(thread.is_alive)
     except BaseException as error:
-        control.request(Command.STOP, type(error).__name__, interrupted=True)
+        control.request(Command.STOP, type(error).__name__, signal=PIPE)
         raise
     finally:
         thread.join()
@@ -145,22 +170,27 @@ def _log_to(path: Path) -> None:
 
 
 @contextmanager
-def _stopping_on_signals(control: "Control") -> Iterator[list[int]]:
-    """The first signal asks the run to stop at its next step; a second ctrl-c leaves at once."""
-    from engine.training.control import Command
+def listening(control: Control) -> Iterator[None]:
+    """The first signal asks the run to stop at its next step, a second ctrl-c leaves at once, USR1 saves and goes on.
 
-    received: list[int] = []
+    A signal that was ignored when this process started (`nohup`) stays ignored.
+    """
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        if received:
-            raise SystemExit(128 + number)
-        received.append(number)
-        control.request(Command.STOP, signal.Signals(number).name, interrupted=True)
+    def stop(number: int, frame: FrameType | None) -> None:
+        if control.signal is not None and number == signal.SIGINT:
+            os._exit(128 + number)
+        control.request(Command.STOP, signal.Signals(number).name, signal=number)
 
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {n: signal.signal(n, handle) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
+    def save(number: int, frame: FrameType | None) -> None:
+        control.request(Command.CHECKPOINT)
+
+    handlers = {"SIGINT": stop, "SIGTERM": stop, "SIGHUP": stop, "SIGUSR1": save}
+    numbers = {getattr(signal, name): handler for name, handler in handlers.items() if hasattr(signal, name)}
+    if threading.current_thread() is not threading.main_thread():
+        numbers = {}  # only the main thread may set handlers
+    before = {n: signal.signal(n, h) for n, h in numbers.items() if signal.getsignal(n) is not signal.SIG_IGN}
     try:
-        yield received
+        yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 from engine.errors import InputError
+from engine.runs.commands import Command
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_trained, weights_of
-from engine.training.control import Command, Control
+from engine.training.control import Control
 from engine.training.trainer import Trainer
 
 CLOCK_FIELDS = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
