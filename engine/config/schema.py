@@ -273,7 +273,7 @@ class RunConfig(Section):
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
         model |= {"d_ff": 32, "context_length": 16}
         model.pop("vocab_size", None)
-        data["data"] |= {"corpus": "playlets", "corpus_size": 6_000}
+        data["data"] |= {"corpus": "playlets", "corpus_size": 20_000}
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
         for key in ("epochs", "batch_tokens"):
             data["train"].pop(key, None)

@@ -5,10 +5,12 @@ JSON: no pickle is ever written or loaded. `last` and `best` are one-line text f
 """
 
 import hashlib
+import json
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -31,6 +33,7 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "tokenizer.json",
     "manifest.json",
 )
+PARTS = (WEIGHTS, OPTIMIZER, STATE, TOKENIZER)
 
 
 def folder_name(step: int) -> str:
@@ -79,7 +82,7 @@ def save(
     write_json(staged / STATE, state.to_json())
     write_atomic(staged / TOKENIZER, tokenizer.to_json())
     files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
-    write_json(staged / MANIFEST, {"schema": SCHEMA, "step": state.step, "sha256": files})
+    write_atomic(staged / MANIFEST, _manifest_text({"schema": SCHEMA, "step": state.step, "sha256": files}))
     for path in staged.iterdir():
         path.chmod(0o664)
         sync_file(path)
@@ -172,15 +175,25 @@ def damage(folder: Path) -> str | None:
     """What is wrong with a checkpoint's files, in a few words, or None if all are as they were written."""
     manifest = read_json(folder / MANIFEST)
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
-    if not isinstance(hashes, dict) or not {WEIGHTS, OPTIMIZER, STATE, TOKENIZER} <= hashes.keys():
+    if not isinstance(hashes, dict) or hashes.keys() != set(PARTS) or manifest.get("schema") != SCHEMA:
         return f"{MANIFEST} is missing or damaged"
-    for name, expected in sorted(hashes.items()):
-        path = folder / Path(str(name)).name
+    try:
+        as_written = (folder / MANIFEST).read_text(encoding="utf-8") == _manifest_text(manifest)
+        if not as_written or folder_name(manifest["step"]) != folder.name:
+            return f"{MANIFEST} is damaged: it is not as it was written"
+    except (OSError, ValueError, KeyError, TypeError):
+        return f"{MANIFEST} is damaged"
+    for name in PARTS:
+        path = folder / name
         if not path.is_file():
-            return f"{path.name} is missing"
-        if _sha256(path) != expected:
-            return f"{path.name} is damaged: not the SHA-256 it was written with"
+            return f"{name} is missing"
+        if _sha256(path) != hashes[name]:
+            return f"{name} is damaged: not the SHA-256 it was written with"
     return None
+
+
+def _manifest_text(manifest: dict[str, Any]) -> str:
+    return json.dumps(manifest, indent=1, sort_keys=True) + "\n"
 
 
 def load_trained(

@@ -337,4 +337,4 @@ class Trainer:
 
 
 def _due(step: int, every: int) -> bool:
-    return every > 0 and step % every == 0
+    return every > 0 and step > 0 and step % every == 0

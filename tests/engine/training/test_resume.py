@@ -1,0 +1,265 @@
+"""k steps, an interruption anywhere, the rest: bit for bit what an undisturbed run gives. Over every preset."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from engine.config import presets
+from engine.config.overrides import parse_overrides
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.runs.commands import Command, send
+from engine.runs.reader import RunReader
+from engine.training.assemble import assemble, resume
+from engine.training.control import Control
+
+CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interval_seconds"}
+NAMES = [preset.name for preset in presets.list_presets()]
+# Two micro-batches a step, two steps an epoch, an evaluation in several batches.
+HARD = ("train.accumulation=2", "data.window_stride=1200", "evaluation.batch_size=8")
+
+
+class StopAt(Control):
+    """Asks to stop at the n-th time that the trainer listens, wherever it is then."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.left = n
+
+    def _listen(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.request(Command.STOP, "test")
+
+    def poll(self) -> Command | None:
+        self._listen()
+        return super().poll()
+
+    def stopping(self) -> bool:
+        self._listen()
+        return super().stopping()
+
+
+def miniature(name: str, *changes: str) -> RunConfig:
+    config = presets.resolve(presets.find(name)).miniature()
+    tables = config.dump()
+    for override in parse_overrides(changes):
+        tables = presets.merge(tables, override)
+    return RunConfig.model_validate(tables)
+
+
+def without_clocks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_clocks(v) for k, v in value.items() if k not in CLOCKS and k != "offsets"}
+    return [without_clocks(v) for v in value] if isinstance(value, list) else value
+
+
+def outcome(run: Path) -> dict[str, Any]:
+    """All that a run leaves behind but its clocks."""
+    reader = RunReader(run)
+    last = run / "checkpoints" / (run / "checkpoints" / "last").read_text().strip()
+    return {
+        "metrics": without_clocks(list(reader.records("metrics"))),
+        "samples": list(reader.records("samples")),
+        "summary": without_clocks(reader.summary),
+        "verdicts": reader.verdicts,
+        "state": without_clocks(json.loads((last / "state.json").read_text())),
+        "weights": (last / "model.safetensors").read_bytes(),
+        "moments": (last / "optimizer.safetensors").read_bytes(),
+        "best": (run / "checkpoints" / "best").read_text(),
+    }
+
+
+def whole(config: RunConfig, root: Path) -> tuple[dict[str, Any], int]:
+    """An undisturbed run, and how often it listened."""
+    control = StopAt(10**9)
+    ready = assemble(config, runs_dir=root, name="whole", device="cpu", control=control)
+    assert ready.trainer.run().state == "finished"
+    return outcome(ready.path), 10**9 - control.left
+
+
+def broken(config: RunConfig, root: Path, n: int, *, in_thread: bool = False) -> dict[str, Any]:
+    """The same run, stopped at the n-th listening and resumed."""
+    ready = assemble(config, runs_dir=root, name=f"broken-{n}", device="cpu", control=StopAt(n))
+    if ready.trainer.run().state == "finished":
+        return outcome(ready.path)
+    again = resume(ready.path, device="cpu")
+    if in_thread:
+        thread = threading.Thread(target=again.trainer.run)
+        thread.start()
+        thread.join()
+    else:
+        again.trainer.run()
+    reader = RunReader(ready.path)
+    assert reader.status["state"] == "finished" and reader.status["attempt"] == 2
+    assert reader.facts("environment")["attempts"][1]["bit_exact"] is True
+    return outcome(ready.path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) -> None:
+    config = miniature(name, *HARD)
+    expected, listened = whole(config, tmp_path)
+    for n in (1, listened // 3, 2 * listened // 3, listened - 2):
+        assert broken(config, tmp_path, n) == expected, n
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_wherever_it_listens_it_can_be_interrupted(precision: str, tmp_path) -> None:
+    """Between steps, in accumulation, in an evaluation, in a sample, at an epoch's end: every place there is."""
+    config = miniature("baseline", *HARD, "train.steps=4", "evaluation.every=2", f"train.precision={precision}")
+    expected, listened = whole(config, tmp_path)
+    for n in range(1, listened + 1):
+        assert broken(config, tmp_path, n, in_thread=n % 2 == 0) == expected, n
+
+
+def test_a_run_may_be_interrupted_many_times(tmp_path) -> None:
+    config = miniature("demo", *HARD)
+    expected, _ = whole(config, tmp_path)
+    ready = assemble(config, runs_dir=tmp_path, name="often", device="cpu", control=StopAt(3))
+    attempts = 1
+    while ready.trainer.run().state != "finished" and attempts < 50:
+        attempts += 1
+        ready = resume(ready.path, device="cpu", control=StopAt(27))
+    assert attempts > 2 and outcome(ready.path) == expected
+
+
+def stopped(tmp_path: Path, *changes: str, n: int = 8) -> Path:
+    ready = assemble(miniature("demo", *changes), runs_dir=tmp_path, name="run", device="cpu", control=StopAt(n))
+    assert ready.trainer.run().state == "stopped"
+    return ready.path
+
+
+@pytest.mark.parametrize("missing", ["step", "best", "offsets", "interval_nll", "evaluations_since_best"])
+def test_a_missing_piece_of_state_is_an_error(tmp_path, missing: str) -> None:
+    run = stopped(tmp_path)
+    from engine.training import checkpoint
+
+    folder, _ = checkpoint.newest_intact(run)
+    state = json.loads((folder / "state.json").read_text())
+    del state[missing]
+    (folder / "state.json").write_text(json.dumps(state))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["sha256"]["state.json"] = checkpoint._sha256(folder / "state.json")
+    (folder / "manifest.json").write_text(checkpoint._manifest_text(manifest))
+    with pytest.raises(InputError, match=f"'{missing}' is missing"):
+        resume(run, device="cpu")
+
+
+def test_missing_moments_are_an_error(tmp_path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    from engine.training import checkpoint
+
+    run = stopped(tmp_path)
+    folder, _ = checkpoint.newest_intact(run)
+    moments = load_file(folder / "optimizer.safetensors")
+    moments.pop(next(iter(moments)))
+    save_file(moments, folder / "optimizer.safetensors")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["sha256"]["optimizer.safetensors"] = checkpoint._sha256(folder / "optimizer.safetensors")
+    (folder / "manifest.json").write_text(checkpoint._manifest_text(manifest))
+    with pytest.raises(InputError, match="is missing or does not belong here"):
+        resume(run, device="cpu")
+
+
+def test_metrics_that_lost_records_are_an_error(tmp_path) -> None:
+    run = stopped(tmp_path)
+    (run / "metrics.jsonl").write_text("")
+    with pytest.raises(InputError, match="records are missing"):
+        resume(run, device="cpu")
+
+
+def test_events_are_kept_and_say_that_it_was_resumed(tmp_path) -> None:
+    run = stopped(tmp_path)
+    before = (run / "events.jsonl").read_text()
+    resume(run, device="cpu").trainer.run()
+    after = (run / "events.jsonl").read_text()
+    assert after.startswith(before) and '"event":"resumed"' in after and '"attempt":2' in after
+
+
+def test_a_finished_run_is_not_resumed(tmp_path) -> None:
+    ready = assemble(miniature("demo"), runs_dir=tmp_path, name="run", device="cpu")
+    ready.trainer.run()
+    with pytest.raises(InputError, match="is finished"):
+        resume(ready.path, device="cpu")
+
+
+def test_a_damaged_checkpoint_is_skipped_named_and_kept(tmp_path) -> None:
+    config = miniature("demo", *HARD, "checkpoint.every=1", "checkpoint.keep_last=5")
+    expected, _ = whole(config, tmp_path)
+    ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(25))
+    ready.trainer.run()
+    newest = sorted((ready.path / "checkpoints").glob("step-*"))[-1]
+    (newest / "model.safetensors").write_bytes(b"torn")
+    again = resume(ready.path, device="cpu")
+    assert again.trainer.state.step == int(newest.name[5:]) - 1
+    again.trainer.run()
+    assert outcome(ready.path) == expected
+    assert [
+        p for p in (ready.path / "checkpoints").glob("damaged-*") if (p / "model.safetensors").read_bytes() == b"torn"
+    ]
+    assert any(newest.name in e["text"] for e in RunReader(ready.path).records("events"))
+
+
+def test_an_old_stop_never_stops_a_resumed_run(tmp_path) -> None:
+    run = stopped(tmp_path)
+    send(run, Command.STOP)
+    ready = resume(run, device="cpu")
+    assert ready.trainer.run().state == "finished"
+
+
+def test_pause_keeps_the_process_and_continue_goes_on(tmp_path) -> None:
+    config = miniature("demo", "train.steps=3000", "evaluation.every=0", "checkpoint.every=0", "log.every=100")
+    ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu")
+    reader = RunReader(ready.path)
+    thread = threading.Thread(target=ready.trainer.run)
+    thread.start()
+
+    def wait_for(state: str) -> int:
+        while reader.status.get("state") != state:
+            assert thread.is_alive() or state not in ("paused", "running")
+        return int(reader.status["step"])
+
+    wait_for("running")
+    number = send(ready.path, Command.PAUSE)
+    at = wait_for("paused")
+    assert reader.status["control_id"] == number and ready.trainer.state.step == at
+    assert (ready.path / "checkpoints" / f"step-{at:08d}").is_dir()
+    send(ready.path, Command.CONTINUE)
+    wait_for("running")
+    send(ready.path, Command.STOP)
+    thread.join(timeout=30)
+    assert reader.status["state"] == "stopped" and reader.status["control_id"] == 3
+
+
+def test_another_thread_count_is_said_to_be_inexact(tmp_path, monkeypatch) -> None:
+    run = stopped(tmp_path)
+    path = run / "environment.json"
+    facts = json.loads(path.read_text())
+    facts["attempts"][0]["processor"] = "another"
+    path.write_text(json.dumps(facts))
+    resume(run, device="cpu").trainer.run()
+    entry = RunReader(run).facts("environment")["attempts"][1]
+    assert entry["bit_exact"] is False and entry["why_not"].startswith("processor was another")
+
+
+def test_a_failed_run_keeps_its_last_good_state(tmp_path) -> None:
+    ready = assemble(miniature("demo"), runs_dir=tmp_path, name="run", device="cpu")
+    trainer, real = ready.trainer, ready.trainer.batches
+
+    class Poisoned:
+        def batch(self, step: int, micro: int):
+            if step == 3:
+                with torch.no_grad():
+                    trainer.model.head.weight[0, 0] = float("nan")
+            return real.batch(step, micro)
+
+    trainer.batches = Poisoned()
+    result = trainer.run()
+    assert result.state == "failed" and "step 3" in result.reason and result.step == 2
+    assert RunReader(ready.path).summary.get("best") is None
