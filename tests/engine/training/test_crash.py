@@ -1,0 +1,327 @@
+"""kill -9, signals, damage, many owners at once. Children are forked after the imports: that keeps it to minutes."""
+
+import os
+import random
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from engine.training import checkpoint
+from engine.training.assemble import assemble, resume
+from engine.training.control import Control
+from tests.engine.training.test_resume import StopAt, miniature, outcome
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+# Checkpoint-heavy: a checkpoint a step, an evaluation every fifth.
+BUSY = miniature(
+    "demo",
+    *("train.steps=30", "checkpoint.every=1", "evaluation.every=5", "evaluation.sample_every=0"),
+    "data.corpus_size=10000",
+)
+
+
+def forked(work: Callable[[], int]) -> int:
+    """Run `work` in a child with its output thrown away; gives back the child's pid."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 99
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(d, mode) for d, mode in ((0, "r"), (1, "w"), (2, "w")))
+        code = work()
+    except SystemExit as leaving:
+        code = int(leaving.code or 0)
+    except BaseException:
+        Path(os.environ.get("CRASH_LOG", os.devnull)).write_text(traceback.format_exc())
+    finally:
+        os._exit(code)
+
+
+def exit_code(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 30
+    while not path.exists():
+        assert time.monotonic() < deadline, path
+        time.sleep(0.002)
+
+
+def train(root: Path, name: str) -> int:
+    assemble(BUSY, runs_dir=root, name=name, device="cpu").trainer.run()
+    return 0
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> tuple[dict, float]:
+    """What the busy run leaves behind, and how long it takes from its first checkpoint on."""
+    root = tmp_path_factory.mktemp("undisturbed")
+    for name in ("warm", "run"):
+        pid = forked(lambda name=name: train(root, name))
+        wait_for(root / name / "checkpoints" / "last")
+        started = time.monotonic()
+        assert exit_code(pid) == 0
+    return outcome(root / "run"), time.monotonic() - started
+
+
+def kill_and_resume(root: Path, name: str, after: float, expected: dict) -> str:
+    """Kill a run at one moment, resume it, compare; says how far it had come."""
+    run = root / name
+    pid = forked(lambda: train(root, name))
+    wait_for(run / "checkpoints" / "last")
+    time.sleep(after)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    reader = RunReader(run)
+    if reader.status["state"] == "finished":
+        assert outcome(run) == expected
+        return "finished"
+    assert reader.state == "lost"
+    result = resume(run, device="cpu").trainer.run()
+    assert result.state == "finished", result
+    found = outcome(run)
+    steps = [r["step"] for r in found["metrics"] if r["kind"] == "train"]
+    assert steps == list(range(1, 31)), "doubled or missing metrics lines"
+    assert found == expected
+    return "resumed"
+
+
+def kill_at_random(root: Path, undisturbed: tuple[dict, float], trials: int) -> dict[str, int]:
+    expected, seconds = undisturbed
+    draw = random.Random(7)
+    counts: dict[str, int] = {}
+    for i in range(trials):
+        how = kill_and_resume(root, f"run-{i}", draw.uniform(0.0, 0.9 * seconds), expected)
+        counts[how] = counts.get(how, 0) + 1
+    return counts
+
+
+def test_a_run_killed_at_random_resumes_bit_for_bit(tmp_path, undisturbed) -> None:
+    counts = kill_at_random(tmp_path, undisturbed, 50)
+    assert counts.get("resumed", 0) >= 40, counts
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_random_resumes_bit_for_bit_a_thousand_times(tmp_path, undisturbed) -> None:
+    counts = kill_at_random(tmp_path, undisturbed, 1000)
+    print(counts)
+    assert counts.get("resumed", 0) >= 800, counts
+
+
+SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+
+
+def run_command(root: Path, name: str) -> int:
+    from tui_transformer.commands.run import train as train_and_show
+
+    endless = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 10**6})})
+
+    def prepare(control: Control):
+        return assemble(endless, runs_dir=root, name=name, device="cpu", control=control)
+
+    return train_and_show(prepare, as_json=True, runs_dir=root)
+
+
+def signal_at_random(root: Path, trials: int) -> None:
+    draw = random.Random(11)
+    for number, code in SIGNALS.items():
+        for i in range(trials):
+            name = f"{number.name}-{i}"
+            pid = forked(lambda name=name: run_command(root, name))
+            while not (root / name / "status.json").exists():
+                time.sleep(0.005)
+            time.sleep(draw.uniform(0.0, 0.6))
+            started = time.monotonic()
+            os.kill(pid, number)
+            assert exit_code(pid) == code, name
+            assert time.monotonic() - started < 5.0
+            status = RunReader(root / name).status
+            assert status["state"] == "interrupted" and status["reason"] == number.name
+            folder, wrong = checkpoint.newest_intact(root / name)
+            assert not wrong and folder.name == status["checkpoint"] == f"step-{status['step']:08d}"
+            assert resume(root / name, device="cpu", control=StopAt(1)).trainer.run().state == "stopped"
+
+
+def test_signals_end_a_run_resumable_with_their_exit_code(tmp_path) -> None:
+    signal_at_random(tmp_path, 4)
+
+
+@pytest.mark.slow
+def test_signals_end_a_run_resumable_a_hundred_times_each(tmp_path) -> None:
+    signal_at_random(tmp_path, 100)
+
+
+def test_usr1_saves_and_goes_on(tmp_path) -> None:
+    pid = forked(lambda: run_command(tmp_path, "run"))
+    events = tmp_path / "run" / "events.jsonl"
+    while not events.exists() or "started" not in events.read_text():
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGUSR1)
+    while '"event":"checkpoint"' not in events.read_text():
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGTERM)
+    assert exit_code(pid) == 143
+
+
+def test_an_ignored_hang_up_stays_ignored(tmp_path) -> None:
+    def work() -> int:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        return run_command(tmp_path, "run")
+
+    pid = forked(work)
+    while not (tmp_path / "run" / "metrics.jsonl").exists():
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGHUP)
+    time.sleep(0.3)
+    assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+    os.kill(pid, signal.SIGTERM)
+    assert exit_code(pid) == 143
+
+
+def test_eight_owners_at_once_are_one_owner_and_seven_refusals(tmp_path) -> None:
+    ready = assemble(BUSY, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(20))
+    ready.trainer.run()
+
+    def own() -> int:
+        try:
+            again = resume(ready.path, device="cpu")
+        except InputError as error:
+            return 2 if "being written by process" in str(error) else 98
+        time.sleep(1.0)  # the others come while it is held
+        return 0 if again.trainer.run().state == "finished" else 97
+
+    codes = sorted(exit_code(pid) for pid in [forked(own) for _ in range(8)])
+    assert codes == [0, 2, 2, 2, 2, 2, 2, 2]
+    assert RunReader(ready.path).status["state"] == "finished"
+
+
+def test_eight_runs_of_one_name_are_one_run(tmp_path) -> None:
+    def create() -> int:
+        try:
+            return train(tmp_path, "run")
+        except InputError:
+            return 2
+
+    codes = sorted(exit_code(pid) for pid in [forked(create) for _ in range(8)])
+    assert codes == [0, 2, 2, 2, 2, 2, 2, 2]
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory) -> Path:
+    """A run with two checkpoints."""
+    root = tmp_path_factory.mktemp("saved")
+    ready = assemble(BUSY, runs_dir=root, name="run", device="cpu", control=StopAt(20))
+    ready.trainer.run()
+    return ready.path
+
+
+def damage_and_look(run: Path, file: Path, damaged: bytes) -> None:
+    original = file.read_bytes()
+    file.write_bytes(damaged)
+    try:
+        folder, wrong = checkpoint.newest_intact(run)
+        assert folder != file.parent and len(wrong) == 1, file
+    finally:
+        file.write_bytes(original)
+
+
+def flip_and_cut(run: Path, flips: int, every: int) -> None:
+    newest = checkpoint.steps_saved(run)[-1]
+    files = sorted(newest.iterdir())
+    assert len(files) == 5
+    draw = random.Random(3)
+    for _ in range(flips):
+        file = draw.choice(files)
+        raw = bytearray(file.read_bytes())
+        raw[draw.randrange(len(raw))] ^= 1 << draw.randrange(8)
+        damage_and_look(run, file, bytes(raw))
+    for file in files:
+        raw = file.read_bytes()
+        for length in range(0, len(raw), every):
+            damage_and_look(run, file, raw[:length])
+        file.unlink()
+        assert checkpoint.newest_intact(run)[0] != newest
+        file.write_bytes(raw)
+
+
+def test_flipped_bits_and_cut_files_are_found_and_the_one_before_is_used(saved) -> None:
+    flip_and_cut(saved, 300, 997)
+
+
+@pytest.mark.slow
+def test_ten_thousand_flipped_bits_and_every_cut_are_found(saved) -> None:
+    flip_and_cut(saved, 10_000, 1)
+
+
+def test_a_power_cut_at_any_moment_of_a_save_loses_nothing(tmp_path, monkeypatch) -> None:
+    """Every prefix of a save's writes, with all that was not yet synced dropped, or renamed before its content was."""
+    ready = assemble(BUSY, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(12))
+    run, log = ready.path, []
+    ready.trainer.run()
+    before = checkpoint.newest_intact(run)[0].name
+    again = resume(run, device="cpu", control=StopAt(10**6))
+    real_file, real_folder, real_rename = checkpoint.sync_file, checkpoint.sync_folder, Path.rename
+
+    def sync_file(path: Path) -> None:
+        real_file(path)
+        log.append(("content", path, path.read_bytes()))
+
+    def sync_folder(path: Path) -> None:
+        real_folder(path)
+        log.append(("names", path, None))
+
+    def rename(self: Path, target: Path) -> Path:
+        log.append(("rename", self, Path(target)))
+        return real_rename(self, target)
+
+    monkeypatch.setattr(checkpoint, "sync_file", sync_file)
+    monkeypatch.setattr(checkpoint, "sync_folder", sync_folder)
+    monkeypatch.setattr(Path, "rename", rename)
+    trainer = again.trainer
+    trainer._step()
+    trainer._save()
+    monkeypatch.undo()
+    new = checkpoint.newest_intact(run)[0].name
+    assert new != before and [kind for kind, _, _ in log].count("rename") == 1
+    for end in range(len(log) + 1):
+        for eager in (False, True):  # whether a rename reaches the disk before its folder is synced
+            replayed = replay(log[:end], run / "checkpoints", before, tmp_path / f"disk-{end}-{eager}", eager=eager)
+            found = checkpoint.newest_intact(replayed)[0].name
+            assert found == (new if end == len(log) else found) and found in (before, new)
+    trainer.writer.release()
+
+
+def replay(log: list, parent: Path, before: str, disk: Path, *, eager: bool) -> Path:
+    """The checkpoints folder as a power cut leaves it after these operations."""
+    import shutil
+
+    folder = disk / "checkpoints"
+    folder.mkdir(parents=True)
+    shutil.copytree(parent / before, folder / before)
+    pending: list[tuple[str, str]] = []
+    for kind, path, more in log:
+        relative = path.relative_to(parent)
+        if kind == "content":
+            (folder / relative).parent.mkdir(exist_ok=True)
+            (folder / relative).write_bytes(more)
+        elif kind == "rename":
+            pending.append((relative.name, more.name))
+            if eager:
+                (folder / relative.name).rename(folder / more.name)
+        elif path == parent and not eager:
+            for old, new in pending:
+                (folder / old).rename(folder / new)
+            pending.clear()
+    return disk
