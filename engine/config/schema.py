@@ -124,6 +124,7 @@ class TrainConfig(Section):
     clip: Rate = 1.0
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     fp32_matmul: Literal["exact", "fast"] = "exact"
+    auto_batch: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 
     @model_validator(mode="after")
@@ -183,10 +184,14 @@ class EvaluationConfig(Section):
 
 
 class CheckpointConfig(Section):
-    """How often the state is saved; `every` 0 means only at the start and the end."""
+    """How often the state is saved; `every` 0 means only at the start and the end.
+
+    `average_last` = k also saves and scores the mean of the last k checkpoints' weights (Vaswani et al. 2017, §6.1).
+    """
 
     every: Count = bookkeeping(500)
     keep_last: Annotated[int, Field(strict=True, ge=1, le=10_000)] = bookkeeping(2)
+    average_last: Annotated[int, Field(strict=True, ge=0, le=1_000)] = 0
 
 
 class GenerationConfig(Section):

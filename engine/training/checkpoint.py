@@ -22,7 +22,7 @@ from engine.config.schema import RunConfig
 from engine.data.tokenizers import CharacterTokenizer, load_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import DecoderLM, build_model
-from engine.runs.files import SCHEMA, read_json, sync_file, sync_folder, write_atomic, write_json
+from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.training.state import TrainerState
 
@@ -33,7 +33,8 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "tokenizer.json",
     "manifest.json",
 )
-PARTS = (WEIGHTS, OPTIMIZER, STATE, TOKENIZER)
+PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
+AVERAGE = "average"  # has weights and tokenizer only: nothing goes on from it
 
 
 def folder_name(step: int) -> str:
@@ -74,23 +75,53 @@ def save(
             write_atomic(parent / "last", name + "\n")
             return name
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: somebody may want to look
-    staged = parent / f".{name}.new"
+    tensors = {WEIGHTS: weights_of(model), OPTIMIZER: _moments(model, optimizer)}
+    texts = {STATE: json.dumps(finite(state.to_json()), allow_nan=False), TOKENIZER: tokenizer.to_json()}
+    _write(final, state.step, tensors, texts)
+    write_atomic(parent / "last", name + "\n")
+    return name
+
+
+def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], texts: Mapping[str, str]) -> None:
+    """A checkpoint folder: staged, every file synced and hashed, then renamed into place and that synced."""
+    parent = final.parent
+    staged = parent / f".{final.name}.new"
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir()
-    save_file(weights_of(model), staged / WEIGHTS)
-    save_file(_moments(model, optimizer), staged / OPTIMIZER)
-    write_json(staged / STATE, state.to_json())
-    write_atomic(staged / TOKENIZER, tokenizer.to_json())
+    for file, values in tensors.items():
+        save_file(dict(values), staged / file)
+    for file, text in texts.items():
+        write_atomic(staged / file, text)
     files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
-    write_atomic(staged / MANIFEST, _manifest_text({"schema": SCHEMA, "step": state.step, "sha256": files}))
+    write_atomic(staged / MANIFEST, _manifest_text({"schema": SCHEMA, "step": step, "sha256": files}))
     for path in staged.iterdir():
         path.chmod(0o664)
         sync_file(path)
     sync_folder(staged)
     staged.rename(final)
     sync_folder(parent)
-    write_atomic(parent / "last", name + "\n")
-    return name
+
+
+def save_average(run: Path, model: nn.Module, tokenizer: CharacterTokenizer, how_many: int) -> list[int]:
+    """Put the mean of the newest checkpoints' weights into a model and save it as `average`.
+
+    Returns:
+        The steps that went into it.
+    """
+    folders = steps_saved(run)[-how_many:]
+    total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in weights_of(model).items()}
+    for folder in folders:
+        for name, value in load_file(folder / WEIGHTS).items():
+            total[name] += value.double()
+    mean = {name: (value / len(folders)).float() for name, value in total.items()}
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(mean[name])
+    final = run / "checkpoints" / AVERAGE
+    shutil.rmtree(final, ignore_errors=True)
+    steps = [int(folder.name[5:]) for folder in folders]
+    _write(final, steps[-1], {WEIGHTS: mean}, {TOKENIZER: tokenizer.to_json()})
+    return steps
 
 
 def point_best(run: Path, step: int) -> None:
@@ -164,6 +195,8 @@ def find(reader: RunReader, which: str) -> Path:
         name = _pointer(parent, "last")
     if name is None and which.isascii() and which.isdecimal() and len(which) <= 8:
         name = folder_name(int(which))
+    if which == AVERAGE:
+        name = AVERAGE
     if name is not None and (parent / name / WEIGHTS).is_file():
         return parent / name
     steps = [str(int(path.name[5:])) for path in steps_saved(reader.path) if path.name[5:].isdecimal()]
@@ -175,15 +208,16 @@ def damage(folder: Path) -> str | None:
     """What is wrong with a checkpoint's files, in a few words, or None if all are as they were written."""
     manifest = read_json(folder / MANIFEST)
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
-    if not isinstance(hashes, dict) or hashes.keys() != set(PARTS) or manifest.get("schema") != SCHEMA:
+    parts = {WEIGHTS, TOKENIZER} if folder.name == AVERAGE else PARTS
+    if not isinstance(hashes, dict) or hashes.keys() != parts or manifest.get("schema") != SCHEMA:
         return f"{MANIFEST} is missing or damaged"
     try:
         as_written = (folder / MANIFEST).read_text(encoding="utf-8") == _manifest_text(manifest)
-        if not as_written or folder_name(manifest["step"]) != folder.name:
+        if not as_written or folder.name not in (folder_name(manifest["step"]), AVERAGE):
             return f"{MANIFEST} is damaged: it is not as it was written"
     except (OSError, ValueError, KeyError, TypeError):
         return f"{MANIFEST} is damaged"
-    for name in PARTS:
+    for name in sorted(parts):
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
@@ -223,7 +257,7 @@ def load_trained(
     except (ValueError, RuntimeError, MemoryError) as error:
         raise InputError(f"{reader.path / 'config.toml'}: cannot build this model: {error}") from None
     load_weights(model, folder / WEIGHTS)
-    return model.eval(), tokenizer, int(folder.name[5:])
+    return model.eval(), tokenizer, int(read_json(folder / MANIFEST)["step"])
 
 
 def check_shapes(path: Path, expected: Mapping[str, Sequence[int]]) -> None:

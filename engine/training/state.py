@@ -16,9 +16,10 @@ class TrainerState:
     step: int = 0
     tokens: int = 0
     seconds: float = 0.0
-    # The validation records of the best and the newest evaluation, and how many came after the best.
+    # The validation records of the best, the newest and the averaged weights; evaluations since the best.
     best: dict[str, Any] | None = None
     last: dict[str, Any] | None = None
+    average: dict[str, Any] | None = None
     evaluations_since_best: int = 0
     # The train record being gathered: Σ nll and scored tokens since the last one.
     interval_nll: float = 0.0
@@ -47,7 +48,7 @@ class TrainerState:
         if wrong:
             raise ValueError(f"'{min(wrong)}' is {'missing' if min(wrong) in names else 'unknown'}")
         fresh = cls()
-        for name in names - {"best", "last"}:
+        for name in names - {"best", "last", "average"}:
             kind = type(getattr(fresh, name))
             if not isinstance(data[name], (int, float) if kind is float else kind):
                 raise ValueError(f"'{name}' is {data[name]!r}")

@@ -43,6 +43,10 @@ class Diverged(Exception):
     """The loss or a gradient is no longer a number."""
 
 
+class OutOfMemory(Exception):
+    """A step does not fit into the device's memory."""
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a run ended: `finished`, `stopped`, `interrupted` or `failed`, at which step, and why."""
@@ -106,7 +110,7 @@ class Trainer:
         try:
             outcome = self._run()
         except Exception as error:
-            reason = str(error) if isinstance(error, Diverged) else f"{type(error).__name__}: {error}"
+            reason = str(error) if isinstance(error, Diverged | OutOfMemory) else f"{type(error).__name__}: {error}"
             log.exception("run failed at step %d", self.state.step)
             outcome = Outcome("failed", self.state.step, " ".join(reason.split()))
         try:
@@ -149,7 +153,7 @@ class Trainer:
             self._save()
             state = "interrupted" if self.control.signal is not None else "stopped"
             return Outcome(state, self.state.step, self.control.reason)
-        except Diverged:
+        except (Diverged, OutOfMemory):
             self._save()  # the update was not applied: the weights are still those of the last step
             raise
         patience = f"no better for {self.config.evaluation.patience} evaluations" if self._out_of_patience() else ""
@@ -188,33 +192,61 @@ class Trainer:
     def _step(self) -> None:
         started = self.clock()
         step, train = self.state.step + 1, self.config.train
-        self.optimizer.zero_grad(set_to_none=True)
-        nll, n_targets = 0.0, 0
-        micro_batches = [self.batches.batch(step, micro) for micro in range(train.accumulation)]
-        micro_batches = [batch for batch in micro_batches if batch.n_targets]
-        scored = sum(batch.n_targets for batch in micro_batches)
-        for micro, batch in enumerate(micro_batches):
-            if micro and self.control.stopping():
-                raise StopRequested
-            if self._random_forward:
-                self._seed_dropout(step, micro)
-            with autocast(self.precision, self.device):
-                logits = self.model(batch.tokens).float()
-            total = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten(), reduction="sum")
-            # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
-            torch.autograd.backward(total / scored)
-            nll += total.item()
-            n_targets += batch.n_targets
+        while True:
+            try:
+                nll, n_targets = self._gradients(step)
+                break
+            except torch.OutOfMemoryError as error:
+                self._cut_smaller(step, error)
         if not math.isfinite(nll):
-            raise Diverged(f"the loss is not a number at step {step}; the last good state is step {self._saved}")
+            raise Diverged(f"the loss is not a number at step {step}; the last good state is step {step - 1}")
         norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), train.clip or math.inf))
         if not math.isfinite(norm):
-            raise Diverged(f"a gradient is not a number at step {step}; the last good state is step {self._saved}")
+            raise Diverged(f"a gradient is not a number at step {step}; the last good state is step {step - 1}")
         rate = learning_rate(self.config.optimizer, step, train.steps)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
         self._count(step, nll, n_targets, self.clock() - started, rate, norm)
+
+    def _gradients(self, step: int) -> tuple[float, int]:
+        """Fill the gradients of one optimizer step; gives back Σ nll and how many targets that is."""
+        self.optimizer.zero_grad(set_to_none=True)
+        micro_batches = [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
+        scored = sum(batch.n_targets for batch in micro_batches)
+        nll = 0.0
+        for micro, batch in enumerate(micro_batches):
+            if micro and self.control.stopping():
+                raise StopRequested
+            if self._random_forward:
+                self._seed_dropout(step, micro)
+            pieces = zip(batch.tokens.chunk(self.state.pieces), batch.targets.chunk(self.state.pieces), strict=True)
+            for tokens, targets in pieces:
+                if targets.numel() == 0:  # the last step of an epoch has fewer windows
+                    continue
+                with autocast(self.precision, self.device):
+                    logits = self.model(tokens).float()
+                total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+                # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
+                torch.autograd.backward(total / scored)
+                nll += total.item()
+        return nll, scored
+
+    def _cut_smaller(self, step: int, error: Exception) -> None:
+        """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
+        self.optimizer.zero_grad(set_to_none=True)
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        size, pieces = self.config.train.batch_size, 2 * self.state.pieces
+        if not self.config.train.auto_batch or pieces > size:
+            fits = max(1, size // pieces)
+            raise OutOfMemory(
+                f"out of memory on {self.device} at step {step} with {size} windows at once; "
+                f"--set train.auto_batch=true computes them in pieces, "
+                f"or --set train.batch_size={fits} --set train.accumulation={pieces}"
+            ) from error
+        self.state.pieces = pieces
+        self.writer.event("auto_batch", f"out of memory: {size} windows are now computed in {pieces} pieces", step=step)
 
     def _seed_dropout(self, step: int, micro: int) -> None:
         seed = seed_for(self.config.seed, "dropout", step, micro)
@@ -259,11 +291,12 @@ class Trainer:
 
     def _look_around(self) -> None:
         """The evaluation and the sample that are due at this step."""
+        saved = self.config.checkpoint
         if _due(self.state.step, self.config.evaluation.every):
             self._evaluate()
         if _due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
-        checkpoint.prune(self.writer.path, self.config.checkpoint.keep_last)
+        checkpoint.prune(self.writer.path, max(saved.keep_last, saved.average_last))
 
     def _between(self) -> None:
         self.writer.status(step=self.state.step)
@@ -319,7 +352,22 @@ class Trainer:
         if self._sampled != self.state.step:
             self._sample()
         self._probe("after")
+        self._average()
         self._summarise()
+
+    def _average(self) -> None:
+        """Save and score the mean of the last checkpoints' weights; the model itself stays as it is."""
+        wanted = self.config.checkpoint.average_last
+        if wanted < 2:
+            return
+        own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
+        try:
+            steps = checkpoint.save_average(self.writer.path, self.model, self.sampler.tokenizer, wanted)
+            self.state.average = {"steps": steps, **self.evaluator.record(self.model, self._between)}
+        finally:
+            with torch.no_grad():
+                for name, parameter in self.model.named_parameters():
+                    parameter.copy_(own[name])
 
     def _summarise(self) -> None:
         state = self.state
@@ -332,6 +380,7 @@ class Trainer:
                 "best": state.best,
                 "last": state.last,
                 "gap": gap,
+                "average": state.average,
             }
         )
 

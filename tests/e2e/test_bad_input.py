@@ -183,6 +183,10 @@ CASES: dict[str, Case] = {
     "no run yet": ["sample", "--prompt", "a"],
     "a run outside": ["evaluate", "/etc"],
     "nothing to watch": ["watch", "nothing"],
+    "nothing to resume": ["resume", "nothing"],
+    "a finished run to resume": ["resume", "good"],
+    "a finished run to stop": ["stop", "good"],
+    "a finished run to pause": ["pause", "good"],
     "nothing to examine": ["doctor", "nothing"],
     # prompts and settings
     "hot": ["sample", "good", "--temperature", "-1", "--prompt", "a"],
@@ -248,7 +252,7 @@ def test_bad_input_is_one_line_and_exit_code_2(case: Case, good: Path, tmp_path,
     if isinstance(case, list) and "good" in case:
         shutil.copytree(good, runs / "good")
     arguments = case if isinstance(case, list) else case(tmp_path)
-    if arguments[0] in ("run", "sample", "evaluate", "watch", "doctor"):
+    if arguments[0] in ("run", "sample", "evaluate", "watch", "doctor", "resume", "stop", "pause"):
         arguments = [*arguments, "--runs-dir", str(runs)]
     check_refusal(capsys, arguments, runs)
 

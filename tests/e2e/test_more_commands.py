@@ -130,3 +130,34 @@ def test_fetch_takes_a_file_from_a_mirror_folder(capsys, tmp_path, monkeypatch, 
     assert main(["data", "fetch", "tiny-shakespeare", "--data-dir", str(tmp_path)]) == 0
     assert (tmp_path / "tiny-shakespeare" / "input.txt").stat().st_size == 1_115_394
     assert main(["data", "fetch", "playlets"]) == 0
+
+
+def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
+    from engine.runs.commands import Command
+    from engine.training.assemble import assemble
+    from engine.training.control import Control
+    from tui_transformer.commands.run import Request
+
+    control = Control()
+    control.request(Command.STOP, "enough")
+    request = Request("demo", None, None, tuple(SETTINGS), None, None)
+    assemble(request.resolve(), runs_dir=tmp_path, device="cpu", control=control).trainer.run()
+    assert main(["resume", "demo", "--device", "cpu", "--runs-dir", str(tmp_path), "--json"]) == 0
+    end = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert end["state"] == "finished" and end["summary"]["step"] == 12
+    assert RunReader(tmp_path / "demo").status["attempt"] == 2
+
+
+def test_another_terminal_pauses_continues_and_stops_a_run(tmp_path, capsys) -> None:
+    from engine.training.assemble import assemble
+    from tui_transformer.commands.run import Request
+
+    request = Request("demo", None, None, (*SETTINGS, "train.steps=1000000", "evaluation.every=0"), None, None)
+    ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu")
+    thread = threading.Thread(target=ready.trainer.run)
+    thread.start()
+    for command, state in (("pause", "paused"), ("continue", "running"), ("stop", "stopped")):
+        assert main([command, "demo", "--runs-dir", str(tmp_path), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["state"] == state
+    thread.join(timeout=30)
+    assert not thread.is_alive()

@@ -216,3 +216,45 @@ def test_epochs_of_windows_train_as_many_steps_as_they_need(tiny, tmp_path) -> N
     n_windows = (387 - 16 - 1) // 8 + 1
     assert run.config.train.steps == trainer.state.step == 2 * -(-n_windows // 4)
     assert trainer.state.tokens == 2 * n_windows * 16
+
+
+def two_at_most(model: torch.nn.Module, inputs: tuple) -> None:
+    """A device with room for two windows at a time."""
+    if model.training and len(inputs[0]) > 2:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+def on_a_small_device(config, root: Path, name: str):
+    ready = assemble(config, runs_dir=root, name=name, device="cpu")
+    ready.trainer.model.register_forward_pre_hook(two_at_most)
+    return ready.trainer.run(), RunReader(ready.path)
+
+
+def test_out_of_memory_is_one_line_that_says_what_would_fit(tiny, tmp_path) -> None:
+    outcome, run = on_a_small_device(tiny("train.batch_size=8"), tmp_path, "run")
+    assert outcome.state == "failed" and outcome.step == 0
+    assert "train.batch_size=4" in outcome.reason and "auto_batch=true" in outcome.reason
+    assert load_trained(run, "last")[2] == 0
+
+
+def test_auto_batch_computes_in_pieces_and_learns_the_same(tiny, tmp_path) -> None:
+    config = tiny("train.batch_size=8", "train.auto_batch=true")
+    outcome, run = on_a_small_device(config, tmp_path, "small")
+    assert outcome.state == "finished"
+    events = [e for e in run.records("events") if e["event"] == "auto_batch"]
+    assert [e["text"][-8:] for e in events] == ["2 pieces", "4 pieces"]
+    _, whole = train(config, tmp_path, "whole")
+    for a, b in zip(metrics(run), metrics(whole), strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
+
+
+def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) -> None:
+    trainer, run = train(tiny("train.steps=9", "checkpoint.average_last=3", "checkpoint.every=1"), tmp_path)
+    assert run.summary["average"]["steps"] == [7, 8, 9]
+    average, _, step = load_trained(run, "average")
+    assert step == 9
+    each = [weights_of(load_trained(run, str(s))[0]) for s in (7, 8, 9)]
+    for name, value in weights_of(average).items():
+        assert torch.allclose(value, sum(weights[name] for weights in each) / 3, atol=1e-7)
+        assert torch.equal(dict(trainer.model.named_parameters())[name], each[2][name])
+    assert trainer.evaluator.scores(average).loss == pytest.approx(run.summary["average"]["loss"], abs=1e-7)
