@@ -150,7 +150,10 @@ class Trainer:
                 self._obey()
             self._finish()
         except StopRequested:
+            while self.control.stopping():  # heard in the middle of something: it is obeyed now
+                self.control.poll()
             self._save()
+            self.writer.status(control_id=self.control.obeyed)
             state = "interrupted" if self.control.signal is not None else "stopped"
             return Outcome(state, self.state.step, self.control.reason)
         except (Diverged, OutOfMemory):
