@@ -36,6 +36,7 @@ Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Change one s
 Corpus = Annotated[str | None, typer.Option("--corpus", help="A corpus by name, or any UTF-8 text file.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
+RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")]
 RUNS = Path("runs")
 
 
@@ -80,7 +81,7 @@ def run(
 
 @app.command()
 def resume(
-    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    run: RunArgument = "last",
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -90,9 +91,6 @@ def resume(
     from tui_transformer.commands.run import resume_command
 
     return resume_command(run, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
-
-
-RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")]
 
 
 @app.command()
@@ -122,7 +120,7 @@ def _control(run: str, command: str, as_json: bool, runs_dir: Path) -> int:
 
 @app.command()
 def sample(
-    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    run: RunArgument = "last",
     prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
     length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens an answer.")] = 200,
@@ -167,7 +165,7 @@ def check(
 
 @app.command()
 def evaluate(
-    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    run: RunArgument = "last",
     split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
     checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")] = "best",
     stride: Annotated[
@@ -197,7 +195,7 @@ def evaluate(
 
 @app.command()
 def watch(
-    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")] = "last",
+    run: RunArgument = "last",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:

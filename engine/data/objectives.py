@@ -1,13 +1,11 @@
 """What is predicted from what: an objective turns windows of tokens into inputs and targets.
 
-B batch, T time. A target of `IGNORED` is not scored.
+B batch, T time.
 """
 
 from dataclasses import dataclass
 
 from torch import Tensor
-
-IGNORED = -100
 
 
 @dataclass(frozen=True)

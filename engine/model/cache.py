@@ -5,19 +5,10 @@ the same positions as attention without one.
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from torch import Tensor
 
 from engine.model.span import Span
-
-
-class LayerState(Protocol):
-    """What every kind of layer memory can do."""
-
-    def select(self, rows: Tensor) -> None:
-        """Keep and reorder batch rows (beam search): row i becomes the old row rows[i]."""
-        ...
 
 
 class KeyValueCache:
