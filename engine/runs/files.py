@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 SCHEMA = 1
 
@@ -25,6 +25,18 @@ def finite(value: Any) -> Any:
 def line(record: dict[str, Any]) -> str:
     """One record as one line of JSON."""
     return json.dumps(finite(record), ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
+
+
+def append_whole(file: IO[bytes], data: bytes) -> None:
+    """Append to an unbuffered file, all or nothing: what a full disk let through is taken back."""
+    start = file.seek(0, os.SEEK_END)
+    written = 0
+    try:
+        while written < len(data):
+            written += file.write(data[written:])
+    except OSError:
+        file.truncate(start)
+        raise
 
 
 def write_atomic(path: Path, text: str) -> None:

@@ -1,6 +1,7 @@
 """RunReader: what a run directory says, live or finished, without holding up its writer."""
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from engine.errors import InputError, nearest
 from engine.runs.files import parse_line, read_json, read_lines
 from engine.runs.names import LAST
 
+STILL = 60.0  # seconds without a beat until a run of another host counts as lost
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
 Liveness = Literal["alive", "dead", "unknown"]
 
@@ -26,6 +28,7 @@ class RunReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._beat: tuple[Any, float, bool] | None = None  # the last one, since when by our own clock, has it moved
 
     @classmethod
     def resolve(cls, run: str, root: Path) -> "RunReader":
@@ -86,17 +89,30 @@ class RunReader:
         return MetricsTail(self.path)
 
     def liveness(self) -> Liveness:
-        """Whether its process runs: known on the same host, else unknown. No clocks are compared."""
+        """Whether its process runs: on this host by process id and start time, elsewhere by its beat.
+
+        A beat of another host that moves while this reader looks is alive, one that stands still for `STILL` seconds
+        of the reader's own clock is dead, and unknown until then. No two clocks are compared.
+        """
         status = self.status
         if status.get("state") not in LIVE_STATES:
             return "dead"
         if status.get("host") != socket.gethostname():
-            return "unknown"
+            return self._by_beat(status.get("beat"))
         try:
             started = psutil.Process(int(status["pid"])).create_time()
         except (psutil.Error, KeyError, TypeError, ValueError):
             return "dead"
         return "alive" if abs(started - float(status.get("process_started", 0))) < 1.0 else "dead"
+
+    def _by_beat(self, beat: Any) -> Liveness:
+        clock = time.monotonic()
+        if self._beat is None or self._beat[0] != beat:
+            self._beat = (beat, clock, self._beat is not None)
+        _, since, moved = self._beat
+        if clock - since >= STILL:
+            return "dead"
+        return "alive" if moved else "unknown"
 
     @property
     def state(self) -> str:

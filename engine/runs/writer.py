@@ -5,6 +5,7 @@ import socket
 import time
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -15,10 +16,12 @@ from filelock import FileLock, Timeout
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
 from engine.errors import InputError
-from engine.runs.files import SCHEMA, line, read_json, write_atomic, write_json
+from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
+from engine.runs.room import FULL, GiveUp, Waiting, patiently
 
 STREAMS = ("metrics", "events", "samples")
+WAITING_FOR_SPACE = "waiting-for-space"  # a phase
 STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
 
 
@@ -32,7 +35,7 @@ class RunWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = FileLock(path / ".lock", timeout=0)
+        self._lock = FileLock(path / ".lock", timeout=0, thread_local=False)  # a worker thread lets go of it
         try:
             self._lock.acquire()
         except Timeout:
@@ -41,10 +44,10 @@ class RunWriter:
                 f"run '{path.name}' is being written by process {owner.get('pid')} on {owner.get('host')}; "
                 "stop that first, or choose another --name"
             ) from None
-        self._files: dict[str, IO[str]] = {
-            stream: (path / f"{stream}.jsonl").open("a", encoding="utf-8", errors="surrogatepass", newline="")
-            for stream in STREAMS
+        self._files: dict[str, IO[bytes]] = {
+            stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
+        self.waiting: Waiting = GiveUp()  # what happens while the disk is full
         self._verdicts: list[dict[str, Any]] = []
         self._status: dict[str, Any] = {}
         self._status_written = -STATUS_INTERVAL
@@ -106,11 +109,9 @@ class RunWriter:
         """
         for stream in ("metrics", "samples"):
             file = self._files[stream]
-            file.flush()
-            if file.tell() < offsets[stream]:
+            if file.seek(0, os.SEEK_END) < offsets[stream]:
                 raise InputError(f"{self.path / stream}.jsonl is shorter than at step {step}: records are missing")
             file.truncate(offsets[stream])
-            file.seek(0, os.SEEK_END)
         checks = read_json(self.path / "checks.json")
         found = checks.get("verdicts", []) if isinstance(checks, dict) else []
         self._verdicts = [
@@ -155,11 +156,11 @@ class RunWriter:
     def verdict(self, record: dict[str, Any]) -> None:
         """Add a verdict of a check to checks.json."""
         self._verdicts.append(record)
-        write_json(self.path / "checks.json", {"schema": SCHEMA, "verdicts": self._verdicts})
+        self._replace("checks", {"schema": SCHEMA, "verdicts": self._verdicts})
 
     def summary(self, data: dict[str, Any]) -> None:
         """Replace summary.json."""
-        write_json(self.path / "summary.json", {"schema": SCHEMA, **data})
+        self._replace("summary", {"schema": SCHEMA, **data})
 
     def status(self, **changes: Any) -> None:
         """Change status.json. A change of the step alone is written at most twice a second."""
@@ -170,15 +171,18 @@ class RunWriter:
             return
         self._status_written = clock
         self._status["beat"] = int(self._status["beat"]) + 1
-        write_json(self.path / "status.json", self._status)
+        if self._status["phase"] == WAITING_FOR_SPACE:
+            with suppress(OSError):  # it says that the disk is full, if the disk lets it
+                write_json(self.path / "status.json", self._status)
+        else:
+            self._replace("status", self._status)
 
     def sync(self) -> dict[str, int]:
         """Everything appended so far on disk; the length of each stream in bytes, part of every checkpoint."""
         offsets = {}
         for name, file in self._files.items():
-            file.flush()
             os.fsync(file.fileno())
-            offsets[name] = file.tell()
+            offsets[name] = file.seek(0, os.SEEK_END)
         return offsets
 
     def release(self) -> None:
@@ -188,11 +192,19 @@ class RunWriter:
         self._lock.release()
 
     def close(self, state: str, reason: str = "") -> None:
-        """Say how the run ended and let go of the lock."""
-        self.status(state=state, phase="", reason=reason)
-        self.release()
+        """Say how the run ended, if the disk has room for that, and let go of the lock."""
+        self.waiting = GiveUp()
+        try:
+            self.status(state=state, phase="", reason=reason)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+        finally:
+            self.release()
 
     def _append(self, stream: str, record: dict[str, Any]) -> None:
-        file = self._files[stream]
-        file.write(line(record))
-        file.flush()
+        data = line(record).encode("utf-8", "surrogatepass")
+        patiently(lambda: append_whole(self._files[stream], data), self.waiting)
+
+    def _replace(self, name: str, data: dict[str, Any]) -> None:
+        patiently(lambda: write_json(self.path / f"{name}.json", data), self.waiting)

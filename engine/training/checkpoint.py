@@ -6,6 +6,7 @@ JSON: no pickle is ever written or loaded. `last` and `best` are one-line text f
 
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from engine.errors import InputError
 from engine.model.transformer import DecoderLM, build_model
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
+from engine.runs.room import FULL
 from engine.training.state import TrainerState
 
 WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
@@ -88,18 +90,33 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
     staged = parent / f".{final.name}.new"
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir()
-    for file, values in tensors.items():
-        save_file(dict(values), staged / file)
-    for file, text in texts.items():
-        write_atomic(staged / file, text)
-    files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
-    write_atomic(staged / MANIFEST, _manifest_text({"schema": SCHEMA, "step": step, "sha256": files}))
-    for path in staged.iterdir():
-        path.chmod(0o664)
-        sync_file(path)
-    sync_folder(staged)
+    try:
+        for file, values in tensors.items():
+            _save_tensors(staged / file, values)
+        for file, text in texts.items():
+            write_atomic(staged / file, text)
+        files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
+        write_atomic(staged / MANIFEST, _manifest_text({"schema": SCHEMA, "step": step, "sha256": files}))
+        for path in staged.iterdir():
+            path.chmod(0o664)
+            sync_file(path)
+        sync_folder(staged)
+    except OSError:
+        shutil.rmtree(staged, ignore_errors=True)  # a full disk gets its room back
+        raise
     staged.rename(final)
     sync_folder(parent)
+
+
+def _save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
+    """safetensors' own error for a full disk is no OSError."""
+    try:
+        save_file(dict(values), path)
+    except SafetensorError as error:
+        for number in FULL:
+            if f"os error {number}" in str(error):
+                raise OSError(number, os.strerror(number), str(path)) from error
+        raise
 
 
 def save_average(run: Path, model: nn.Module, tokenizer: CharacterTokenizer, how_many: int) -> list[int]:

@@ -9,7 +9,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -22,38 +22,19 @@ from engine.evaluation.checks import Verdict, When, leak_probe
 from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
 from engine.runs.commands import Command
+from engine.runs.room import FULL, GiveUp, patiently
 from engine.runs.writer import RunWriter
 from engine.seeds import seed_for
 from engine.training import checkpoint
 from engine.training.control import Control
 from engine.training.devices import device_load, memory_in_use
+from engine.training.ends import PAUSE_INTERVAL, Diverged, Outcome, OutOfMemory, StopRequested
 from engine.training.numerics import autocast, chosen_precision, set_fp32_matmul
 from engine.training.optimizer import learning_rate, make_optimizer
+from engine.training.space import WaitingForSpace
 from engine.training.state import TrainerState
 
 log = logging.getLogger(__name__)
-PAUSE_INTERVAL = 0.1  # seconds between two looks while paused
-
-
-class StopRequested(Exception):
-    """A stop came in the middle of something that can be dropped."""
-
-
-class Diverged(Exception):
-    """The loss or a gradient is no longer a number."""
-
-
-class OutOfMemory(Exception):
-    """A step does not fit into the device's memory."""
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a run ended: `finished`, `stopped`, `interrupted` or `failed`, at which step, and why."""
-
-    state: str
-    step: int
-    reason: str = ""
 
 
 class Trainer:
@@ -113,8 +94,10 @@ class Trainer:
             reason = str(error) if isinstance(error, Diverged | OutOfMemory) else f"{type(error).__name__}: {error}"
             log.exception("run failed at step %d", self.state.step)
             outcome = Outcome("failed", self.state.step, " ".join(reason.split()))
+        self.writer.waiting = GiveUp()
         try:
-            self.writer.event(outcome.state, outcome.reason, step=outcome.step)
+            with suppress(OSError):  # the last word matters less than the lock
+                self.writer.event(outcome.state, outcome.reason, step=outcome.step)
         finally:
             self.writer.close(outcome.state, outcome.reason)
         return outcome
@@ -133,6 +116,7 @@ class Trainer:
             torch.set_num_threads(self.config.train.threads)
         set_fp32_matmul(self.config.train.fp32_matmul)
         self.control.attach(self.writer.path)
+        self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
         resumed = self._saved >= 0
         if not resumed:
             self._probe("before")
@@ -152,15 +136,31 @@ class Trainer:
         except StopRequested:
             while self.control.stopping():  # heard in the middle of something: it is obeyed now
                 self.control.poll()
-            self._save()
-            self.writer.status(control_id=self.control.obeyed)
-            state = "interrupted" if self.control.signal is not None else "stopped"
-            return Outcome(state, self.state.step, self.control.reason)
+            return self._leave()
         except (Diverged, OutOfMemory):
-            self._save()  # the update was not applied: the weights are still those of the last step
+            self.writer.waiting = GiveUp()
+            with suppress(OSError):
+                self._save()  # the update was not applied: the weights are still those of the last step
             raise
         patience = f"no better for {self.config.evaluation.patience} evaluations" if self._out_of_patience() else ""
         return Outcome("finished", self.state.step, patience)
+
+    def _leave(self) -> Outcome:
+        """Stop with a checkpoint, or where the disk is full, with the last one that found room."""
+        self.writer.waiting = GiveUp()
+        reason = self.control.reason
+        try:
+            self._save()
+            self.writer.status(control_id=self.control.obeyed)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            reason = f"{reason or 'stop'}; the disk is full: step {self._saved} is the last one saved"
+        return Outcome("interrupted" if self.control.signal is not None else "stopped", self._saved, reason)
+
+    def _bytes_of_checkpoint(self) -> int:
+        moments = 2
+        return (1 + moments) * sum(4 * parameter.numel() for parameter in self.model.parameters())
 
     def _obey(self) -> None:
         """Do what has been asked for since the last boundary."""
@@ -219,8 +219,8 @@ class Trainer:
         scored = sum(batch.n_targets for batch in micro_batches)
         nll = 0.0
         for micro, batch in enumerate(micro_batches):
-            if micro and self.control.stopping():
-                raise StopRequested
+            if micro:
+                self._between()
             if self._random_forward:
                 self._seed_dropout(step, micro)
             pieces = zip(batch.tokens.chunk(self.state.pieces), batch.targets.chunk(self.state.pieces), strict=True)
@@ -317,7 +317,7 @@ class Trainer:
         loss = scores["loss"]
         if math.isfinite(loss) and (state.best is None or loss < state.best["loss"]):
             state.best, state.evaluations_since_best = record, 0
-            checkpoint.point_best(self.writer.path, state.step)
+            patiently(lambda: checkpoint.point_best(self.writer.path, state.step), self.writer.waiting)
         else:
             state.evaluations_since_best += 1
         self._probe("evaluation")
@@ -344,7 +344,10 @@ class Trainer:
             return
         self.writer.status(phase="checkpointing")
         self.state.offsets = self.writer.sync()
-        name = checkpoint.save(self.writer.path, self.model, self.optimizer, self.state, self.sampler.tokenizer)
+        name = patiently(
+            lambda: checkpoint.save(self.writer.path, self.model, self.optimizer, self.state, self.sampler.tokenizer),
+            self.writer.waiting,
+        )
         self._saved = self.state.step
         self.writer.status(phase="training", checkpoint=name)
 
@@ -365,7 +368,10 @@ class Trainer:
             return
         own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
         try:
-            steps = checkpoint.save_average(self.writer.path, self.model, self.sampler.tokenizer, wanted)
+            steps = patiently(
+                lambda: checkpoint.save_average(self.writer.path, self.model, self.sampler.tokenizer, wanted),
+                self.writer.waiting,
+            )
             self.state.average = {"steps": steps, **self.evaluator.record(self.model, self._between)}
         finally:
             with torch.no_grad():

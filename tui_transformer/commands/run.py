@@ -25,7 +25,7 @@ from tui_transformer.output import complain, is_terminal, program, say, stderr, 
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
-    from engine.training.trainer import Outcome
+    from engine.training.ends import Outcome
 
 PIPE = 13  # SIGPIPE's number; Windows has no name for it
 
@@ -165,6 +165,7 @@ def _log_to(path: Path) -> None:
     """The engine's log goes into the run's own file; a terminal shows one line of it at most."""
     log = logging.getLogger("engine")
     log.propagate = False
+    logging.raiseExceptions = False  # a log that finds no room is no reason to write over the screen
     log.handlers = [logging.FileHandler(path, encoding="utf-8", errors="backslashreplace", delay=True)]
     log.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 

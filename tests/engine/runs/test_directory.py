@@ -1,5 +1,6 @@
 import json
 import os
+import threading
 
 import pytest
 
@@ -92,6 +93,29 @@ def test_a_run_whose_process_is_gone_is_shown_as_lost(writer) -> None:
     assert reader.liveness() == "dead" and reader.state == "lost"
     (writer.path / "status.json").write_text(json.dumps(status | {"host": "elsewhere"}))
     assert reader.liveness() == "unknown" and reader.state == "running"
+
+
+def test_a_run_of_another_host_is_lost_when_its_beat_stands_still(writer, monkeypatch) -> None:
+    writer.status(state="running")
+    path = writer.path / "status.json"
+    status = json.loads(path.read_text()) | {"host": "elsewhere"}
+    clock = [1000.0]
+    monkeypatch.setattr("engine.runs.reader.time.monotonic", lambda: clock[0])
+    reader = RunReader(writer.path)
+    seen = []
+    for beat, seconds in ((1, 0), (1, 59), (2, 1), (2, 59.9), (2, 0.1), (3, 5)):
+        clock[0] += seconds
+        path.write_text(json.dumps(status | {"beat": beat}))
+        seen.append((reader.liveness(), reader.state))
+    unknown, alive, dead = ("unknown", "running"), ("alive", "running"), ("dead", "lost")
+    assert seen == [unknown, unknown, alive, alive, dead, alive]
+
+
+def test_another_thread_may_let_go_of_a_run(writer) -> None:
+    thread = threading.Thread(target=lambda: writer.close("finished"))
+    thread.start()
+    thread.join()
+    RunWriter(writer.path).release()
 
 
 def test_runs_are_found_by_name_path_and_last(tmp_path, writer) -> None:

@@ -1,9 +1,15 @@
 """kill -9, signals, damage, many owners at once. Children are forked after the imports: that keeps it to minutes."""
 
+import fcntl
 import os
+import pty
 import random
+import shutil
 import signal
+import struct
 import sys
+import termios
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -11,6 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.config import presets
+from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
@@ -27,6 +35,8 @@ BUSY = miniature(
     "data.corpus_size=10000",
 )
 
+ENDLESS = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 10**6})})
+
 
 def forked(work: Callable[[], int]) -> int:
     """Run `work` in a child with its output thrown away; gives back the child's pid."""
@@ -38,7 +48,9 @@ def forked(work: Callable[[], int]) -> int:
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)
-        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(d, mode) for d, mode in ((0, "r"), (1, "w"), (2, "w")))
+        sys.stdin, sys.stdout, sys.stderr = (
+            os.fdopen(d, mode, closefd=False) for d, mode in ((0, "r"), (1, "w"), (2, "w"))
+        )
         code = work()
     except SystemExit as leaving:
         code = int(leaving.code or 0)
@@ -123,44 +135,111 @@ def test_a_run_killed_at_random_resumes_bit_for_bit_a_thousand_times(tmp_path, u
 SIGNALS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-def run_command(root: Path, name: str) -> int:
+def run_command(root: Path, name: str, config: RunConfig = ENDLESS, *, as_json: bool = True) -> int:
     from tui_transformer.commands.run import train as train_and_show
 
-    endless = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 10**6})})
-
     def prepare(control: Control):
-        return assemble(endless, runs_dir=root, name=name, device="cpu", control=control)
+        return assemble(config, runs_dir=root, name=name, device="cpu", control=control)
 
-    return train_and_show(prepare, as_json=True, runs_dir=root)
+    return train_and_show(prepare, as_json=as_json, runs_dir=root)
 
 
-def signal_at_random(root: Path, trials: int) -> None:
+class Terminal:
+    """A pseudo-terminal of 80 columns and what was written to it."""
+
+    def __init__(self) -> None:
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.output = bytearray()
+        self.modes = termios.tcgetattr(self.slave)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self.master, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            self.output += data
+
+    def run(self, work: Callable[[], int]) -> int:
+        """A child whose terminal this is; gives back its pid."""
+
+        def on_terminal() -> int:
+            os.login_tty(os.dup(self.slave))
+            sys.stdin, sys.stdout, sys.stderr = (
+                os.fdopen(d, m, closefd=False) for d, m in ((0, "r"), (1, "w"), (2, "w"))
+            )
+            for name in ("NO_COLOR", "CI"):
+                os.environ.pop(name, None)
+            os.environ["TERM"] = "xterm-256color"
+            try:
+                return work()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+
+        return forked(on_terminal)
+
+    def close(self) -> None:
+        """Claim that the modes and the cursor are as they were, then let it go."""
+        time.sleep(0.02)
+        assert termios.tcgetattr(self.slave) == self.modes
+        shown, hidden = self.output.rfind(b"\x1b[?25h"), self.output.rfind(b"\x1b[?25l")
+        assert shown > hidden or hidden < 0, "the cursor stays hidden"
+        assert b"Traceback" not in self.output
+        os.close(self.slave)
+        os.close(self.master)
+
+
+def signal_at_random(root: Path, trials: int, config: RunConfig, seconds: float, resumed: int) -> None:
+    """Signal runs on a terminal of their own at random moments, from their first status on.
+
+    Args:
+        root: where the runs land.
+        trials: of each signal.
+        config: what to train.
+        seconds: the latest moment.
+        resumed: one of so many is gone on with; all are looked at for intact checkpoints.
+    """
     draw = random.Random(11)
     for number, code in SIGNALS.items():
         for i in range(trials):
             name = f"{number.name}-{i}"
-            pid = forked(lambda name=name: run_command(root, name))
+            terminal = Terminal()
+            pid = terminal.run(lambda name=name: run_command(root, name, config, as_json=False))
             while not (root / name / "status.json").exists():
                 time.sleep(0.005)
-            time.sleep(draw.uniform(0.0, 0.6))
+            time.sleep(draw.uniform(0.0, seconds))
             started = time.monotonic()
             os.kill(pid, number)
-            assert exit_code(pid) == code, name
+            assert exit_code(pid) == code, (name, bytes(terminal.output[-2000:]))
             assert time.monotonic() - started < 5.0
+            terminal.close()
             status = RunReader(root / name).status
             assert status["state"] == "interrupted" and status["reason"] == number.name
             folder, wrong = checkpoint.newest_intact(root / name)
             assert not wrong and folder.name == status["checkpoint"] == f"step-{status['step']:08d}"
-            assert resume(root / name, device="cpu", control=StopAt(1)).trainer.run().state == "stopped"
+            if i % resumed == 0:
+                assert resume(root / name, device="cpu", control=StopAt(1)).trainer.run().state == "stopped"
+            shutil.rmtree(root / name)
 
 
-def test_signals_end_a_run_resumable_with_their_exit_code(tmp_path) -> None:
-    signal_at_random(tmp_path, 4)
+def test_signals_end_a_run_resumable_with_their_exit_code_and_the_terminal_as_it_was(tmp_path) -> None:
+    signal_at_random(tmp_path, 4, ENDLESS, seconds=0.6, resumed=1)
 
 
 @pytest.mark.slow
 def test_signals_end_a_run_resumable_a_hundred_times_each(tmp_path) -> None:
-    signal_at_random(tmp_path, 100)
+    signal_at_random(tmp_path, 100, ENDLESS, seconds=0.6, resumed=1)
+
+
+@pytest.mark.slow
+def test_signals_end_the_demo_resumable_a_hundred_times_each(tmp_path) -> None:
+    signal_at_random(tmp_path, 100, presets.resolve(presets.find("demo")), seconds=3.0, resumed=10)
 
 
 def test_usr1_saves_and_goes_on(tmp_path) -> None:
@@ -305,8 +384,6 @@ def test_a_power_cut_at_any_moment_of_a_save_loses_nothing(tmp_path, monkeypatch
 
 def replay(log: list, parent: Path, before: str, disk: Path, *, eager: bool) -> Path:
     """The checkpoints folder as a power cut leaves it after these operations."""
-    import shutil
-
     folder = disk / "checkpoints"
     folder.mkdir(parents=True)
     shutil.copytree(parent / before, folder / before)

@@ -1,0 +1,152 @@
+"""A run on a full disk pauses, says what it needs, hears `stop`, and goes on when there is room."""
+
+import errno
+import os
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.runs.commands import Command
+from engine.runs.reader import RunReader
+from engine.runs.writer import RunWriter
+from engine.training import checkpoint
+from engine.training.assemble import assemble, resume
+from engine.training.control import Control
+from engine.training.ends import Outcome
+from tests.engine.training.test_resume import miniature, outcome
+
+SMALL = miniature("demo", "train.steps=12", "checkpoint.every=4", "checkpoint.keep_last=1", "data.corpus_size=10000")
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 2 MB, where this machine lets us mount one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if shutil.which("mount") is None or os.geteuid() != 0:
+        pytest.skip("mounting a small disk needs root")
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this machine does not mount")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def waits(run: Path) -> bool:
+    return RunReader(run).status.get("phase") == "waiting-for-space"
+
+
+def until(claim, seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not claim():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def fill(disk: Path) -> Path:
+    """Take all the room there is but one block, so that status.json can still be replaced."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError as error:
+            assert error.errno == errno.ENOSPC
+        file.truncate(max(0, file.tell() - 3 * 4096))
+    return ballast
+
+
+def in_thread(control: Control, root: Path) -> tuple[threading.Thread, list[Outcome], Path]:
+    ready = assemble(SMALL, runs_dir=root, name="run", device="cpu", control=control)
+    results: list[Outcome] = []
+    thread = threading.Thread(target=lambda: results.append(ready.trainer.run()))
+    return thread, results, ready.path
+
+
+def test_a_full_disk_pauses_the_run_until_there_is_room(disk, tmp_path) -> None:
+    assert assemble(SMALL, runs_dir=tmp_path, name="whole", device="cpu").trainer.run().state == "finished"
+    thread, results, run = in_thread(Control(), disk)
+    ballast = fill(disk)
+    thread.start()
+    until(lambda: waits(run))
+    status = RunReader(run).status
+    assert status["state"] == "paused" and "is full" in status["reason"] and "MB" in status["reason"]
+    beat = status["beat"]
+    until(lambda: RunReader(run).status["beat"] > beat + 3)
+    assert thread.is_alive()
+    ballast.unlink()
+    thread.join(60)
+    assert results[0].state == "finished"
+    assert outcome(run) == outcome(tmp_path / "whole")
+
+
+def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path) -> None:
+    assert assemble(SMALL, runs_dir=tmp_path, name="whole", device="cpu").trainer.run().state == "finished"
+    control = Control()
+    thread, results, run = in_thread(control, disk)
+    filled = []
+    real = checkpoint.save
+
+    def save(*args) -> str:
+        if len(list(run.glob("checkpoints/step-*"))) == 1 and not filled:
+            filled.append(fill(disk))
+        return real(*args)
+
+    checkpoint.save = save
+    try:
+        thread.start()
+        until(lambda: waits(run))
+        control.request(Command.STOP, "SIGTERM", signal=15)
+        thread.join(10)
+    finally:
+        checkpoint.save = real
+    assert results[0].state == "interrupted" and results[0].step == 0
+    assert "the disk is full: step 0 is the last one saved" in results[0].reason
+    folder, wrong = checkpoint.newest_intact(run)
+    assert folder.name == "step-00000000" and not wrong
+    filled[0].unlink()
+    assert resume(run, device="cpu").trainer.run().state == "finished"
+    assert outcome(run) == outcome(tmp_path / "whole")
+
+
+def test_a_line_that_did_not_fit_is_taken_back_and_written_whole(tmp_path) -> None:
+    """The kernel lets a part of a line through, then says that the disk is full."""
+    writer = RunWriter.create(tmp_path, "run", SMALL, {})
+    real = writer._files["metrics"]
+
+    class Full:
+        tries = 0
+
+        def __getattr__(self, name: str):
+            return getattr(real, name)
+
+        def write(self, data: bytes) -> int:
+            self.tries += 1
+            if self.tries == 1:
+                return real.write(data[:5])
+            if self.tries == 2:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real.write(data)
+
+    class Patient:
+        waited = went_on = 0
+
+        def wait(self, error: OSError) -> None:
+            self.waited += 1
+            assert (tmp_path / "run" / "metrics.jsonl").read_bytes() == b""
+
+        def over(self) -> None:
+            self.went_on += 1
+
+    writer._files["metrics"], writer.waiting = Full(), Patient()
+    writer.metrics({"kind": "train", "step": 1})
+    assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"kind":"train","step":1}\n'
+    assert (writer.waiting.waited, writer.waiting.went_on) == (1, 1)
+    writer.release()
