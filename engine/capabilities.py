@@ -5,21 +5,57 @@ No torch here.
 """
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from engine.config.schema import ModelConfig, ObjectiveConfig, RunConfig
 from engine.errors import InputError
+from engine.model.visibility import self_attention
+
+
+def _values(section: type[ModelConfig] | type[ObjectiveConfig], name: str) -> tuple[Any, ...]:
+    return get_args(section.model_fields[name].annotation)
+
 
 # The axes of the grid: what a user chooses from, and every value it can take.
-AXES: dict[str, tuple[str, ...]] = {
-    "model.architecture": get_args(ModelConfig.model_fields["architecture"].annotation),
-    "model.position": get_args(ModelConfig.model_fields["position"].annotation),
-    "model.attention": get_args(ModelConfig.model_fields["attention"].annotation),
-    "model.norm_placement": get_args(ModelConfig.model_fields["norm_placement"].annotation),
-    "objective.kind": get_args(ObjectiveConfig.model_fields["kind"].annotation),
+AXES: dict[str, tuple[Any, ...]] = {
+    "model.architecture": _values(ModelConfig, "architecture"),
+    "model.causal": (True, False),
+    "model.position": _values(ModelConfig, "position"),
+    "model.attention": _values(ModelConfig, "attention"),
+    "model.norm": _values(ModelConfig, "norm"),
+    "model.norm_placement": _values(ModelConfig, "norm_placement"),
+    "objective.kind": _values(ObjectiveConfig, "kind"),
 }
+
+# Which networks an objective is for.
+ARCHITECTURES: dict[str, tuple[str, ...]] = {
+    "next-token": ("decoder", "encoder"),
+    "masked": ("encoder",),
+    "copy": ("encoder-decoder",),
+    "reverse": ("encoder-decoder",),
+    "continuation": ("encoder-decoder",),
+    "shifted": ("encoder-decoder",),
+}
+WHY_NOT: dict[tuple[str, str], str] = {
+    ("next-token", "encoder-decoder"): (
+        "an encoder-decoder reads a source and writes a target, and next-token has only one text; its kinds are "
+        "copy, reverse and continuation"
+    ),
+    ("masked", "decoder"): (
+        "a decoder predicts the next token and never looks right of it; gaps are filled by architecture = 'encoder'"
+    ),
+    ("masked", "encoder-decoder"): "gaps are filled by architecture = 'encoder'",
+}
+NO_BIAS = {
+    "relative": "a learned bias",
+    "alibi": "ALiBi",
+    "t5": "T5's bias",
+    "xl": "Transformer-XL's terms",
+}
+BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
+SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
 
 @dataclass(frozen=True)
@@ -37,6 +73,39 @@ def _divisors(config: RunConfig) -> str:
     return ", ".join(str(n) for n in near[:8])
 
 
+def sees_ahead(model: ModelConfig) -> bool:
+    """Whether any position's self-attention may look at a later one."""
+    see = self_attention(model)
+    length = model.context_length
+    if see.causal or length < 2:
+        return False
+    return see.window is None or see.window // 2 > 0 or (see.link_every is not None and see.link_every <= length)
+
+
+def leaks(config: RunConfig) -> str | None:
+    """Why a model of this config could read its answers off its input, or None if it cannot."""
+    if config.objective.kind == "next-token" and sees_ahead(config.model):
+        return (
+            "every position sees the tokens after it, and the next one is what it has to predict: it would score near "
+            "perplexity 1 and have learned nothing"
+        )
+    if config.objective.kind == "shifted":
+        return "nearly all of the target stands in the source, a place further on: copying it scores near perplexity 1"
+    return None
+
+
+def _objective_is_for_others(config: RunConfig) -> str:
+    kind, architecture = config.objective.kind, config.model.architecture
+    fitting = " or ".join(ARCHITECTURES[kind])
+    why = WHY_NOT.get((kind, architecture), f"'{kind}' has a source and a target, and architecture = '{fitting}' both")
+    return f"objective '{kind}' is not for architecture '{architecture}': {why}"
+
+
+def _target_length(config: RunConfig) -> int:
+    """Tokens of a target that comes from a source, where the source's length says so."""
+    return {"copy": 0, "reverse": 0, "shifted": -1}.get(config.objective.kind, -(10**12)) + config.model.source_tokens
+
+
 RULES: tuple[Rule, ...] = (
     Rule(
         ("model.n_heads", "model.d_model"),
@@ -52,6 +121,110 @@ RULES: tuple[Rule, ...] = (
             f"rope turns features in pairs, and a head of {c.model.head_width} features has an odd one left; "
             f"d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})"
         ),
+    ),
+    Rule(
+        ("model.n_kv_heads", "model.n_heads"),
+        lambda c: c.model.n_heads % c.model.kv_heads != 0,
+        lambda c: (
+            f"{c.model.n_heads} query heads cannot share {c.model.kv_heads} key and value heads equally; "
+            f"n_kv_heads must divide n_heads"
+        ),
+    ),
+    Rule(
+        ("objective.kind", "model.architecture"),
+        lambda c: c.model.architecture not in ARCHITECTURES[c.objective.kind],
+        _objective_is_for_others,
+    ),
+    Rule(
+        ("model.causal", "model.architecture"),
+        lambda c: not c.model.causal and c.model.architecture != "encoder",
+        lambda c: (
+            "a decoder writes from left to right, so it may not see what it has not written yet; "
+            "a model that sees both sides is architecture = 'encoder'"
+        ),
+    ),
+    Rule(
+        ("objective.kind", "model.causal"),
+        lambda c: c.objective.kind == "next-token" and leaks(c) is not None and not c.train.allow_leak,
+        lambda c: (
+            f"{leaks(c)}; choose architecture = 'decoder', or objective.kind = 'masked', "
+            "or --set train.allow_leak=true to see it happen"
+        ),
+    ),
+    Rule(
+        ("objective.kind",),
+        lambda c: c.objective.kind == "shifted" and not c.train.allow_leak,
+        lambda c: (
+            f"{leaks(c)}; choose 'continuation', whose target is the text after the source, "
+            "or --set train.allow_leak=true to see it happen"
+        ),
+    ),
+    Rule(
+        ("model.source_length", "model.context_length"),
+        lambda c: _target_length(c) > c.model.context_length,
+        lambda c: (
+            f"a target of '{c.objective.kind}' is {_target_length(c):,} tokens long and the decoder's context only "
+            f"{c.model.context_length:,}; --set model.context_length={_target_length(c)}"
+        ),
+    ),
+    Rule(
+        ("model.source_length", "objective.kind"),
+        lambda c: c.objective.kind == "shifted" and c.model.source_tokens < 3,
+        lambda c: "a shifted target needs a source of at least 3 tokens",
+    ),
+    Rule(
+        ("model.position", "model.attention"),
+        lambda c: c.model.attention == "linear" and c.model.position in NO_BIAS,
+        lambda c: (
+            f"linear attention has no score matrix to add {NO_BIAS[c.model.position]} to; positions that go with it: "
+            "none, sinusoidal, learned, rope"
+        ),
+    ),
+    Rule(
+        ("model.attention_dropout", "model.attention"),
+        lambda c: c.model.attention == "linear" and c.model.attention_dropout > 0.0,
+        lambda c: "linear attention has no weights to drop; --set model.attention_dropout=0.0",
+    ),
+    Rule(
+        ("model.backend", "model.attention"),
+        lambda c: c.model.backend not in BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS),
+        lambda c: (
+            f"backend '{c.model.backend}' does not compute {c.model.attention} attention; those that do: "
+            f"{', '.join(BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS))}"
+        ),
+    ),
+    Rule(
+        ("model.backend", "model.attention"),
+        lambda c: c.model.backend == "banded" and c.model.attention != "window",
+        lambda c: f"backend 'banded' computes attention = 'window', and this is '{c.model.attention}'",
+    ),
+    Rule(
+        ("model.backend", "model.position"),
+        lambda c: c.model.backend == "sdpa" and c.model.position == "xl",
+        lambda c: "the fused kernel has no place for Transformer-XL's terms; leave backend at 'auto'",
+    ),
+    Rule(
+        ("model.norm_placement", "model.norm"),
+        lambda c: c.model.norm == "none" and c.model.norm_placement == "post",
+        lambda c: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
+    ),
+    Rule(
+        ("model.final_norm", "model.norm"),
+        lambda c: c.model.norm == "none" and c.model.final_norm,
+        lambda c: "norm = 'none' leaves no final norm; --set model.final_norm=false",
+    ),
+    Rule(
+        ("model.t5_max_distance", "model.t5_buckets"),
+        lambda c: c.model.position == "t5" and c.model.t5_max_distance <= c.model.t5_buckets // 2,
+        lambda c: (
+            f"half of the {c.model.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
+            f"{c.model.t5_buckets // 2} (is {c.model.t5_max_distance})"
+        ),
+    ),
+    Rule(
+        ("model.position", "model.d_model"),
+        lambda c: c.model.position == "xl" and c.model.d_model % 2 != 0,
+        lambda c: f"Transformer-XL's sinusoids come in pairs; d_model must be even (is {c.model.d_model})",
     ),
     Rule(
         ("model.position", "model.d_model"),
@@ -106,8 +279,24 @@ def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
     """The config with one dotted key of a section changed."""
     section, name = key.split(".")
     data = config.dump()
+    for follower in FOLLOWERS.get(key, ()):  # a derived default follows, where nobody has set another
+        if data["model"].get(follower) == RunConfig.model_validate(_without(data, follower)).dump()["model"][follower]:
+            del data["model"][follower]
     data[section][name] = value
     return RunConfig.model_validate(data)
+
+
+# Derived defaults by what they follow.
+FOLLOWERS = {
+    "model.architecture": ("causal",),
+    "model.norm": ("final_norm",),
+    "model.norm_placement": ("final_norm",),
+    "model.attention": ("attention_dropout",),
+}
+
+
+def _without(data: dict[str, Any], name: str) -> dict[str, Any]:
+    return {**data, "model": {key: value for key, value in data["model"].items() if key != name}}
 
 
 def options(config: RunConfig, key: str) -> dict[str, str | None]:
@@ -119,11 +308,15 @@ def options(config: RunConfig, key: str) -> dict[str, str | None]:
     return offered
 
 
-def legal_cells(base: RunConfig) -> Iterator[RunConfig]:
+def legal_cells(base: RunConfig, axes: Mapping[str, tuple[Any, ...]] = AXES) -> Iterator[RunConfig]:
     """Every legal combination of the axes on top of a base config: the test grid."""
-    for values in itertools.product(*AXES.values()):
-        cell = base
-        for key, value in zip(AXES, values, strict=True):
-            cell = with_value(cell, key, value)
+    data = base.dump()
+    for derived in ("final_norm", "attention_dropout"):  # follow what the axes say
+        data["model"].pop(derived)
+    for values in itertools.product(*axes.values()):
+        for key, value in zip(axes, values, strict=True):
+            section, name = key.split(".")
+            data[section][name] = value
+        cell = RunConfig.model_validate(data)
         if check(cell) is None:
             yield cell

@@ -12,7 +12,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.output import emit, is_terminal, program, stdout
-from tui_transformer.words import duration, short
+from tui_transformer.words import duration, short, unit
 
 CHART_HEIGHT = 16
 MAX_WIDTH = 100
@@ -83,10 +83,12 @@ def _scores(reader: RunReader) -> Text | None:
         return None
     data = reader.facts("data")
     floor = data.get("floor") or {}
+    bits = last.get("bits_per_character")
     lines = [
-        f"validation loss {last['loss']:.4f} nats per character",
-        f"  perplexity {last['perplexity']:.3f}, {last['bits_per_character']:.3f} bits per character, "
-        f"accuracy {last['accuracy']:.1%}",
+        f"validation loss {last['loss']:.4f} nats per {unit(reader.config.objective.kind)}",
+        f"  perplexity {last['perplexity']:.3f}, "
+        + (f"{bits:.3f} bits per character, " if bits is not None else "")
+        + f"accuracy {last['accuracy']:.1%}",
         f"  scored over the whole split, context {last['context']}, stride {last['stride']}"
         + (f"; best {best['loss']:.4f} at step {best['step']:,}" if best["step"] != last["step"] else ""),
     ]
@@ -95,6 +97,8 @@ def _scores(reader: RunReader) -> Text | None:
             f"  {last['excess']:+.4f} from the entropy floor {floor['nats_per_char']:.4f} ± "
             f"{floor.get('se') or 0.0:.4f} that the grammar sets"
         )
+    if last.get("honest_loss") is not None:
+        lines.append(f"  {last['honest_loss']:.4f} over the answers that cannot be copied from its input")
     counts = [f"{name} {data[name]:.3f}" for name in ("unigram", "bigram") if data.get(name) is not None]
     lines.append(f"  knowing only counts would score: {', '.join(counts)}")
     if "nanogpt_loss" in last:

@@ -23,3 +23,8 @@ def short(value: float, unit: str = "") -> str:
 def memory(n_bytes: float) -> str:
     """`61 MB`, `2.1 GB` (powers of 1000)."""
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
+
+
+def unit(objective: str) -> str:
+    """What a loss is the mean over."""
+    return "hidden character" if objective == "masked" else "character"

@@ -15,6 +15,7 @@ from engine.config.exclusive import EXCLUSIVE
 
 SCHEMA: Literal[1] = 1
 
+SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {"masked": ("[mask]",), "copy": ("[start]",), "reverse": ("[start]",)}
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(strict=True, ge=0, le=10**12)]
@@ -43,36 +44,55 @@ class Section(BaseModel):
 
 
 class ModelConfig(Section):
-    """The network. Widths in features, lengths in tokens."""
+    """The network. Widths in features, lengths in tokens.
 
-    architecture: Literal["decoder"] = "decoder"
+    `causal` follows the architecture: decoders may not see their future, encoders may. `window` counts keys with the
+    query's own when causal, else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the
+    cross-attention of an encoder-decoder sees all of the source.
+    """
+
+    architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    causal: StrictBool = Field(default_factory=lambda earlier: earlier.get("architecture") != "encoder")
     n_layers: Depth = 4
+    n_encoder_layers: Depth | None = None  # as n_layers
     d_model: Width = 256
     n_heads: Depth = 4
+    n_kv_heads: Depth | None = None  # as n_heads
     d_ff: Width = Field(default_factory=lambda earlier: 4 * earlier.get("d_model", 256))
     context_length: Positive = 128
+    source_length: Positive | None = None  # as context_length
     vocab_size: Width | None = None
 
-    position: Literal["none", "sinusoidal", "learned", "rope"] = "sinusoidal"
+    position: Literal["none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl"] = "sinusoidal"
     position_init: Literal["normal", "zero"] = "normal"
     rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
     rope_pairing: Literal["half", "adjacent"] = "half"
+    relative_max_distance: Positive = 64
+    t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
+    t5_max_distance: Positive = 128
     embedding_scale: StrictBool = False
 
-    attention: Literal["global"] = "global"
-    backend: Literal["auto", "reference", "sdpa"] = bookkeeping("auto")
+    attention: Literal["global", "window", "sparse", "linear"] = "global"
+    window: Positive = 16
+    link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
+    backend: Literal["auto", "reference", "sdpa", "banded", "chunked"] = bookkeeping("auto")
 
-    norm: Literal["layer"] = "layer"
+    norm: Literal["layer", "rms", "none"] = "layer"
     norm_placement: Literal["pre", "post"] = "pre"
-    final_norm: StrictBool = Field(default_factory=lambda earlier: earlier.get("norm_placement") == "pre")
+    final_norm: StrictBool = Field(
+        default_factory=lambda earlier: earlier.get("norm_placement") == "pre" and earlier.get("norm") != "none"
+    )
     norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
-    activation: Literal["gelu", "gelu-tanh", "relu"] = "gelu"
+    residual: StrictBool = True
+    activation: Literal["gelu", "gelu-tanh", "relu", "swiglu"] = "gelu"
     bias: StrictBool = True
     head_bias: StrictBool = False
     tie_embeddings: StrictBool = False
 
     dropout: Fraction = 0.1
-    attention_dropout: Fraction = same_as("dropout", 0.1)
+    attention_dropout: Fraction = Field(  # linear attention has no weights to drop
+        default_factory=lambda earlier: 0.0 if earlier.get("attention") == "linear" else earlier.get("dropout", 0.1)
+    )
     attention_output_dropout: Fraction = same_as("dropout", 0.1)
     embedding_dropout: Fraction = same_as("dropout", 0.1)
     ff_dropout: Fraction = same_as("dropout", 0.1)
@@ -84,6 +104,31 @@ class ModelConfig(Section):
     def head_width(self) -> int:
         """Features per head, Dh = d_model / n_heads."""
         return self.d_model // self.n_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.n_kv_heads or self.n_heads
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of an encoder-decoder's encoder."""
+        return self.n_encoder_layers or self.n_layers
+
+    @property
+    def source_tokens(self) -> int:
+        """The longest source of an encoder-decoder."""
+        return self.source_length or self.context_length
+
+    @property
+    def ff_expansion(self) -> int:
+        """Features of the feed-forward's first map: SwiGLU needs a gate for each of `d_ff`."""
+        return 2 * self.d_ff if self.activation == "swiglu" else self.d_ff
+
+    @property
+    def kv_width(self) -> int:
+        """Features of all key heads together; of the value heads as many."""
+        return self.kv_heads * self.head_width
 
 
 class DataConfig(Section):
@@ -105,9 +150,13 @@ class DataConfig(Section):
 
 
 class ObjectiveConfig(Section):
-    """What is predicted from what."""
+    """What is predicted from what; `engine.data.objectives` says it kind by kind.
 
-    kind: Literal["next-token"] = "next-token"
+    `mask_fraction` is the share of a window that `masked` predicts.
+    """
+
+    kind: Literal["next-token", "masked", "copy", "reverse", "continuation", "shifted"] = "next-token"
+    mask_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
 
 
 class TrainConfig(Section):
@@ -125,6 +174,7 @@ class TrainConfig(Section):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     fp32_matmul: Literal["exact", "fast"] = "exact"
     auto_batch: StrictBool = False
+    allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 
     @model_validator(mode="after")
@@ -236,33 +286,57 @@ class RunConfig(Section):
         return data
 
     @property
+    def window_tokens(self) -> int:
+        """Tokens of text that the objective makes one example of."""
+        target, source = self.model.context_length, self.model.source_tokens
+        return {
+            "next-token": target + 1,
+            "masked": target,
+            "copy": source,
+            "reverse": source,
+            "continuation": source + target,
+            "shifted": source + 1,
+        }[self.objective.kind]
+
+    @property
+    def window_targets(self) -> int:
+        """Places of one example that predict something, or could."""
+        target, source = self.model.context_length, self.model.source_tokens
+        return {"copy": source, "reverse": source, "shifted": source - 1}.get(self.objective.kind, target)
+
+    @property
+    def special_tokens(self) -> tuple[str, ...]:
+        """Tokens the objective needs besides the text's, numbered after them."""
+        return SPECIAL_TOKENS.get(self.objective.kind, ())
+
+    @property
     def stride(self) -> int:
-        """Tokens between two evaluation windows; by default the context length, as nanoGPT's windows are."""
-        return min(self.evaluation.stride or self.model.context_length, self.model.context_length)
+        """Tokens between two evaluation windows; by default what one window predicts, as nanoGPT's windows are."""
+        return min(self.evaluation.stride or self.window_targets, self.window_targets)
 
     @property
     def window_stride(self) -> int:
         """Tokens between the windows that an epoch counts; by default windows that do not overlap."""
-        return self.data.window_stride or self.model.context_length
+        return self.data.window_stride or self.window_targets
 
     def resolved(self, *, vocab_size: int, threads: int, train_tokens: int) -> "RunConfig":
         """This config with what only the start of a run knows filled in, and every duration in steps.
 
         Args:
-            vocab_size: tokens the tokenizer has; a larger `model.vocab_size` stands.
+            vocab_size: tokens that are needed, special ones too; a larger `model.vocab_size` stands.
             threads: CPU threads, part of a run's state (sums differ between counts).
             train_tokens: size of the training split.
         """
         data = self.dump()
-        train, optimizer, context = data["train"], data["optimizer"], self.model.context_length
+        train, optimizer, targets = data["train"], data["optimizer"], self.window_targets
         data["model"].setdefault("vocab_size", vocab_size)
         train.setdefault("threads", threads)
         data["evaluation"]["stride"] = self.stride
         if "batch_tokens" in train:
-            train["batch_size"] = max(1, train.pop("batch_tokens") // context)
+            train["batch_size"] = max(1, train.pop("batch_tokens") // targets)
         per_step = train["batch_size"] * self.train.accumulation
-        windows = max(1, (train_tokens - context - 1) // self.window_stride + 1)
-        units = {"steps_per_epoch": -(-windows // per_step), "tokens_per_step": per_step * context}
+        windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
+        units = {"steps_per_epoch": -(-windows // per_step), "tokens_per_step": per_step * targets}
         if "epochs" in train:
             train["steps"] = in_steps(f"{train.pop('epochs')} epochs", **units)
         for key in ("warmup", "decay_every", "decay_over"):
@@ -277,6 +351,12 @@ class RunConfig(Section):
         heads = min(model["n_heads"], 4)
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
         model |= {"d_ff": 32, "context_length": 16}
+        model.pop("source_length", None)
+        if "n_encoder_layers" in model:
+            model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
+        if "n_kv_heads" in model:
+            model["n_kv_heads"] = 1 if self.model.kv_heads < self.model.n_heads else heads
+        model |= {"window": min(model["window"], 5), "link_every": min(model["link_every"], 4)}
         model.pop("vocab_size", None)
         data["data"] |= {"corpus": "playlets", "corpus_size": 20_000}
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}

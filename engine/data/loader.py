@@ -3,10 +3,10 @@
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import Batch, next_token
+from engine.data.objectives import Batch, Objective
 from engine.errors import InputError
 from engine.seeds import seed_for
 
@@ -19,37 +19,45 @@ class Batches(Protocol):
         ...
 
 
+class Windows(Protocol):
+    """Where examples are cut out of the text."""
+
+    def windows(self, step: int, micro: int) -> Tensor:
+        """(B, L) int64, as pure as the batches are."""
+        ...
+
+
 class RandomWindows:
-    """Windows of T + 1 tokens at independent random places, as nanoGPT draws them.
+    """Windows at independent random places, as nanoGPT draws them.
 
     Args:
         tokens: (n,) the encoded training split.
-        context: T, in tokens.
+        length: L, tokens of one window.
         batch_size: B, windows a micro-batch.
         seed: the run's seed.
         device: where the batches go; the tokens live there too.
 
     Raises:
-        InputError: the text is not longer than one window.
+        InputError: the text is shorter than one window.
     """
 
     def __init__(
-        self, tokens: Tensor, context: int, batch_size: int, seed: int, device: torch.device | str = "cpu"
+        self, tokens: Tensor, length: int, batch_size: int, seed: int, device: torch.device | str = "cpu"
     ) -> None:
-        if tokens.numel() < context + 1:
+        if tokens.numel() < length:
             raise InputError(
-                f"the training text has {tokens.numel():,} tokens, shorter than one context of {context:,} and its "
-                f"target; use a longer text or --set model.context_length={max(1, tokens.numel() // 4)}"
+                f"the training text has {tokens.numel():,} tokens, shorter than one example of {length:,}; "
+                f"use a longer text or --set model.context_length={max(1, tokens.numel() // 4)}"
             )
-        self.tokens, self.context, self.batch_size, self.seed = tokens.to(device), context, batch_size, seed
-        self._window = torch.arange(context + 1, device=device)
+        self.tokens, self.length, self.batch_size, self.seed = tokens.to(device), length, batch_size, seed
+        self._window = torch.arange(length, device=device)
 
-    def batch(self, step: int, micro: int) -> Batch:
-        """(B, T) inputs and targets."""
+    def windows(self, step: int, micro: int) -> Tensor:
+        """(B, L)."""
         generator = torch.Generator().manual_seed(seed_for(self.seed, "data", step, micro))
-        last = self.tokens.numel() - self.context
+        last = self.tokens.numel() - self.length + 1
         starts = torch.randint(last, (self.batch_size, 1), generator=generator)
-        return next_token(self.tokens[starts.to(self.tokens.device) + self._window].long())
+        return self.tokens[starts.to(self.tokens.device) + self._window].long()
 
 
 class EpochWindows:
@@ -57,7 +65,7 @@ class EpochWindows:
 
     Args:
         tokens: (n,) the encoded training split.
-        context: T, in tokens.
+        length: L, tokens of one window.
         stride: tokens between two windows; 1 takes all of them.
         batch_size: B, windows a micro-batch; the last one of an epoch may be smaller.
         accumulation: micro-batches an optimizer step.
@@ -68,7 +76,7 @@ class EpochWindows:
     def __init__(
         self,
         tokens: Tensor,
-        context: int,
+        length: int,
         stride: int,
         batch_size: int,
         accumulation: int,
@@ -76,14 +84,14 @@ class EpochWindows:
         device: torch.device | str = "cpu",
     ) -> None:
         self.tokens, self.stride, self.batch_size, self.seed = tokens.to(device), stride, batch_size, seed
-        self.n_windows = (tokens.numel() - context - 1) // stride + 1
+        self.n_windows = (tokens.numel() - length) // stride + 1
         per_epoch = -(-self.n_windows // (batch_size * accumulation))
         self.accumulation, self.steps_per_epoch = accumulation, per_epoch
-        self._window = torch.arange(context + 1, device=device)
+        self._window = torch.arange(length, device=device)
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
 
-    def batch(self, step: int, micro: int) -> Batch:
-        """(B, T) inputs and targets, B = 0 where an epoch's last step has no more; its order depends on the seed."""
+    def windows(self, step: int, micro: int) -> Tensor:
+        """(B, L), B = 0 where an epoch's last step has no more; its order depends on the seed."""
         epoch, within = divmod(step - 1, self.steps_per_epoch)
         if self._order[0] != epoch:
             generator = torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
@@ -91,14 +99,32 @@ class EpochWindows:
         first = (within * self.accumulation + micro) * self.batch_size
         chosen = self._order[1][first : first + self.batch_size]
         starts = chosen[:, None].to(self.tokens.device) * self.stride
-        return next_token(self.tokens[starts + self._window].long())
+        return self.tokens[starts + self._window].long()
 
 
-def training_batches(tokens: Tensor, config: RunConfig, device: torch.device | str = "cpu") -> Batches:
+class TextBatches:
+    """Windows of a text, made into batches by an objective."""
+
+    def __init__(self, windows: Windows, objective: Objective, seed: int) -> None:
+        self.windows, self.objective, self.seed = windows, objective, seed
+
+    def batch(self, step: int, micro: int) -> Batch:
+        """The batch of a step."""
+        return self.objective.batch(self.windows.windows(step, micro), mask_generator(self.seed, step, micro))
+
+
+def mask_generator(seed: int, *counters: int | str) -> Generator:
+    """What an objective draws with."""
+    return torch.Generator().manual_seed(seed_for(seed, "mask", *counters))
+
+
+def training_batches(
+    tokens: Tensor, config: RunConfig, objective: Objective, device: torch.device | str = "cpu"
+) -> TextBatches:
     """The batch stream a config asks for: epochs of windows where `data.window_stride` is set, else random ones."""
-    context, size = config.model.context_length, config.train.batch_size
-    drawn = RandomWindows(tokens, context, size, config.seed, device)
-    if config.data.window_stride is None:
-        return drawn
-    stride, accumulation = config.data.window_stride, config.train.accumulation
-    return EpochWindows(tokens, context, stride, size, accumulation, config.seed, device)
+    size, seed = config.train.batch_size, config.seed
+    windows: Windows = RandomWindows(tokens, objective.window, size, seed, device)
+    if config.data.window_stride is not None:
+        stride, accumulation = config.data.window_stride, config.train.accumulation
+        windows = EpochWindows(tokens, objective.window, stride, size, accumulation, seed, device)
+    return TextBatches(windows, objective, seed)

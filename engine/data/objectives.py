@@ -1,30 +1,210 @@
-"""What is predicted from what: an objective turns windows of tokens into inputs and targets.
+"""What is predicted from what: an objective turns windows of text into inputs and targets.
 
-B batch, T time.
+Each also says which places of the text its inputs hold and which its targets are, so that the leak probe can ask the
+one question that matters: does a prediction depend on the text it predicts? B batch, T target time, S source time,
+L window.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
-from torch import Tensor
+import torch
+from torch import Generator, Tensor
+
+from engine.config.schema import RunConfig
+
+IGNORED = -100  # a target that is not scored; cross_entropy's own default
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch: inputs (B, T) and targets (B, T), both int64."""
+    """One micro-batch.
+
+    Args:
+        tokens: (B, T) int64, what the model reads; in an encoder-decoder what the decoder does.
+        targets: (B, T) int64, `IGNORED` where nothing is predicted.
+        n_targets: how many are predicted.
+        source: (B, S) int64, what the encoder of an encoder-decoder reads.
+    """
 
     tokens: Tensor
     targets: Tensor
+    n_targets: int
+    source: Tensor | None = None
 
     @property
-    def n_targets(self) -> int:
-        """Tokens that are scored. Next-token windows score all of them."""
-        return self.targets.numel()
+    def inputs(self) -> tuple[Tensor, ...]:
+        """What the network is called with."""
+        return (self.tokens,) if self.source is None else (self.source, self.tokens)
+
+    def pieces(self, how_many: int) -> Iterator["Batch"]:
+        """The same rows in several smaller batches; none for rows that do not exist."""
+        sources = [None] * how_many if self.source is None else self.source.chunk(how_many)
+        for tokens, targets, source in zip(
+            self.tokens.chunk(how_many), self.targets.chunk(how_many), sources, strict=False
+        ):
+            if targets.numel():
+                yield Batch(tokens, targets, 0, source)
 
 
-def next_token(windows: Tensor) -> Batch:
-    """Predict each token from those before it.
+@dataclass(frozen=True)
+class Places:
+    """Which text an example's inputs and targets are, as places of the window.
 
     Args:
-        windows: (B, T + 1) tokens in a row.
+        answers: (T,) the place that target t is.
+        tokens: (T,) the place that input token j is.
+        source: (S,) the place that source token j is; None where the source is given, as in translation, and may
+            tell all it has.
     """
-    return Batch(windows[:, :-1], windows[:, 1:])
+
+    answers: Tensor
+    tokens: Tensor
+    source: Tensor | None = None
+
+
+class Objective(Protocol):
+    """How examples are made."""
+
+    window: int
+    """L, tokens of text in one example."""
+    conditional: bool
+    """The target is a function of a given source: no text's entropy bounds its loss."""
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, L) windows → a batch. Chance, where there is any, comes from the generator (CPU)."""
+        ...
+
+    def places(self) -> Places | None:
+        """What is where; None where any input may be seen but those that are hidden (`masked`)."""
+        ...
+
+
+class NextToken:
+    """Each token is predicted from those before it."""
+
+    conditional = False
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window = config.window_tokens
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, T + 1) → (B, T) tokens and targets."""
+        return Batch(windows[:, :-1], windows[:, 1:], windows[:, 1:].numel())
+
+    def places(self) -> Places:
+        """Token j is place j, its target the next."""
+        at = torch.arange(self.window)
+        return Places(answers=at[1:], tokens=at[:-1])
+
+
+class Masked:
+    """Some tokens are hidden and predicted from both sides (Devlin et al. 2019, BERT, §3.1).
+
+    A fixed share of each row is scored. Of those 80 % are replaced by the mask token, 10 % by a random token and 10 %
+    stay, drawn anew for each batch. Only scored places count.
+    """
+
+    conditional = False
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window = config.window_tokens
+        self.scored = max(1, round(config.objective.mask_fraction * self.window))
+        self.vocab_size, self.mask = vocab_size, vocab_size
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, T) → (B, T) tokens with gaps, and targets."""
+        chosen = torch.rand(windows.shape, generator=generator).argsort(-1)[:, : self.scored]
+        fate = torch.rand(chosen.shape, generator=generator)
+        drawn = torch.randint(self.vocab_size, chosen.shape, generator=generator)
+        chosen, fate, drawn = (x.to(windows.device) for x in (chosen, fate, drawn))
+        truth = windows.gather(1, chosen)
+        shown = torch.where(fate < 0.8, self.mask, torch.where(fate < 0.9, drawn, truth))
+        targets = torch.full_like(windows, IGNORED).scatter(1, chosen, truth)
+        return Batch(windows.scatter(1, chosen, shown), targets, chosen.numel())
+
+    def places(self) -> None:
+        """Both sides of a gap may be seen."""
+
+
+class Transcribe:
+    """The source again, in the same or in reverse order, after a start token: toy tasks that attention must solve."""
+
+    conditional = True
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window, self.start = config.window_tokens, vocab_size
+        self.backwards = config.objective.kind == "reverse"
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, S) → (B, S) source, tokens and targets."""
+        targets = windows.flip(1) if self.backwards else windows
+        start = torch.full_like(targets[:, :1], self.start)
+        return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), windows)
+
+    def places(self) -> Places:
+        """Places of the target, after the start token's; the source is given."""
+        at = torch.arange(self.window + 1)
+        return Places(answers=at[1:], tokens=at[:-1])
+
+
+class Continuation:
+    """The text that follows the source; the decoder's first token is the source's last."""
+
+    conditional = False
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window, self.source = config.window_tokens, config.model.source_tokens
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, S + T) → (B, S) source, (B, T) tokens and targets."""
+        tokens, targets = windows[:, self.source - 1 : -1], windows[:, self.source :]
+        return Batch(tokens, targets, targets.numel(), windows[:, : self.source])
+
+    def places(self) -> Places:
+        """The source comes before every answer."""
+        at = torch.arange(self.window)
+        return Places(answers=at[self.source :], tokens=at[self.source - 1 : -1], source=at[: self.source])
+
+
+class Shifted:
+    """A founding report's mistake: the target is the source, moved on: all but its last token stand in the source.
+
+    source d[i : i+S], decoder input d[i+1 : i+S], target d[i+2 : i+S+1].
+    """
+
+    conditional = False
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window = config.window_tokens
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, S + 1) → (B, S) source, (B, S − 1) tokens and targets."""
+        targets = windows[:, 2:]
+        return Batch(windows[:, 1:-1], targets, targets.numel(), windows[:, :-1])
+
+    def places(self) -> Places:
+        """All but one of the answers are in the source."""
+        at = torch.arange(self.window)
+        return Places(answers=at[2:], tokens=at[1:-1], source=at[:-1])
+
+
+OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
+    "next-token": NextToken,
+    "masked": Masked,
+    "copy": Transcribe,
+    "reverse": Transcribe,
+    "continuation": Continuation,
+    "shifted": Shifted,
+}
+
+
+def make_objective(config: RunConfig, vocab_size: int) -> Objective:
+    """The objective of a config.
+
+    Args:
+        config: the run.
+        vocab_size: tokens of the text; special tokens are numbered after them.
+    """
+    return OBJECTIVES[config.objective.kind](config, vocab_size)

@@ -1,9 +1,10 @@
-"""Checks that say when a score cannot be trusted. The leak probe: can a position see what it has to predict?
+"""The leak probe: can a position see what it has to predict?
 
-Position t predicts token t + 1, so its logits must not depend on any token after t. Both ways are tried, before, while
-and after training (a mask that is merely very negative can be learned around): the change of logits up to t when the
-tokens after t are redrawn, and the gradient of logits t with respect to the inputs after t. A leak between neighbours
-shows only at its own place, so every t is tried where that is affordable, else one random t in each stretch.
+The logits of position t must not depend on the text it predicts or what comes after that, wherever it stands: in the
+tokens beside it or in a source. Both ways are tried, before, while and after training (a mask that is merely very
+negative can be learned around): the change of logits up to t when that text is redrawn, and the gradient of logits t
+with respect to the inputs that hold it. A leak between neighbours shows only at its own place, so every t is tried
+where that is affordable, else one random t in each stretch.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from engine.data.objectives import IGNORED, Batch, Objective, Places
 from engine.seeds import seed_for
 
+OK, LEAK = "ok", "LEAK"
 When = Literal["before", "evaluation", "after"]
 GRADIENT_LIMIT = 0.0
 PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums taken in another order
@@ -56,13 +59,14 @@ def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
             model.train(before)
 
 
-def gradient_leak(model: nn.Module, tokens: Tensor, places: list[int]) -> float:
-    """Largest |∂ logits[t] / ∂ embedding[j]| over j > t; NaN if any gradient is.
+def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[int]) -> float:
+    """Largest |∂ logits[t] / ∂ embedding[j]| over inputs j that hold the answer of t or what follows it; NaN if any is.
 
     Args:
-        model: in evaluation mode, with a `token_embedding`.
-        tokens: (B, T).
-        places: the positions t to look at.
+        model: in evaluation mode, with a `token_embedding` for every input.
+        batch: (B, T).
+        places: which text the inputs and answers are.
+        tried: the positions t to look at.
     """
     kept: list[Tensor] = []
 
@@ -73,52 +77,92 @@ def gradient_leak(model: nn.Module, tokens: Tensor, places: list[int]) -> float:
     hook = model.get_submodule("token_embedding").register_forward_hook(keep)
     try:
         with torch.enable_grad():
-            logits = model(tokens)  # (B, T, V)
+            logits = model(*batch.inputs)  # (B, T, V)
+            texts = [places.tokens] if batch.source is None else [places.source, places.tokens]
             # A random mixture of the logits: no cancellation can hide a dependence, as a plain sum's could.
             generator = torch.Generator().manual_seed(seed_for(0, "probe", "mixture"))
             mixture = torch.randn(logits.shape[-1], generator=generator).to(logits)
             worst = torch.zeros((), dtype=logits.dtype, device=logits.device)
-            for t in places:
+            for t in tried:
                 mixed = (logits[:, t] @ mixture).sum()
-                for gradient in torch.autograd.grad(mixed, kept, retain_graph=True, allow_unused=True):
-                    if gradient is not None and gradient.shape[1] > t + 1:
-                        worst = torch.maximum(worst, gradient[:, t + 1 :].abs().max())  # keeps a NaN
+                gradients = torch.autograd.grad(mixed, kept, retain_graph=True, allow_unused=True)
+                for gradient, text in zip(gradients, texts, strict=True):
+                    if gradient is None or text is None:
+                        continue
+                    forbidden = gradient[:, (text >= places.answers[t]).to(gradient.device)]
+                    if forbidden.numel():
+                        worst = torch.maximum(worst, forbidden.abs().max())  # keeps a NaN
             return float(worst)
     finally:
         hook.remove()
 
 
-def perturbation_leak(model: nn.Module, row: Tensor, places: list[int], vocab_size: int, seed: int = 0) -> float:
-    """Largest relative change of the logits up to t when all tokens after t are redrawn; NaN if any logit is.
+def perturbation_leak(
+    model: nn.Module, row: Batch, places: Places, tried: list[int], vocab_size: int, seed: int = 0
+) -> float:
+    """Largest relative change of the logits up to t when the answer of t and what follows are redrawn; NaN if any is.
 
     Args:
         model: in any mode; what is random in it is seeded alike for both passes.
-        row: (T,) tokens.
-        places: the positions t to look at, each in its own row of a batch.
+        row: a batch of one.
+        places: which text the inputs and answers are.
+        tried: the positions t to look at, each in its own row of a batch.
         vocab_size: tokens that may be drawn.
         seed: of the redrawn tokens.
     """
     worst = 0.0
+    device = row.tokens.device
+    answers = places.answers.to(device)
+    texts = [places.tokens] if row.source is None else [places.source, places.tokens]
     with torch.no_grad():
-        for start in range(0, len(places), ROWS_AT_ONCE):
-            group = torch.tensor(places[start : start + ROWS_AT_ONCE], device=row.device)[:, None]
+        for start in range(0, len(tried), ROWS_AT_ONCE):
+            group = torch.tensor(tried[start : start + ROWS_AT_ONCE], device=device)
             generator = torch.Generator().manual_seed(seed_for(seed, "probe", "perturbation", start))
-            same = row.expand(len(group), -1)
-            drawn = torch.randint(vocab_size, same.shape, generator=generator).to(row)
-            time = torch.arange(row.numel(), device=row.device)
+            same = [part.expand(len(group), -1) for part in row.inputs]
+            other = []
+            for part, text in zip(same, texts, strict=True):
+                drawn = torch.randint(vocab_size, part.shape, generator=generator).to(part)
+                hidden = False if text is None else text.to(device) >= answers[group][:, None]
+                other.append(torch.where(torch.as_tensor(hidden, device=device), drawn, part))
             passes = []
-            for tokens in (same, torch.where(time > group, drawn, same)):
+            for inputs in (same, other):
                 torch.manual_seed(seed)
-                passes.append(model(tokens).double())
-            before, after = (logits[time.expand_as(same) <= group] for logits in passes)  # (places up to t, V)
-            scale = before.abs().nan_to_num(posinf=0.0)
-            limit = scale + scale.median()
-            change = torch.where(before == after, 0.0, (before - after).abs() / limit.clamp(min=1e-30))
-            largest = float(change.max())
+                passes.append(model(*inputs).double())
+            before_answer = answers[None] <= answers[group][:, None]
+            before, after = (logits[before_answer] for logits in passes)  # (places up to t, V)
+            largest = _relative_change(before, after)
             if largest != largest:
                 return largest
             worst = max(worst, largest)
     return worst
+
+
+def _relative_change(before: Tensor, after: Tensor) -> float:
+    scale = before.abs().nan_to_num(posinf=0.0)
+    limit = scale + scale.median()
+    return float(torch.where(before == after, 0.0, (before - after).abs() / limit.clamp(min=1e-30)).max())
+
+
+def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, seed: int = 0) -> float:
+    """Largest relative change of the logits at hidden places when what is hidden there is redrawn in the text.
+
+    For objectives that hide tokens: the inputs must not change by it, so neither may the predictions.
+    """
+
+    def batch(text: Tensor) -> Batch:
+        return objective.batch(text, torch.Generator().manual_seed(seed_for(seed, "mask", "probe")))
+
+    asked = batch(windows)
+    hidden = (asked.targets != IGNORED) & (asked.tokens >= vocab_size)  # a special token stands there
+    generator = torch.Generator().manual_seed(seed_for(seed, "probe", "hidden"))
+    drawn = torch.randint(vocab_size, windows.shape, generator=generator).to(windows)
+    redrawn = batch(torch.where(hidden, drawn, windows))
+    with torch.no_grad():
+        passes = []
+        for inputs in (asked.inputs, redrawn.inputs):
+            torch.manual_seed(seed)
+            passes.append(model(*inputs).double()[hidden])
+    return _relative_change(*passes) if passes[0].numel() else 0.0
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
@@ -137,37 +181,61 @@ def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
     return sorted({0, max(0, last - 1), last, *(int((i + share) * stretch) for i, share in enumerate(random))})
 
 
-def leak_probe(model: nn.Module, tokens: Tensor, vocab_size: int, *, when: When, step: int) -> Verdict:
+def _affordable_places(model: nn.Module, length: int, device: str, share: float, step: int) -> list[int]:
+    cost = 2.0 * length * sum(p.numel() for p in model.parameters())
+    affordable = BUDGET.get(device, BUDGET["cpu"]) * share / cost
+    return places_to_try(length, max(FEWEST_PLACES, int(affordable)), step)
+
+
+def leak_probe(
+    model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, *, when: When, step: int
+) -> Verdict:
     """Both probes, in evaluation mode and, where dropout is on, in training mode.
 
     Args:
         model: any mode; put back as it was.
-        tokens: (B, T) windows, real ones; the first two rows are used.
+        objective: makes examples of the windows.
+        windows: (B, L), real text; the first two rows are used.
         vocab_size: tokens that may be drawn.
         when: before, at an evaluation, or after training.
         step: the optimizer step; other steps try other places.
     """
-    length = tokens.shape[1]
-    cost = 2.0 * length * sum(p.numel() for p in model.parameters())
-    affordable = BUDGET.get(tokens.device.type, BUDGET["cpu"]) * SHARE[when] / cost
-    places = places_to_try(length, max(FEWEST_PLACES, int(affordable)), step)
+    places = objective.places()
     drops = any(isinstance(module, nn.Dropout) and module.p > 0.0 for module in model.modules())
-    with _mode(model, training=False):
-        few = places_to_try(length, min(GRADIENT_PLACES, len(places)), step)
-        gradient = gradient_leak(model, tokens[:2], few)
-        changes = [perturbation_leak(model, row, places, vocab_size, step) for row in tokens[:2]]
-    if drops:
-        with _mode(model, training=True):
-            changes.append(perturbation_leak(model, tokens[0], places, vocab_size, step))
+    gradient, changes = 0.0, []
+    if places is None:
+        for training in (False, True)[: 1 + drops]:
+            with _mode(model, training=training):
+                changes.append(hidden_leak(model, objective, windows, vocab_size, step))
+        clean = "what is hidden is not seen"
+    else:
+        batch = objective.batch(windows[:2], torch.Generator().manual_seed(seed_for(0, "mask", "probe")))
+        rows = [Batch(*row) for row in _rows(batch)]
+        length = places.answers.numel() + 1
+        tried = _affordable_places(model, length, windows.device.type, SHARE[when], step)
+        with _mode(model, training=False):
+            few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
+            gradient = gradient_leak(model, batch, places, few)
+            changes = [perturbation_leak(model, row, places, tried, vocab_size, step) for row in rows]
+        if drops:
+            with _mode(model, training=True):
+                changes.append(perturbation_leak(model, rows[0], places, tried, vocab_size, step))
+        clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
     change = max(changes, key=lambda c: (c != c, c))
     if gradient != gradient or change != change:
         why = "some predictions are not numbers, so nothing can be said of what they depend on"
         return Verdict("leak", when, step, "NOT A NUMBER", float("nan"), why)
     if gradient > GRADIENT_LIMIT or change > PERTURBATION_LIMIT:
         why = (
-            f"a position's prediction depends on tokens after it (gradient {gradient:.2g}, change {change:.2g}): "
-            "the model can read its answer, so its scores say nothing"
+            f"a position's prediction depends on its answer or what follows it (gradient {gradient:.2g}, change "
+            f"{change:.2g}): the model can read what it has to predict, so its scores say nothing"
         )
-        return Verdict("leak", when, step, "LEAK", max(gradient, change), why)
-    why = f"no later token is seen ({len(places):,} of {max(length - 1, 0):,} positions tried)"
-    return Verdict("leak", when, step, "ok", 0.0, why)
+        return Verdict("leak", when, step, LEAK, max(gradient, change), why)
+    return Verdict("leak", when, step, OK, 0.0, clean)
+
+
+def _rows(batch: Batch) -> Iterator[tuple[Tensor, Tensor, int, Tensor | None]]:
+    for i in range(batch.tokens.shape[0]):
+        row = slice(i, i + 1)
+        source = None if batch.source is None else batch.source[row]
+        yield batch.tokens[row], batch.targets[row], 0, source

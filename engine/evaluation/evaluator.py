@@ -3,54 +3,105 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
-from engine.data.loader import Batches
-from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_scores, score_tokens
+from engine.data.loader import RandomWindows, TextBatches, mask_generator
+from engine.data.objectives import Objective, make_objective
+from engine.evaluation.metrics import (
+    TokenScores,
+    excess_over_floor,
+    nanogpt_loss,
+    probe_scores,
+    score_tokens,
+    score_windows,
+)
+from engine.model.visibility import self_attention
+
+
+def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] | None:
+    """(T,) whether the answer of each place stands where the model sees it; None if none does, or if it may.
+
+    In a source, or in the input itself where self-attention may look ahead.
+    """
+    places = objective.places()
+    if places is None or capabilities.leaks(config) is None:
+        return None
+    at = torch.arange(places.answers.numel())
+    see = self_attention(config.model)
+    shown = (places.answers[:, None] == places.tokens[None]) & torch.as_tensor(see(at[:, None], at[None]))
+    found = shown.any(1)
+    if places.source is not None:
+        found = found | (places.answers[:, None] == places.source[None]).any(1)
+    return found.numpy() if found.any() else None
 
 
 class Evaluator:
     """Exact scores of one split.
 
     Args:
-        config: context, stride, batch size, protocols.
+        config: objective, context, stride, batch size, protocols.
         split: the text with its floor and probes.
         tokens: (n,) the same text encoded, on the model's device.
-        batches: random batches of this split for nanoGPT's protocol.
+        vocab_size: tokens of the text.
     """
 
-    def __init__(self, config: RunConfig, split: Split, tokens: Tensor, batches: Batches | None = None) -> None:
-        self.config, self.split, self.tokens, self.batches = config, split, tokens, batches
+    def __init__(self, config: RunConfig, split: Split, tokens: Tensor, vocab_size: int) -> None:
+        self.config, self.split, self.tokens = config, split, tokens
+        self.objective = make_objective(config, vocab_size)
+        self.copied = copied_places(config, self.objective)
 
     def scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
-        """Every token's score."""
-        return score_tokens(
+        """Every target's score."""
+        config = self.config
+        context, stride = config.model.context_length, config.stride
+        batch_size = config.evaluation.batch_size or 2 * config.train.batch_size
+        if config.objective.kind == "next-token":  # the last, shorter window counts too
+            return score_tokens(
+                model, self.tokens, context=context, stride=stride, batch_size=batch_size, between=between
+            )
+        return score_windows(
             model,
             self.tokens,
-            context=self.config.model.context_length,
-            stride=self.config.stride,
-            batch_size=self.config.evaluation.batch_size or 2 * self.config.train.batch_size,
+            self.objective,
+            context=context,
+            stride=stride,
+            batch_size=batch_size,
+            generator=mask_generator(config.seed, "evaluation"),
             between=between,
         )
 
     def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """The scores as fields of a validation record; context and stride are part of what they mean."""
-        scores = self.scores(model, between)
+        scores, config = self.scores(model, between), self.config
         record: dict[str, Any] = {
             "context": scores.context,
             "stride": scores.stride,
             "loss": scores.loss,
             "perplexity": scores.perplexity,
-            "bits_per_character": scores.bits_per_character(len(self.split.text) - 1),
             "accuracy": scores.accuracy,
             "probes": {},
+            "profile": scores.profile(),
         }
-        if self.split.floor is not None:
-            record["excess"] = excess_over_floor(scores, self.split.floor)
-        if self.config.evaluation.probes:
-            record["probes"] = probe_scores(scores, self.split.probes)
-        if self.config.evaluation.nanogpt_batches and self.batches is not None:
-            record["nanogpt_loss"] = nanogpt_loss(model, self.batches, self.config.evaluation.nanogpt_batches)
+        if config.objective.kind == "next-token":
+            record["bits_per_character"] = scores.bits_per_character(len(self.split.text) - 1)
+            if self.split.floor is not None:
+                record["excess"] = excess_over_floor(scores, self.split.floor)
+            if config.evaluation.probes:
+                record["probes"] = probe_scores(scores, self.split.probes)
+        if self.copied is not None:
+            record["honest_loss"] = scores.only(~self.copied)  # of the answers that cannot be copied
+        if config.evaluation.nanogpt_batches and self.tokens.numel() >= self.objective.window:
+            record["nanogpt_loss"] = self._nanogpt(model)
         return record
+
+    def _nanogpt(self, model: nn.Module) -> float:
+        seed, device = self.config.seed, self.tokens.device
+        windows = RandomWindows(self.tokens, self.objective.window, self.config.train.batch_size, seed, device)
+        batches = TextBatches(windows, self.objective, seed)
+        return nanogpt_loss(model, batches, self.config.evaluation.nanogpt_batches)

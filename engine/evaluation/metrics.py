@@ -12,27 +12,30 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from engine.data.loader import Batches
+from engine.data.objectives import IGNORED, Objective
 from engine.data.synthetic.grammar import Probe
 
 
 @dataclass(frozen=True)
 class TokenScores:
-    """What a model made of each token of a text but the first, which has no past to predict it from.
+    """What a model made of each of m targets. For next-token: of each token of a text but the first.
 
     Args:
-        nll: (n − 1,) float64, nats: −log p(token | its window's past).
-        correct: (n − 1,) bool: the token was the likeliest one.
+        nll: (m,) float64, nats: −log p(target | what its window shows of it).
+        correct: (m,) bool: the target was the likeliest token.
+        place: (m,) whole numbers from 0: where in its window the target was predicted.
         context: window length in tokens.
-        stride: tokens between two windows; each token has at least context − stride tokens of history, once the
-            text is that old.
+        stride: tokens between two windows; each next token has at least context − stride tokens of history, once
+            the text is that old.
     """
 
     nll: NDArray[np.float64]
     correct: NDArray[np.bool_]
+    place: NDArray[np.int32]
     context: int
     stride: int
 
@@ -50,6 +53,20 @@ class TokenScores:
     def accuracy(self) -> float:
         """Share of tokens whose likeliest prediction was right."""
         return float(self.correct.mean())
+
+    def profile(self, most: int = 32) -> list[float | None]:
+        """Mean nll by place in the window, in at most `most` equal stretches; None where nothing was scored."""
+        length = int(self.place.max()) + 1
+        stretches = min(most, length)
+        stretch = self.place.astype(np.int64) * stretches // length
+        counts = np.bincount(stretch, minlength=stretches)
+        sums = np.bincount(stretch, weights=self.nll, minlength=stretches)
+        return [float(total / n) if n else None for total, n in zip(sums, counts, strict=True)]
+
+    def only(self, places: NDArray[np.bool_]) -> float | None:
+        """Mean nll over the targets at these places of their windows, nats; None if there is none."""
+        chosen = places[self.place]
+        return math.fsum(self.nll[chosen]) / int(chosen.sum()) if chosen.any() else None
 
     def bits_per_character(self, n_characters: int) -> float:
         """Σ nll in bits, divided by the characters it predicted (all but the first token's)."""
@@ -106,6 +123,7 @@ def score_tokens(
     plan = windows(tokens.numel(), context, stride)
     nll = np.empty(tokens.numel() - 1)
     correct = np.empty(tokens.numel() - 1, dtype=np.bool_)
+    place = np.empty(tokens.numel() - 1, dtype=np.int32)
     with evaluating(model):
         for group in _equal_lengths(plan, batch_size):
             between()
@@ -121,7 +139,51 @@ def score_tokens(
                 stop = start + length
                 nll[stop - scored : stop] = values[row]
                 correct[stop - scored : stop] = hits[row]
-    return TokenScores(nll, correct, context, stride)
+                place[stop - scored : stop] = np.arange(length - scored, length)
+    return TokenScores(nll, correct, place, context, stride)
+
+
+def score_windows(
+    model: nn.Module,
+    tokens: Tensor,
+    objective: Objective,
+    *,
+    context: int,
+    stride: int,
+    batch_size: int,
+    generator: Generator,
+    between: Callable[[], None] = lambda: None,
+) -> TokenScores:
+    """Score what an objective asks of every window of a text that is whole, deterministically.
+
+    Args:
+        model: called with a batch's inputs, gives (B, T, V) logits.
+        tokens: (n,) int64 on the model's device.
+        objective: makes the batches.
+        context: the model's, for the score's name.
+        stride: tokens between windows.
+        batch_size: windows at once; changes speed, not the score.
+        generator: draws what is hidden; seeded alike each time, so that all evaluations ask the same.
+        between: called between batches; may raise to stop.
+
+    Raises:
+        ValueError: the text is shorter than one window.
+    """
+    if tokens.numel() < objective.window:
+        raise ValueError(f"{tokens.numel()} tokens are fewer than one window of {objective.window}")
+    windows = tokens.unfold(0, objective.window, stride).long()
+    examples = objective.batch(windows, generator)  # drawn at once: independent of the batch size
+    nll, correct, place = [], [], []
+    with evaluating(model):
+        for batch in examples.pieces(-(-len(windows) // batch_size)):
+            between()
+            logits = model(*batch.inputs).float()
+            scored = batch.targets != IGNORED
+            targets = batch.targets[scored]
+            nll.append(F.cross_entropy(logits[scored], targets, reduction="none").double().cpu().numpy())
+            correct.append((logits[scored].argmax(-1) == targets).cpu().numpy())
+            place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))
+    return TokenScores(np.concatenate(nll), np.concatenate(correct), np.concatenate(place), context, stride)
 
 
 def _equal_lengths(plan: list[tuple[int, int, int]], size: int) -> Iterator[list[tuple[int, int, int]]]:
@@ -144,7 +206,7 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
     with evaluating(model):
         for i in range(n_batches):
             batch = batches.batch(i, 0)
-            logits = model(batch.tokens).float()
+            logits = model(*batch.inputs).float()
             losses.append(F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten()).item())
     return math.fsum(losses) / len(losses)
 

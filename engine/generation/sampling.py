@@ -5,25 +5,92 @@ Draws come from a generator of their own, so sampling never disturbs a training.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from engine.model.cache import Cache
-from engine.model.span import Span
+from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM
+
+
+class Progress(Protocol):
+    """What a model remembers of one text: how many tokens of it, at least."""
+
+    length: int
 
 
 class Decodes(Protocol):
-    """A model that can decode step by step."""
+    """What can write a text token by token."""
 
-    def __call__(self, tokens: Tensor, at: Span | None = None, cache: Cache | None = None) -> Tensor:
-        """(B, T) → (B, T, V) logits."""
+    def new_cache(self) -> Any:
+        """An empty memory, a `Progress`."""
         ...
+
+    def next_logits(self, tokens: Tensor, cache: Any) -> Tensor:
+        """(1, T) new tokens → (V,) logits of the token after them; the memory is extended in place."""
+        ...
+
+
+class FromDecoder:
+    """A decoder with its KV cache."""
+
+    def __init__(self, model: DecoderLM) -> None:
+        self.model = model
 
     def new_cache(self) -> Cache:
-        """An empty cache."""
-        ...
+        """An empty KV cache."""
+        return self.model.new_cache()
+
+    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
+        """(1, T) → (V,)."""
+        logits: Tensor = self.model(tokens, cache=cache)[0, -1]
+        return logits
+
+
+class FromEncoder:
+    """An encoder used as a language model: every step reads the whole text again, since any token may change all."""
+
+    @dataclass
+    class Text:
+        """The tokens so far, (1, T)."""
+
+        tokens: Tensor | None = None
+
+        @property
+        def length(self) -> int:
+            """T."""
+            return 0 if self.tokens is None else self.tokens.shape[1]
+
+    def __init__(self, model: EncoderLM) -> None:
+        self.model = model
+
+    def new_cache(self) -> "FromEncoder.Text":
+        """No text yet."""
+        return FromEncoder.Text()
+
+    def next_logits(self, tokens: Tensor, cache: "FromEncoder.Text") -> Tensor:
+        """(1, T) → (V,)."""
+        cache.tokens = tokens if cache.tokens is None else torch.cat((cache.tokens, tokens), dim=1)
+        logits: Tensor = self.model(cache.tokens)[0, -1]
+        return logits
+
+
+class FromSource:
+    """A decoder over one source, which was read once."""
+
+    def __init__(self, model: EncoderDecoder, source: Tensor) -> None:
+        self.model = model
+        with torch.no_grad():
+            self.memory = model.encode(source)
+
+    def new_cache(self) -> Cache:
+        """An empty cache; it also keeps the source's keys and values."""
+        return self.model.new_cache()
+
+    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
+        """(1, T) → (V,)."""
+        return self.model.decode(tokens, self.memory, cache=cache)[0, -1]
 
 
 @dataclass(frozen=True)
@@ -45,10 +112,18 @@ class Sampling:
 
 @dataclass(frozen=True)
 class Drawn:
-    """One token, its probability under the model (temperature 1, nothing cut), and whether the context restarted."""
+    """One token.
+
+    Args:
+        token: its id.
+        probability: under the model, at temperature 1 and nothing cut.
+        chance: under the distribution it was drawn from.
+        restarted: the context was full and began anew before it.
+    """
 
     token: int
     probability: float
+    chance: float
     restarted: bool
 
 
@@ -96,7 +171,7 @@ def stream(
     """Draw `length` tokens after a prompt, one at a time.
 
     Args:
-        model: in evaluation mode.
+        model: writes, in evaluation mode.
         prompt: (T,) token ids, at least one; only its newest `context` tokens count.
         length: how many tokens to draw.
         how: temperature, cuts, and what to do when the context is full.
@@ -123,8 +198,9 @@ def stream(
             recent = recent[-max(1, context // 2) :]
             cache, pending = model.new_cache(), recent
         with torch.no_grad():
-            logits = model(torch.tensor([pending], device=device), cache=cache)[0, -1].float().cpu()
-        chosen = int(torch.multinomial(distribution(logits, how, allowed), 1, generator=generator))
-        yield Drawn(chosen, float(logits.softmax(-1)[chosen]), restarted)
+            logits = model.next_logits(torch.tensor([pending], device=device), cache).float().cpu()
+        drawn_from = distribution(logits, how, allowed)
+        chosen = int(torch.multinomial(drawn_from, 1, generator=generator))
+        yield Drawn(chosen, float(logits.softmax(-1)[chosen]), float(drawn_from[chosen]), restarted)
         recent.append(chosen)
         pending = [chosen]

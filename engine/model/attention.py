@@ -1,4 +1,4 @@
-"""Attention: the written-out reference, the fast kernels, and the multi-head layer that uses either.
+"""Softmax attention: the written-out reference, and the fast kernels behind one table.
 
 Every function takes the positions of queries and keys, a visibility and a position scheme, so a mask, a kernel, a
 cache and a picture cannot disagree. score = (q·k + content) · scale + bias; a row that sees nothing gives zeros.
@@ -10,14 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from engine.config.schema import ModelConfig
-from engine.model.cache import KeyValueCache
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
 from engine.model.visibility import Visibility
+
+BANDED_FROM = 1024  # tokens; below, a masked fused kernel is faster (measured on CPU)
+SMALLEST_BLOCK = 64  # queries of a band's block: smaller ones cost more calls than they save products
 
 
 @dataclass(frozen=True)
@@ -111,19 +112,68 @@ def _sdpa_legal(case: Situation) -> str | None:
     return None
 
 
+def _radius(see: Visibility) -> int:
+    """Slots before a query that a window reaches; after it as many, where it is not causal."""
+    assert see.window is not None
+    return see.window - 1 if see.causal else see.window // 2
+
+
+def _banded(case: Situation, v: Tensor) -> Tensor:
+    """Windowed attention in blocks of queries, each with the band of keys it can reach: O(T · window), no T × T.
+
+    Blocks are folded into the batch. The predicate and the scheme are the same, only the spans are others, so it is
+    `softmax_attention` again; slots past either end have position −1.
+    """
+    batch, heads, time, width = case.q.shape
+    before = _radius(case.see)
+    after = 0 if case.see.causal else before
+    block = max(SMALLEST_BLOCK, before)
+    n = -(-time // block)
+    reach = block + before + after
+
+    def blocks(x: Tensor) -> Tensor:  # (B, H, T, Dh) → (B · n, H, block, Dh)
+        x = F.pad(x, (0, 0, 0, n * block - time)).view(batch, heads, n, block, width)
+        return x.transpose(1, 2).reshape(batch * n, heads, block, width)
+
+    def bands(x: Tensor) -> Tensor:  # (B, H, T, Dh) → (B · n, H, reach, Dh)
+        x = F.pad(x, (0, 0, before, n * block - time + after)).unfold(2, reach, block)  # (B, H, n, Dh, reach)
+        return x.permute(0, 2, 1, 4, 3).reshape(batch * n, heads, reach, width)
+
+    def at(span: Span, left: int, right: int, length: int) -> Span:
+        index = F.pad(span.index, (left, n * block - time + right), value=-1).unfold(1, length, block)  # (N, n, length)
+        return Span(index.expand(batch, -1, -1).reshape(batch * n, length))
+
+    q_at, k_at = at(case.q_at, 0, 0, block), at(case.k_at, before, after, reach)
+    mixed = softmax_attention(
+        blocks(case.q), bands(case.k), bands(v), q_at, k_at, case.see, case.scheme, dropout=case.dropout
+    )
+    return mixed.view(batch, n, heads, block, width).transpose(1, 2).reshape(batch, heads, -1, width)[:, :, :time]
+
+
+def _banded_legal(case: Situation) -> str | None:
+    if case.see.window is None or case.see.link_every is not None:
+        return "only a window without links is a band"
+    same = case.q_at is case.k_at or (case.q_at.start is not None and case.q_at.start == case.k_at.start)
+    if not (same and case.q_at.packed and case.q.shape[2] == case.k.shape[2]):
+        return "a band needs queries and keys at the same places, side by side"
+    return None
+
+
 @dataclass(frozen=True)
 class Backend:
-    """A way to compute the same attention: when it may be used (None, or why not), and how."""
+    """A way to compute the same attention: when it may be used (None, or why not), when it pays, and how."""
 
     name: str
     legal: Callable[[Situation], str | None]
+    pays: Callable[[Situation], bool]
     run: Callable[[Situation, Tensor], Tensor]
 
 
-# Fastest first; the first legal one wins.
+# Fastest first; the first legal one that pays wins.
 BACKENDS: tuple[Backend, ...] = (
-    Backend("sdpa", _sdpa_legal, _sdpa),
-    Backend("reference", lambda case: None, _reference),
+    Backend("banded", _banded_legal, lambda case: case.q.shape[2] >= BANDED_FROM, _banded),
+    Backend("sdpa", _sdpa_legal, lambda case: True, _sdpa),
+    Backend("reference", lambda case: None, lambda case: True, _reference),
 )
 
 
@@ -134,6 +184,8 @@ def choose(case: Situation, wanted: str = "auto") -> Backend:
         ValueError: the wanted backend cannot serve it; says why.
     """
     for backend in BACKENDS:
+        if wanted == "auto" and not backend.pays(case):
+            continue
         if wanted in ("auto", backend.name):
             reason = backend.legal(case)
             if reason is None:
@@ -173,35 +225,3 @@ def softmax_attention(
     """
     case = Situation(q, k, q_at, k_at, see, scheme, dropout)
     return choose(case, backend).run(case, v)
-
-
-class MultiHeadAttention(nn.Module):
-    """Self-attention with H heads (Vaswani et al. 2017, §3.2.2): project, attend, join, project back."""
-
-    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
-        super().__init__()
-        width = model.d_model
-        self.n_heads, self.see, self.scheme = model.n_heads, see, scheme
-        self.dropout, self.backend = model.attention_dropout, model.backend
-        self.query_key_value = nn.Linear(width, 3 * width, bias=model.bias)
-        self.output = nn.Linear(width, width, bias=model.bias)
-        self.output_dropout = nn.Dropout(model.attention_output_dropout)
-
-    def project(self, x: Tensor, at: Span) -> tuple[Tensor, Tensor, Tensor]:
-        """(B, T, D) → rotated queries, rotated keys, values, each (B, H, T, Dh)."""
-        batch, time, width = x.shape
-        heads = self.query_key_value(x).view(batch, time, 3, self.n_heads, width // self.n_heads)
-        q, k, v = heads.permute(2, 0, 3, 1, 4)  # each (B, H, T, Dh)
-        return self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), v
-
-    def forward(self, x: Tensor, at: Span, state: KeyValueCache | None = None) -> Tensor:
-        """(B, T, D) → (B, T, D); with a state, also over all it remembers."""
-        q, k, v = self.project(x, at)
-        k_at = at
-        if state is not None:
-            k, v, k_at = state.extend(k, v, at)
-        dropout = self.dropout if self.training else 0.0
-        mixed = softmax_attention(q, k, v, at, k_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
-        joined = mixed.transpose(1, 2).reshape(x.shape)  # (B, T, D)
-        output: Tensor = self.output_dropout(self.output(joined))
-        return output

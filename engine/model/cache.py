@@ -5,10 +5,18 @@ the same positions as attention without one.
 """
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from torch import Tensor
 
 from engine.model.span import Span
+
+
+class LayerState(Protocol):
+    """What every kind of memory can do."""
+
+    def select(self, rows: Tensor) -> None:
+        """Reorder batch rows: row i becomes the old row rows[i]."""
 
 
 class KeyValueCache:
@@ -65,19 +73,61 @@ class KeyValueCache:
             self._index = self._index[rows]
 
 
+class WindowCache(KeyValueCache):
+    """Only what a causal window can still reach: the newest w − 1 keys besides the new ones.
+
+    Padded rows, whose newest keys are not the same for all, keep everything: as right, only larger.
+    """
+
+    def __init__(self, window: int) -> None:
+        super().__init__()
+        self.window = window
+
+    def extend(self, k: Tensor, v: Tensor, at: Span) -> tuple[Tensor, Tensor, Span]:
+        """Append new keys and values, give back those the new queries may see, then forget what no later one will."""
+        seen = super().extend(k, v, at)
+        spare = self.length - (self.window - 1)
+        if self._start is not None and spare > self.window + k.shape[2]:  # not at each token: moving costs too
+            self._forget(spare)
+        return seen
+
+    def _forget(self, oldest: int) -> None:
+        assert self._keys is not None and self._values is not None and self._index is not None
+        assert self._start is not None
+        kept = slice(oldest, self.length)
+        self._keys, self._values = self._keys[:, :, kept].clone(), self._values[:, :, kept].clone()
+        self._index = self._index[:, kept].clone()
+        self._start += oldest
+        self.length -= oldest
+
+
+class LinearState:
+    """Linear attention's memory, of one size for ever: Σ φ(k) vᵀ and Σ φ(k) over all keys so far, fp32 or wider."""
+
+    def __init__(self) -> None:
+        self.key_values: Tensor | None = None  # (B, H, Dh, Dh)
+        self.keys: Tensor | None = None  # (B, H, Dh)
+
+    def select(self, rows: Tensor) -> None:
+        """Reorder batch rows: row i becomes the old row rows[i]."""
+        if self.key_values is not None and self.keys is not None:
+            self.key_values, self.keys = self.key_values[rows], self.keys[rows]
+
+
 @dataclass
 class Cache:
-    """The state of a whole decoder: one entry a layer, and how many tokens it has seen."""
+    """The state of a whole decoder: one entry a layer, and how many tokens it has seen.
 
-    layers: list[KeyValueCache] = field(default_factory=list)
+    `memory` has each layer's keys and values of the source, computed once, where there is a source.
+    """
+
+    layers: list[LayerState] = field(default_factory=list)
     length: int = 0
-
-    @classmethod
-    def of(cls, n_layers: int) -> "Cache":
-        """An empty cache for `n_layers` layers."""
-        return cls([KeyValueCache() for _ in range(n_layers)])
+    memory: list[tuple[Tensor, Tensor]] | None = None
 
     def select(self, rows: Tensor) -> None:
         """Reorder batch rows in every layer (beam search)."""
         for layer in self.layers:
             layer.select(rows)
+        if self.memory is not None:
+            self.memory = [(k[rows], v[rows]) for k, v in self.memory]

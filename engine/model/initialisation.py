@@ -16,22 +16,42 @@ from engine.seeds import seed_for
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")
 
 
+# Joined maps are several matrices one above the other, each initialised as the matrix it is.
+JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
+    "query_key_value.weight": lambda model: [model.d_model, model.kv_width, model.kv_width],
+    "key_value.weight": lambda model: [model.kv_width, model.kv_width],
+    "feed_forward.expand.weight": lambda model: [model.d_ff] * (model.ff_expansion // model.d_ff),
+}
+
+
+def _parts(name: str, values: Tensor, model: ModelConfig) -> tuple[Tensor, ...]:
+    for suffix, rows in JOINED.items():
+        if name.endswith("." + suffix):
+            return torch.split(values, rows(model))
+    return (values,)
+
+
+def _residual_branches(name: str, model: ModelConfig) -> int:
+    """How many branches are added to the stream that this one is added to."""
+    if model.architecture != "encoder-decoder":
+        return 2 * model.n_layers
+    return 2 * model.encoder_layers if name.startswith("encoder.") else 3 * model.n_layers
+
+
 def _normal(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
     weight.normal_(0.0, model.init_std, generator=generator)
 
 
 def _scaled_normal(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
-    # GPT-2: each layer adds two residual branches, so the stream's variance grows with 2 · n_layers of them.
+    # GPT-2: the stream's variance grows with the number of branches that are added to it.
     residual = name.endswith(RESIDUAL_OUTPUTS)
-    std = model.init_std / math.sqrt(2 * model.n_layers) if residual else model.init_std
+    std = model.init_std / math.sqrt(_residual_branches(name, model)) if residual else model.init_std
     weight.normal_(0.0, std, generator=generator)
 
 
 def _xavier(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
-    # Glorot and Bengio 2010. The joined projection is three matrices of (D, D), each with its own bound.
+    # Glorot and Bengio 2010.
     fan_out, fan_in = weight.shape
-    if name.endswith("query_key_value.weight"):
-        fan_out //= 3
     bound = math.sqrt(6.0 / (fan_in + fan_out))
     weight.uniform_(-bound, bound, generator=generator)
 
@@ -64,8 +84,9 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
         if name.endswith("norm.weight"):
             values.fill_(1.0)
         elif parameter.dim() >= 2:
-            if not (name == "positions.table.weight" and model.position_init == "zero"):
-                INITIALISERS[model.init](values, model, name, generator)
+            if not (name.endswith("positions.table.weight") and model.position_init == "zero"):
+                for part in _parts(name, values, model):
+                    INITIALISERS[model.init](part, model, name, generator)
         elif leaf == "bias" and model.init == "torch" and owner in linears:
             bound = 1.0 / math.sqrt(linears[owner].in_features)
             values.uniform_(-bound, bound, generator=generator)

@@ -1,4 +1,4 @@
-"""Feed-forward, norms and the decoder layer. Notation: B batch, T time, D model width."""
+"""Feed-forward, norms and the layer that both stacks are made of. Notation: B batch, T time, D model width."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,22 +7,35 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.config.schema import ModelConfig
-from engine.model.attention import MultiHeadAttention
-from engine.model.cache import KeyValueCache
+from engine.model.cache import LayerState
+from engine.model.heads import SELF_ATTENTION, CrossAttention
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
 from engine.model.visibility import Visibility
+
+
+def _swiglu(x: Tensor) -> Tensor:
+    gate, value = x.chunk(2, dim=-1)
+    return F.silu(gate) * value
+
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,  # Hendrycks and Gimpel 2016, exact
     "gelu-tanh": partial(F.gelu, approximate="tanh"),  # GPT-2's approximation
     "relu": F.relu,
+    "swiglu": _swiglu,  # Shazeer 2020: half of the features gate the other half
+}
+
+NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {
+    "layer": lambda model: nn.LayerNorm(model.d_model, eps=model.norm_eps, bias=model.bias),  # Ba et al. 2016
+    "rms": lambda model: nn.RMSNorm(model.d_model, eps=model.norm_eps),  # Zhang and Sennrich 2019
+    "none": lambda model: nn.Identity(),
 }
 
 
 def make_norm(model: ModelConfig) -> nn.Module:
-    """The normalisation over features: LayerNorm (Ba et al. 2016)."""
-    return nn.LayerNorm(model.d_model, eps=model.norm_eps, bias=model.bias)
+    """The normalisation over features."""
+    return NORMS[model.norm](model)
 
 
 class FeedForward(nn.Module):
@@ -31,7 +44,7 @@ class FeedForward(nn.Module):
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()
         self.activation = ACTIVATIONS[model.activation]
-        self.expand = nn.Linear(model.d_model, model.d_ff, bias=model.bias)
+        self.expand = nn.Linear(model.d_model, model.ff_expansion, bias=model.bias)
         self.hidden_dropout = nn.Dropout(model.ff_dropout)
         self.output = nn.Linear(model.d_ff, model.d_model, bias=model.bias)
         self.output_dropout = nn.Dropout(model.dropout)
@@ -43,26 +56,49 @@ class FeedForward(nn.Module):
         return output
 
 
-class DecoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each around a residual.
+class Layer(nn.Module):
+    """Self-attention, in a decoder over a source also cross-attention, then feed-forward, each around a residual.
 
-    Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)).
+    Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Without
+    `residual` the x + is gone.
     """
 
-    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool) -> None:
         super().__init__()
-        self.pre_norm = model.norm_placement == "pre"
+        self.pre_norm, self.residual = model.norm_placement == "pre", model.residual
         self.attention_norm = make_norm(model)
-        self.attention = MultiHeadAttention(model, see, scheme)
+        self.attention = SELF_ATTENTION[model.attention](model, see, scheme)
+        self.cross_attention = CrossAttention(model) if over_source else None
+        self.cross_attention_norm = make_norm(model) if over_source else nn.Identity()
         self.feed_forward_norm = make_norm(model)
         self.feed_forward = FeedForward(model)
 
-    def forward(self, x: Tensor, at: Span, state: KeyValueCache | None = None) -> Tensor:
-        """(B, T, D) → (B, T, D)."""
-        if self.pre_norm:
-            x = x + self.attention(self.attention_norm(x), at, state)
-            out: Tensor = x + self.feed_forward(self.feed_forward_norm(x))
-        else:
-            x = self.attention_norm(x + self.attention(x, at, state))
-            out = self.feed_forward_norm(x + self.feed_forward(x))
+    def forward(
+        self,
+        x: Tensor,
+        at: Span,
+        state: LayerState | None = None,
+        source: tuple[Tensor, Tensor] | None = None,
+        source_at: Span | None = None,
+    ) -> Tensor:
+        """(B, T, D) → (B, T, D).
+
+        Args:
+            x: the stream.
+            at: its positions.
+            state: what self-attention remembers while decoding.
+            source: this layer's keys and values of the source, in a decoder over one.
+            source_at: the source's positions.
+        """
+        x = self._around(x, self.attention_norm, lambda y: self.attention(y, at, state))
+        if self.cross_attention is not None:
+            cross = self.cross_attention
+            x = self._around(x, self.cross_attention_norm, lambda y: cross(y, at, source, source_at))
+        return self._around(x, self.feed_forward_norm, self.feed_forward)
+
+    def _around(self, x: Tensor, norm: nn.Module, f: Callable[[Tensor], Tensor]) -> Tensor:
+        y = f(norm(x)) if self.pre_norm else f(x)
+        if self.residual:
+            y = x + y
+        out: Tensor = y if self.pre_norm else norm(y)
         return out

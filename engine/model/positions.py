@@ -4,6 +4,7 @@ A scheme gives some of `embed`, `rotate`, `bias` and `content`, all on ABSOLUTE 
 right by construction. Notation: B batch, N ∈ {1, B}, T time, H heads, D model width, Dh head width.
 """
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -114,13 +115,139 @@ class Rope(PositionScheme):
         return cos, sin
 
 
-def make_schemes(model: ModelConfig, n_layers: int) -> list[PositionScheme]:
-    """One scheme a layer; the same object where the paper shares it between layers."""
+class Relative(PositionScheme):
+    """One learned number per head and clipped signed distance, added to the score (Shaw et al. 2018's clipping).
+
+    b_h(q, k) = table[clip(k − q, −m, m) + m, h]. The table is shared by all layers.
+    """
+
+    def __init__(self, n_heads: int, max_distance: int) -> None:
+        super().__init__()
+        self.max_distance = max_distance
+        self.table = nn.Embedding(2 * max_distance + 1, n_heads)
+
+    def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+        """(N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
+        far = self.max_distance
+        values: Tensor = self.table(distances(q_pos, k_pos).clamp(-far, far) + far)
+        return values.permute(0, 3, 1, 2)
+
+
+class Alibi(PositionScheme):
+    """A penalty that grows with the distance, at another slope for each head (Press et al. 2022, ALiBi).
+
+    b_h(q, k) = −m_h · |q − k|, the absolute distance, so it serves encoders too. Nothing is learned.
+    """
+
+    def __init__(self, n_heads: int) -> None:
+        super().__init__()
+        self.slopes = alibi_slopes(n_heads)
+
+    def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+        """(N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
+        slopes = torch.tensor(self.slopes, device=q_pos.device, dtype=torch.float32)
+        return -slopes[:, None, None] * distances(q_pos, k_pos)[:, None].abs()
+
+
+def alibi_slopes(n_heads: int) -> list[float]:
+    """ALiBi's slopes, steepest first: 2^(−8/H), 2^(−16/H) … for a power of two.
+
+    For other H, those of the next lower power of two, then every second one of the next higher (the authors' code).
+    """
+    below = 2 ** math.floor(math.log2(n_heads))
+    slopes = [2.0 ** (-8.0 * (i + 1) / below) for i in range(below)]
+    between = [2.0 ** (-8.0 * (i + 1) / (2 * below)) for i in range(0, 2 * below, 2)]
+    return slopes + between[: n_heads - below]
+
+
+class T5(PositionScheme):
+    """One learned number per head and bucket of distances, added to the score (Raffel et al. 2020, T5).
+
+    Near distances have a bucket each, farther ones share logarithmically wider buckets up to `max_distance`. Without
+    a causal mask half of the buckets are for keys after the query. The table is shared by all layers, and the score
+    is not divided by √Dh, as in the original.
+    """
+
+    scale = 1.0
+
+    def __init__(self, n_heads: int, n_buckets: int, max_distance: int, *, causal: bool) -> None:
+        super().__init__()
+        self.n_buckets, self.max_distance, self.causal = n_buckets, max_distance, causal
+        self.table = nn.Embedding(n_buckets, n_heads)
+
+    def bucket(self, distance: Tensor) -> Tensor:
+        """The bucket of each k − q, int64."""
+        n_buckets, back = self.n_buckets, -distance
+        first = torch.zeros_like(distance)
+        if not self.causal:
+            n_buckets //= 2
+            first = (distance > 0).long() * n_buckets
+            back = distance.abs()
+        back = back.clamp(min=0)
+        exact = n_buckets // 2
+        # fp32, in the original's order of operations: a bucket's edge must not move by a rounding.
+        ratio = torch.log(back.clamp(min=1).float() / exact) / math.log(self.max_distance / exact)
+        far = exact + (ratio * (n_buckets - exact)).long()
+        return first + torch.where(back < exact, back, far.clamp(max=n_buckets - 1))
+
+    def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+        """(N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
+        values: Tensor = self.table(self.bucket(distances(q_pos, k_pos)))
+        return values.permute(0, 3, 1, 2)
+
+
+class TransformerXL(PositionScheme):
+    """Relative positions inside the score (Dai et al. 2019, Transformer-XL, §3.3).
+
+    score = qᵀk + qᵀ W_R r(q − k) + uᵀk + vᵀ W_R r(q − k), r the sinusoid of the distance; W_R, u and v are each
+    layer's own. The first term is attention's; `content` gives the other three.
+    """
+
+    def __init__(self, d_model: int, n_heads: int) -> None:
+        super().__init__()
+        self.n_heads, self.sinusoid = n_heads, Sinusoidal(d_model)
+        self.distance = nn.Linear(d_model, d_model, bias=False)
+        self.u = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
+        self.v = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
+
+    def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+        """(B, H, Tq, Dh), (B, H, Tk, Dh) → (B, H, Tq, Tk)."""
+        # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
+        somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
+        apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
+        least, most = int(apart.min()), int(apart.max())
+        r = self.sinusoid.embed(torch.arange(least, most + 1, device=q.device)[None]).to(self.distance.weight)
+        r = self.distance(r)[0].view(most - least + 1, self.n_heads, -1).to(q)  # (R, H, Dh)
+        by_distance = torch.einsum("bhqd,rhd->bhqr", q + self.v.to(q)[:, None], r)  # (B, H, Tq, R)
+        index = (apart - least)[:, None].expand(q.shape[0], self.n_heads, -1, -1)
+        about_key = torch.einsum("hd,bhkd->bhk", self.u.to(q), k)[:, :, None]  # (B, H, 1, Tk)
+        return by_distance.gather(-1, index) + about_key
+
+
+def distances(q_pos: Tensor, k_pos: Tensor) -> Tensor:
+    """k − q: (N, Tq), (N, Tk) → (N, Tq, Tk); positive where the key comes after the query."""
+    return k_pos[:, None, :] - q_pos[:, :, None]
+
+
+def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: bool) -> list[PositionScheme]:
+    """One scheme a layer of a stack; the same object where the paper shares it between layers.
+
+    Args:
+        model: the network.
+        n_layers: of the stack.
+        longest: tokens the stack ever gets at once, the size of a learned table.
+        causal: whether the stack is.
+    """
+    heads = model.n_heads
     builders: dict[str, Callable[[], PositionScheme]] = {
         "none": PositionScheme,
         "sinusoidal": lambda: Sinusoidal(model.d_model),
-        "learned": lambda: Learned(model.context_length, model.d_model),
+        "learned": lambda: Learned(longest, model.d_model),
         "rope": lambda: Rope(model.head_width, model.rope_base, model.rope_pairing),
+        "relative": lambda: Relative(heads, model.relative_max_distance),
+        "alibi": lambda: Alibi(heads),
+        "t5": lambda: T5(heads, model.t5_buckets, model.t5_max_distance, causal=causal),
+        "xl": lambda: TransformerXL(model.d_model, heads),
     }
-    shared = builders[model.position]()
-    return [shared] * n_layers
+    build = builders[model.position]
+    return [build() for _ in range(n_layers)] if model.position == "xl" else [build()] * n_layers

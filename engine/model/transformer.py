@@ -1,41 +1,94 @@
-"""The whole network, and `build_model`, which makes it from a config.
+"""The whole networks, and `build_model`, which makes one from a config.
 
-Notation: B batch, T time, D model width, V vocabulary.
+Notation: B batch, T time, S source time, D model width, V vocabulary.
 """
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from engine.config.schema import ModelConfig
 from engine.model.cache import Cache
+from engine.model.heads import SelfAttention
 from engine.model.initialisation import initialise
-from engine.model.layers import DecoderLayer, make_norm
-from engine.model.positions import make_schemes
+from engine.model.layers import Layer, make_norm
+from engine.model.positions import PositionScheme, make_schemes
 from engine.model.span import Span
 from engine.model.visibility import self_attention
 
 
-class DecoderLM(nn.Module):
-    """A language model: each token is predicted from those before it (GPT: Radford et al. 2018).
+class Stack(nn.Module):
+    """Embedded tokens → (+ positions) → n_layers × layer → norm."""
 
-    tokens → embedding (+ positions) → n_layers × [self-attention, feed-forward] → norm → head → logits
-    """
+    def __init__(
+        self, model: ModelConfig, n_layers: int, longest: int, *, causal: bool, over_source: bool = False
+    ) -> None:
+        super().__init__()
+        self.config = model
+        schemes = make_schemes(model, n_layers, longest, causal=causal)
+        see = self_attention(model, causal=causal)
+        shared = all(scheme is schemes[0] for scheme in schemes)
+        self.positions = schemes[0] if shared and model.position != "xl" else PositionScheme()
+        self.embedding_dropout = nn.Dropout(model.embedding_dropout)
+        self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
+        self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
+
+    def run(
+        self,
+        x: Tensor,
+        at: Span,
+        cache: Cache | None = None,
+        source: list[tuple[Tensor, Tensor]] | None = None,
+        source_at: Span | None = None,
+    ) -> Tensor:
+        """(B, T, D) token embeddings → (B, T, D).
+
+        Args:
+            x: token embeddings.
+            at: their positions.
+            cache: extended in place.
+            source: each layer's keys and values of the source, in a decoder over one.
+            source_at: the source's positions.
+
+        Raises:
+            ValueError: a position past the learned table.
+        """
+        longest = self.positions.longest
+        if longest is not None and at.start is not None and at.start + at.length > longest:
+            raise ValueError(f"position {at.start + at.length - 1} is past the {longest} learned positions")
+        if self.config.embedding_scale:
+            x = x * math.sqrt(self.config.d_model)
+        table = self.positions.embed(at.index)
+        if table is not None:
+            x = x + table.to(x.dtype)
+        x = self.embedding_dropout(x)
+        for i, layer in enumerate(self.layers):
+            x = layer(x, at, cache.layers[i] if cache else None, source[i] if source else None, source_at)
+        if cache is not None:
+            cache.length += at.length
+        out: Tensor = self.final_norm(x)
+        return out
+
+    def new_cache(self) -> Cache:
+        """An empty cache for incremental decoding."""
+        attentions = [layer.get_submodule("attention") for layer in self.layers]
+        return Cache([part.new_state() for part in attentions if isinstance(part, SelfAttention)])
+
+
+class LanguageModel(Stack):
+    """One stack between a token embedding and a head."""
 
     def __init__(self, model: ModelConfig, vocab_size: int) -> None:
-        super().__init__()
-        self.config, self.vocab_size = model, vocab_size
-        schemes = make_schemes(model, model.n_layers)
-        see = self_attention(model)
+        super().__init__(model, model.n_layers, model.context_length, causal=model.causal)
+        self.vocab_size = vocab_size
         self.token_embedding = nn.Embedding(vocab_size, model.d_model)
-        self.positions = schemes[0]
-        self.embedding_dropout = nn.Dropout(model.embedding_dropout)
-        self.layers = nn.ModuleList(DecoderLayer(model, see, scheme) for scheme in schemes)
-        self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
-        self.head = nn.Linear(model.d_model, vocab_size, bias=model.head_bias)
-        if model.tie_embeddings:  # Press and Wolf 2017
-            self.head.weight = self.token_embedding.weight
+        self.head = make_head(model, self.token_embedding)
+
+
+class DecoderLM(LanguageModel):
+    """A language model: each token is predicted from those before it (GPT: Radford et al. 2018)."""
 
     def forward(self, tokens: Tensor, at: Span | None = None, cache: Cache | None = None) -> Tensor:
         """Logits of the next token at every position.
@@ -51,47 +104,126 @@ class DecoderLM(nn.Module):
         Raises:
             ValueError: a position past the learned table.
         """
-        if at is None:
-            at = Span.run(tokens.shape[1], cache.length if cache else 0, tokens.device)
-        longest = self.positions.longest
-        if longest is not None and at.start is not None and at.start + at.length > longest:
-            raise ValueError(f"position {at.start + at.length - 1} is past the {longest} learned positions")
-        x = self.token_embedding(tokens)  # (B, T, D)
-        if self.config.embedding_scale:
-            x = x * math.sqrt(self.config.d_model)
-        table = self.positions.embed(at.index)
-        if table is not None:
-            x = x + table.to(x.dtype)
-        x = self.embedding_dropout(x)
-        for i, layer in enumerate(self.layers):
-            x = layer(x, at, cache.layers[i] if cache else None)
-        if cache is not None:
-            cache.length += tokens.shape[1]
-        logits: Tensor = self.head(self.final_norm(x))
+        at = at or Span.run(tokens.shape[1], cache.length if cache else 0, tokens.device)
+        logits: Tensor = self.head(self.run(self.token_embedding(tokens), at, cache))
         return logits
+
+
+class EncoderLM(LanguageModel):
+    """A model of the gaps in a text, which it sees from both sides (BERT: Devlin et al. 2019)."""
+
+    def forward(self, tokens: Tensor, at: Span | None = None) -> Tensor:
+        """Logits at every position: (B, T) int64 → (B, T, V).
+
+        Raises:
+            ValueError: a position past the learned table.
+        """
+        at = at or Span.run(tokens.shape[1], 0, tokens.device)
+        logits: Tensor = self.head(self.run(self.token_embedding(tokens), at))
+        return logits
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What an encoder made of a source: (B, S, D), and where its tokens stand."""
+
+    hidden: Tensor
+    at: Span
+
+
+class EncoderDecoder(nn.Module):
+    """A target is written token by token while all of a source is seen (Vaswani et al. 2017).
+
+    Source and target share one embedding.
+    """
+
+    def __init__(self, model: ModelConfig, vocab_size: int) -> None:
+        super().__init__()
+        self.config, self.vocab_size = model, vocab_size
+        self.token_embedding = nn.Embedding(vocab_size, model.d_model)
+        self.encoder = Stack(model, model.encoder_layers, model.source_tokens, causal=False)
+        self.decoder = Stack(model, model.n_layers, model.context_length, causal=True, over_source=True)
+        self.head = make_head(model, self.token_embedding)
+
+    def encode(self, source: Tensor, at: Span | None = None) -> Memory:
+        """Read a source.
+
+        Args:
+            source: (B, S) int64.
+            at: its positions, −1 at padding; by default in a row.
+        """
+        at = at or Span.run(source.shape[1], 0, source.device)
+        return Memory(self.encoder.run(self.token_embedding(source), at), at)
+
+    def decode(self, target: Tensor, memory: Memory, at: Span | None = None, cache: Cache | None = None) -> Tensor:
+        """Logits of the next target token at every position.
+
+        Args:
+            target: (B, T) int64.
+            memory: the source.
+            at: positions of the target; by default in a row, after what the cache holds.
+            cache: the decoder's memory, extended in place.
+
+        Returns:
+            (B, T, V).
+        """
+        at = at or Span.run(target.shape[1], cache.length if cache else 0, target.device)
+        source = cache.memory if cache else None
+        if source is None:
+            source = [layer.get_submodule("cross_attention").keys_and_values(memory.hidden) for layer in self.layers]  # type: ignore[operator]
+            if cache is not None:
+                cache.memory = source
+        x = self.decoder.run(self.token_embedding(target), at, cache, source, memory.at)
+        logits: Tensor = self.head(x)
+        return logits
+
+    def forward(self, source: Tensor, target: Tensor, source_at: Span | None = None, at: Span | None = None) -> Tensor:
+        """(B, S), (B, T) → (B, T, V)."""
+        return self.decode(target, self.encode(source, source_at), at)
+
+    @property
+    def layers(self) -> nn.ModuleList:
+        """The decoder's."""
+        return self.decoder.layers
 
     def new_cache(self) -> Cache:
         """An empty cache for incremental decoding."""
-        return Cache.of(len(self.layers))
+        return self.decoder.new_cache()
 
 
-def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.device | str = "cpu") -> DecoderLM:
+def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
+    """The map to the vocabulary; with the embedding's own weights where they are tied (Press and Wolf 2017)."""
+    head = nn.Linear(model.d_model, embedding.num_embeddings, bias=model.head_bias)
+    if model.tie_embeddings:
+        head.weight = embedding.weight
+    return head
+
+
+Network = DecoderLM | EncoderLM | EncoderDecoder
+NETWORKS: dict[str, type[DecoderLM] | type[EncoderLM] | type[EncoderDecoder]] = {
+    "decoder": DecoderLM,
+    "encoder": EncoderLM,
+    "encoder-decoder": EncoderDecoder,
+}
+
+
+def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.device | str = "cpu") -> Network:
     """The network of a config with its initial weights, fp32, in training mode.
 
     Args:
-        model: what to build; `model.vocab_size`, where set, may be larger than the tokenizer's.
-        vocab_size: the tokenizer's size in tokens.
+        model: what to build; `model.vocab_size`, where set, may be larger.
+        vocab_size: tokens that are needed.
         seed: the run's seed; equal seeds give equal weights on every device.
         device: where to put it.
 
     Raises:
-        ValueError: `model.vocab_size` is smaller than the tokenizer's.
+        ValueError: `model.vocab_size` is smaller than what is needed.
     """
     size = model.vocab_size or vocab_size
     if size < vocab_size:
-        raise ValueError(f"model.vocab_size {size} is smaller than the tokenizer's {vocab_size}")
+        raise ValueError(f"model.vocab_size {size} is smaller than the {vocab_size} tokens that are needed")
     with torch.device("meta"):
-        network = DecoderLM(model, size)
+        network = NETWORKS[model.architecture](model, size)
     network.to_empty(device=device)
     if model.tie_embeddings:
         network.head.weight = network.token_embedding.weight  # to_empty gives each its own storage

@@ -49,6 +49,13 @@ class Visibility:
         return n_layers * (self.window - 1 if self.causal else self.window // 2)
 
 
-def self_attention(model: ModelConfig) -> Visibility:
-    """The visibility that a model config asks of its self-attention."""
-    return Visibility(causal=model.architecture == "decoder")
+def self_attention(model: ModelConfig, *, causal: bool | None = None) -> Visibility:
+    """The visibility that a model config asks of its self-attention.
+
+    Args:
+        model: the network.
+        causal: of one stack of it (an encoder-decoder has both kinds); by default the model's own.
+    """
+    causal = model.causal if causal is None else causal
+    window = model.window if model.attention in ("window", "sparse") else None
+    return Visibility(causal, window, model.link_every if model.attention == "sparse" else None)

@@ -18,16 +18,18 @@ from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.data.cache import tokens_of
 from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
-from engine.data.loader import RandomWindows, training_batches
+from engine.data.loader import training_batches
+from engine.data.objectives import make_objective
 from engine.data.tokenizers import CharacterTokenizer
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
 from engine.model import size
-from engine.model.attention import MultiHeadAttention, Situation, choose
+from engine.model.attention import Situation, choose
+from engine.model.heads import SelfAttention
 from engine.model.span import Span
-from engine.model.transformer import DecoderLM, build_model
+from engine.model.transformer import Network, build_model
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
@@ -74,7 +76,8 @@ def load_data(config: RunConfig, data_dir: Path | None) -> Data:
     context = config.model.context_length
     for name in ("train", "validation"):
         have = tokens[name].numel() if name in tokens else 0
-        needed = context + 1 if name == "train" else 2
+        shorter_will_do = name == "validation" and config.objective.kind == "next-token"
+        needed = 2 if shorter_will_do else config.window_tokens
         if have < needed:
             raise InputError(
                 f"corpus {corpus.name}: its {name} split has {have:,} tokens, fewer than the {needed:,} that a context "
@@ -88,6 +91,8 @@ def _prompt(config: RunConfig, data: Data) -> str:
     if wanted:
         data.tokenizer.encode(wanted)  # refused now, not at step 500
         return wanted
+    if config.objective.kind != "next-token":  # a source, or a text to hide parts of
+        return data.corpus.splits["validation"].text[: min(config.window_tokens, config.model.source_tokens)]
     first = data.corpus.splits["validation"].text.lstrip("\n")[:MAX_PROMPT]
     return first.split("\n", 1)[0] or first[:1] or data.tokenizer.characters[0]
 
@@ -134,7 +139,12 @@ def data_facts(data: Data) -> dict[str, Any]:
     }
 
 
-def model_facts(config: RunConfig, model: DecoderLM) -> dict[str, Any]:
+def needed_tokens(config: RunConfig, tokenizer: CharacterTokenizer) -> int:
+    """Tokens a model needs: the text's and the objective's own."""
+    return tokenizer.vocab_size + len(config.special_tokens)
+
+
+def model_facts(config: RunConfig, model: Network) -> dict[str, Any]:
     """The content of model.json: what was built, read off the module and not off the config."""
     built = sum(parameter.numel() for parameter in model.parameters())
     parts = size.parameters(config.model, model.vocab_size)
@@ -147,7 +157,8 @@ def model_facts(config: RunConfig, model: DecoderLM) -> dict[str, Any]:
         "memory_bytes": size.memory_bytes(config, model.vocab_size),
         "built": {
             "architecture": type(model).__name__,
-            "position": type(model.positions).__name__,
+            "position": type(_attention(model).scheme).__name__,
+            "attention": type(_attention(model)).__name__,
             "backend": training_backend(config, model),
             "precision": chosen_precision(config.train, next(model.parameters()).device),
             "fp32_matmul": config.train.fp32_matmul,
@@ -155,7 +166,7 @@ def model_facts(config: RunConfig, model: DecoderLM) -> dict[str, Any]:
     }
 
 
-def built(config: RunConfig, vocab_size: int, device: torch.device) -> DecoderLM:
+def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
     """The model on its device.
 
     Raises:
@@ -174,12 +185,19 @@ def built(config: RunConfig, vocab_size: int, device: torch.device) -> DecoderLM
         ) from None
 
 
-def training_backend(config: RunConfig, model: DecoderLM) -> str:
+def _attention(model: Network) -> SelfAttention:
+    attention = model.layers[0].get_submodule("attention")
+    assert isinstance(attention, SelfAttention)
+    return attention
+
+
+def training_backend(config: RunConfig, model: Network) -> str:
     """The attention backend that a training step uses."""
-    attention = model.get_submodule("layers.0.attention")
-    assert isinstance(attention, MultiHeadAttention)
-    at = Span.run(config.model.context_length)
-    heads = torch.empty(1, config.model.n_heads, config.model.context_length, config.model.head_width, device="meta")
+    if config.model.attention == "linear":
+        return "chunked" if config.model.backend == "auto" else config.model.backend
+    attention = _attention(model)
+    at = Span.run(config.window_targets)
+    heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, device="meta")
     case = Situation(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
     return choose(case, config.model.backend).name
 
@@ -213,13 +231,15 @@ def assemble(
         check_name(name)
     where = resolve_device(device)
     data = load_data(config, data_dir)
-    if config.model.vocab_size is not None and config.model.vocab_size < data.tokenizer.vocab_size:
+    needed = needed_tokens(config, data.tokenizer)
+    if config.model.vocab_size is not None and config.model.vocab_size < needed:
+        special = "".join(f" and {name}" for name in config.special_tokens)
         raise InputError(
             f"model.vocab_size = {config.model.vocab_size}: the corpus has {data.tokenizer.vocab_size} different "
-            "characters; leave it out, or set at least that"
+            f"characters{special}; leave it out, or set at least {needed}"
         )
     config = config.resolved(
-        vocab_size=data.tokenizer.vocab_size,
+        vocab_size=needed,
         threads=default_threads(),
         train_tokens=data.tokens["train"].numel(),
     )
@@ -227,7 +247,7 @@ def assemble(
         config = capabilities.with_value(config, "data.corpus", data.corpus.source)
     lints = [*lint(config, data.tokens["train"].numel()), *_crowded(config, where)]
     prompt = _prompt(config, data)
-    model = built(config, data.tokenizer.vocab_size, where)
+    model = built(config, needed, where)
     writer = RunWriter.create(
         runs_dir,
         name if name is not None else free_name(runs_dir, config.preset or "run"),
@@ -247,24 +267,22 @@ def assemble(
 
 def _trainer(
     config: RunConfig,
-    model: DecoderLM,
+    model: Network,
     data: Data,
     device: torch.device,
     writer: RunWriter,
     control: Control | None,
     prompt: str,
 ) -> Trainer:
-    context, batch = config.model.context_length, config.train.batch_size
-    held_out = data.tokens["validation"].to(device)
-    random = RandomWindows(held_out, context, batch, config.seed, device) if held_out.numel() > context else None
+    held_out, size = data.tokens["validation"].to(device), data.tokenizer.vocab_size
     return Trainer(
         config,
         model,
-        training_batches(data.tokens["train"], config, device),
+        training_batches(data.tokens["train"], config, make_objective(config, size), device),
         writer,
         control or Control(),
         time.perf_counter,
-        evaluator=Evaluator(config, data.corpus.splits["validation"], held_out, random),
+        evaluator=Evaluator(config, data.corpus.splits["validation"], held_out, size),
         sampler=Sampler(config, data.tokenizer, prompt),
     )
 
@@ -296,7 +314,7 @@ def resume(run: Path, *, data_dir: Path | None = None, device: str = "auto", con
             raise InputError(
                 f"corpus {data.corpus.name}: not the text that run '{reader.name}' began with; put it back"
             )
-        model = built(config, data.tokenizer.vocab_size, where)
+        model = built(config, needed_tokens(config, data.tokenizer), where)
         trainer = _trainer(config, model, data, where, writer, control, _prompt(config, data))
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)

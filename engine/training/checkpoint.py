@@ -19,10 +19,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine import capabilities
-from engine.config.schema import RunConfig
 from engine.data.tokenizers import CharacterTokenizer, load_tokenizer
 from engine.errors import InputError
-from engine.model.transformer import DecoderLM, build_model
+from engine.model.transformer import NETWORKS, Network, build_model
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.runs.room import FULL
@@ -249,7 +248,7 @@ def _manifest_text(manifest: dict[str, Any]) -> str:
 
 def load_trained(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[DecoderLM, CharacterTokenizer, int]:
+) -> tuple[Network, CharacterTokenizer, int]:
     """The model of a checkpoint, in evaluation mode, with its tokenizer and step.
 
     Raises:
@@ -264,13 +263,15 @@ def load_trained(
     tokenizer = load_tokenizer(folder / TOKENIZER)
     config = reader.config
     capabilities.require(config, str(reader.path / "config.toml"))
+    vocabulary = config.model.vocab_size or tokenizer.vocab_size + len(config.special_tokens)
     try:
         with torch.device("meta"):
             shapes = {
-                name: p.shape for name, p in DecoderLM(config.model, _vocabulary(config, tokenizer)).named_parameters()
+                name: p.shape
+                for name, p in NETWORKS[config.model.architecture](config.model, vocabulary).named_parameters()
             }
         check_shapes(folder / WEIGHTS, shapes)
-        model = build_model(config.model, tokenizer.vocab_size, config.seed, device)
+        model = build_model(config.model, vocabulary, config.seed, device)
     except (ValueError, RuntimeError, MemoryError) as error:
         raise InputError(f"{reader.path / 'config.toml'}: cannot build this model: {error}") from None
     load_weights(model, folder / WEIGHTS)
@@ -309,10 +310,6 @@ def load_weights(model: nn.Module, path: Path) -> None:
             if not torch.isfinite(saved[name]).all():
                 raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
             parameter.copy_(saved[name])
-
-
-def _vocabulary(config: RunConfig, tokenizer: CharacterTokenizer) -> int:
-    return config.model.vocab_size or tokenizer.vocab_size
 
 
 def _pointer(parent: Path, which: str) -> str | None:

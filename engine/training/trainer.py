@@ -17,10 +17,12 @@ from torch import nn
 from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
-from engine.data.loader import Batches
+from engine.data.loader import TextBatches
+from engine.data.objectives import IGNORED
 from engine.evaluation.checks import Verdict, When, leak_probe
 from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
+from engine.model.transformer import Network
 from engine.runs.commands import Command
 from engine.runs.room import FULL, GiveUp, patiently
 from engine.runs.writer import RunWriter
@@ -54,8 +56,8 @@ class Trainer:
     def __init__(
         self,
         config: RunConfig,
-        model: nn.Module,
-        batches: Batches,
+        model: Network,
+        batches: TextBatches,
         writer: RunWriter,
         control: Control,
         clock: Callable[[], float],
@@ -223,13 +225,12 @@ class Trainer:
                 self._between()
             if self._random_forward:
                 self._seed_dropout(step, micro)
-            pieces = zip(batch.tokens.chunk(self.state.pieces), batch.targets.chunk(self.state.pieces), strict=True)
-            for tokens, targets in pieces:
-                if targets.numel() == 0:  # the last step of an epoch has fewer windows
-                    continue
+            for piece in batch.pieces(self.state.pieces):  # none where the last step of an epoch has no more windows
                 with autocast(self.precision, self.device):
-                    logits = self.model(tokens).float()
-                total = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="sum")
+                    logits = self.model(*piece.inputs).float()
+                total = F.cross_entropy(
+                    logits.flatten(0, 1), piece.targets.flatten(), ignore_index=IGNORED, reduction="sum"
+                )
                 # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
                 torch.autograd.backward(total / scored)
                 nll += total.item()
@@ -331,8 +332,14 @@ class Trainer:
 
     def _probe(self, when: When) -> None:
         """The leak probe. A clean one during training is not worth a line; a leak always is."""
-        tokens, vocabulary = self.batches.batch(1, 0).tokens, self.sampler.tokenizer.vocab_size
-        verdict = leak_probe(self.model, tokens, vocabulary, when=when, step=self.state.step)
+        verdict = leak_probe(
+            self.model,
+            self.batches.objective,
+            self.batches.windows.windows(1, 0),
+            self.sampler.tokenizer.vocab_size,
+            when=when,
+            step=self.state.step,
+        )
         if when != "evaluation" or verdict.verdict != "ok":
             self.writer.verdict(verdict.to_json())
         if verdict.verdict != "ok" and self._worst_probe is None:

@@ -11,9 +11,9 @@ from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch
-from engine.evaluation.checks import Verdict
+from engine.evaluation.checks import OK, Verdict
 from engine.evaluation.metrics import evaluating
-from engine.model.transformer import DecoderLM, build_model
+from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
 from engine.training.optimizer import make_optimizer
 
 CHUNKS = (1, 3)
@@ -25,28 +25,45 @@ RESIDUAL_KEYS = ("dropout", "attention_dropout", "attention_output_dropout", "em
 def cache_parity(config: RunConfig, vocab_size: int, chunks: tuple[int, ...] = CHUNKS) -> Verdict:
     """Decoding step by step against one full pass, in float64: chunks, and a prefill followed by single tokens."""
     model = build_model(config.model, vocab_size, config.seed).double().eval()
-    length = min(PARITY_TOKENS, config.model.context_length)
-    generator = torch.Generator().manual_seed(0)
-    tokens = torch.randint(vocab_size, (2, length), generator=generator)
+    if isinstance(model, EncoderLM):
+        return Verdict("cache parity", "before", 0, OK, 0.0, "an encoder reads its text at once: there is no cache")
+    tokens, source = trial_inputs(config, vocab_size)
+    length = tokens.shape[1]
     worst = 0.0
     with torch.no_grad():
-        full = model(tokens)
+        full = model(tokens) if isinstance(model, DecoderLM) else model(source, tokens)
         plans = [[c] * (length // c) + [length % c] for c in chunks] + [[length // 2] + [1] * (length - length // 2)]
         for plan in plans:
-            cached = in_chunks(model, tokens, [n for n in plan if n])
+            cached = in_chunks(model, tokens, [n for n in plan if n], source)
             worst = max(worst, float((cached - full).abs().max()))
     ok = worst <= PARITY_LIMIT
     why = f"decoding with a cache gives the logits of one full pass (largest difference {worst:.1e}, float64)"
     if not ok:
         why = f"decoding with a cache differs from a full pass by {worst:.1e}: samples would not be the model's"
-    return Verdict("cache parity", "before", 0, "ok" if ok else "DIFFERS", worst, why)
+    return Verdict("cache parity", "before", 0, OK if ok else "DIFFERS", worst, why)
 
 
-def in_chunks(model: DecoderLM, tokens: Tensor, lengths: list[int]) -> Tensor:
-    """(B, T, V) logits of tokens (B, T) fed to a cache in chunks of these lengths."""
+def trial_inputs(config: RunConfig, vocab_size: int) -> tuple[Tensor, Tensor]:
+    """Random tokens (2, T) and a random source (2, S) of a size worth trying."""
+    generator = torch.Generator().manual_seed(0)
+    lengths = (min(PARITY_TOKENS, n) for n in (config.model.context_length, config.model.source_tokens))
+    tokens, source = (torch.randint(vocab_size, (2, length), generator=generator) for length in lengths)
+    return tokens, source
+
+
+def in_chunks(
+    model: DecoderLM | EncoderDecoder, tokens: Tensor, lengths: list[int], source: Tensor | None = None
+) -> Tensor:
+    """(B, T, V) logits of tokens (B, T), and a source where there is one, fed to a cache in chunks of these lengths."""
     cache, parts, start = model.new_cache(), [], 0
+    memory = model.encode(source) if isinstance(model, EncoderDecoder) and source is not None else None
     for length in lengths:
-        parts.append(model(tokens[:, start : start + length], cache=cache))
+        part = tokens[:, start : start + length]
+        if isinstance(model, EncoderDecoder):
+            assert memory is not None
+            parts.append(model.decode(part, memory, cache=cache))
+        else:
+            parts.append(model(part, cache=cache))
         start += length
     return torch.cat(parts, dim=1)
 
@@ -74,7 +91,7 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
         what = f"{key} {before} → {after}"
         effect = _difference(other, config, vocab_size)
         why = f"{what} {effect}" if effect else f"{what} changes neither the parameters nor any prediction"
-        verdicts.append(Verdict("switch effect", "before", 0, "ok" if effect else "INERT", float(bool(effect)), why))
+        verdicts.append(Verdict("switch effect", "before", 0, OK if effect else "INERT", float(bool(effect)), why))
     return verdicts
 
 
@@ -83,10 +100,13 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
     counts = [sum(p.numel() for p in model.parameters()) for model in (left, right)]
     if counts[0] != counts[1]:
         return f"changes the parameters ({counts[0]:,} → {counts[1]:,})"
-    length = min(PARITY_TOKENS, a.model.context_length, b.model.context_length)
-    tokens = torch.randint(vocab_size, (2, length), generator=torch.Generator().manual_seed(0))
+    if type(left) is not type(right):
+        return "makes another kind of network"
+    shorter = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens))
+    tokens, source = trial_inputs(shorter, vocab_size)
+    inputs = (source, tokens) if isinstance(left, EncoderDecoder) else (tokens,)
     with evaluating(left), evaluating(right):
-        change = float((left(tokens) - right(tokens)).abs().max())
+        change = float((left(*inputs) - right(*inputs)).abs().max())
     if change > 0.0:
         return f"changes the predictions (by up to {change:.2g} in a logit)"
     return "changes the length of a context" if a.model.context_length != b.model.context_length else ""
@@ -110,7 +130,7 @@ def one_step_fit(config: RunConfig, model: nn.Module, batch: Batch, repeats: int
     for _ in range(repeats + 1):
         started = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        logits = model(batch.tokens).float()
+        logits = model(*batch.inputs).float()
         loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(model.parameters(), config.train.clip or float("inf"))

@@ -24,29 +24,29 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
     source = request.source()
     capabilities.require(config, f"preset '{source.name}'")
     with loading("loading the engine, the corpus and the model"):
-        from engine.data.loader import RandomWindows
+        from engine.data.loader import training_batches
+        from engine.data.objectives import make_objective
         from engine.evaluation.checks import leak_probe
         from engine.model import size
-        from engine.training.assemble import built, load_data
+        from engine.training.assemble import built, load_data, needed_tokens
         from engine.training.devices import device_name, resolve_device
         from engine.training.trial import cache_parity, one_step_fit, switch_effect
 
         where = resolve_device(device)
         data = load_data(config, data_dir)
-        vocabulary = data.tokenizer.vocab_size
+        characters, vocabulary = data.tokenizer.vocab_size, needed_tokens(config, data.tokenizer)
         model = built(config, vocabulary, where)
-        batch = RandomWindows(
-            data.tokens["train"], config.model.context_length, config.train.batch_size, config.seed, where
-        ).batch(1, 0)
+        objective = make_objective(config, characters)
+        batches = training_batches(data.tokens["train"], config, objective, where)
     with loading("checking"):
-        verdicts = [leak_probe(model, batch.tokens, vocabulary, when="before", step=0)]
+        verdicts = [leak_probe(model, objective, batches.windows.windows(1, 0), characters, when="before", step=0)]
         verdicts.append(cache_parity(config, vocabulary))
         for parent in (presets.parent_config(source, request.on), request.without_changes()):
             if parent is not None:
                 verdicts += switch_effect(config, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
         try:
-            fit = one_step_fit(config, model, batch)
+            fit = one_step_fit(config, model, batches.batch(1, 0))
         except (MemoryError, RuntimeError) as error:
             raise InputError(
                 f"one training step does not fit on {where}: {str(error).splitlines()[0]}; "
@@ -70,7 +70,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         good = verdict.verdict == "ok"
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
         text.append(clean_line(f"{verdict.check}: {'' if good else verdict.verdict + ': '}{verdict.why}") + "\n")
-    rate = config.train.batch_size * config.model.context_length / fit.seconds
+    rate = config.train.batch_size * config.window_targets / fit.seconds
     about = "peak" if fit.peak_bytes is not None else "about"
     text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
     text.append(

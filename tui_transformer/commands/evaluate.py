@@ -8,6 +8,7 @@ from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import emit
+from tui_transformer.words import unit
 
 SPLITS = ("train", "validation", "test")
 
@@ -31,14 +32,13 @@ def evaluate_command(
     config = reader.config
     context = config.model.context_length
     stride = config.stride if stride is None else stride
-    if not 1 <= stride <= context:
-        raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {context}")
+    if not 1 <= stride <= config.window_targets:
+        raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
     with loading("loading the model and the corpus"):
         import torch
 
         from engine import capabilities
         from engine.data.corpora import load_corpus
-        from engine.data.loader import RandomWindows
         from engine.evaluation.evaluator import Evaluator
         from engine.training.checkpoint import load_trained
         from engine.training.devices import resolve_device
@@ -61,20 +61,21 @@ def evaluate_command(
     changed = capabilities.with_value(config, "evaluation.stride", stride)
     if batch_size is not None:
         changed = capabilities.with_value(changed, "evaluation.batch_size", batch_size)
-    batches = (
-        RandomWindows(tokens, context, config.train.batch_size, config.seed, where) if len(tokens) > context else None
-    )
     with loading(f"scoring {len(part.text):,} characters"):
-        record = Evaluator(changed, part, tokens, batches).record(model)
+        record = Evaluator(changed, part, tokens, tokenizer.vocab_size).record(model)
     named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "step": step}
     if as_json:
         emit({"kind": "evaluation", **named, **record})
         return ExitCode.DONE
     print(clean_line(f"{reader.name}, checkpoint {checkpoint} (step {step:,}), {split} split of {corpus.version}"))
-    print(f"  loss                {record['loss']:.4f} nats per character, context {context}, stride {stride}")
+    of = unit(config.objective.kind)
+    print(f"  loss                {record['loss']:.4f} nats per {of}, context {context}, stride {stride}")
     print(f"  perplexity          {record['perplexity']:.4f}")
-    print(f"  bits per character  {record['bits_per_character']:.4f}")
+    if "bits_per_character" in record:
+        print(f"  bits per character  {record['bits_per_character']:.4f}")
     print(f"  accuracy            {record['accuracy']:.2%}")
+    if record.get("honest_loss") is not None:
+        print(f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input")
     if "excess" in record:
         print(f"  above the floor     {record['excess']:+.4f} nats per character")
     if "nanogpt_loss" in record:

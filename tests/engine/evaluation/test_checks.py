@@ -3,13 +3,18 @@
 import pytest
 import torch
 
+from engine.config.schema import RunConfig
+from engine.data.objectives import Batch, NextToken
 from engine.evaluation.checks import gradient_leak, leak_probe, perturbation_leak, places_to_try
 from engine.model import attention
 from engine.model.transformer import build_model
 from engine.model.visibility import Visibility
 
 VOCAB = 11
-TOKENS = torch.randint(VOCAB, (2, 16), generator=torch.Generator().manual_seed(3))
+WINDOWS = torch.randint(VOCAB, (2, 17), generator=torch.Generator().manual_seed(3))
+OBJECTIVE = NextToken(RunConfig.model_validate({"model": {"context_length": 16}}), VOCAB)
+PLACES, BATCH = OBJECTIVE.places(), OBJECTIVE.batch(WINDOWS, torch.Generator())
+ROW = Batch(BATCH.tokens[:1], BATCH.targets[:1], 16)
 
 
 def model(tiny, see: Visibility | None = None, *changes: str) -> torch.nn.Module:
@@ -21,20 +26,20 @@ def model(tiny, see: Visibility | None = None, *changes: str) -> torch.nn.Module
 
 
 def verdict(built: torch.nn.Module) -> str:
-    return leak_probe(built, TOKENS, VOCAB, when="before", step=0).verdict
+    return leak_probe(built, OBJECTIVE, WINDOWS, VOCAB, when="before", step=0).verdict
 
 
 def test_a_clean_model_is_clean_by_both_probes(tiny) -> None:
     built = model(tiny)
-    assert gradient_leak(built, TOKENS, [0, 7, 14]) == 0.0
-    assert perturbation_leak(built, TOKENS[0], [0, 7, 14], VOCAB) <= 1e-6
+    assert gradient_leak(built, BATCH, PLACES, [0, 7, 14]) == 0.0
+    assert perturbation_leak(built, ROW, PLACES, [0, 7, 14], VOCAB) <= 1e-6
     assert verdict(built) == "ok"
 
 
 def test_a_bidirectional_model_leaks_by_both_probes(tiny) -> None:
     built = model(tiny, Visibility(causal=False))
-    assert gradient_leak(built, TOKENS, [7]) > 0.0
-    assert perturbation_leak(built, TOKENS[0], [7], VOCAB) > 1e-5
+    assert gradient_leak(built, BATCH, PLACES, [7]) > 0.0
+    assert perturbation_leak(built, ROW, PLACES, [7], VOCAB) > 1e-5
     assert verdict(built) == "LEAK"
 
 

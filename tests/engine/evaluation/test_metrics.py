@@ -5,7 +5,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from engine.data.loader import RandomWindows
+from engine.config.schema import RunConfig
+from engine.data.loader import RandomWindows, TextBatches
+from engine.data.objectives import NextToken
 from engine.data.synthetic.grammar import Probe
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_scores, score_tokens, windows
@@ -70,10 +72,17 @@ def test_loss_is_a_sum_over_tokens_not_a_mean_of_batch_means(model) -> None:
     assert abs(scores.loss - np.mean(means)) > 1e-6
 
 
+EIGHT = RunConfig.model_validate({"model": {"context_length": 8}})
+
+
+def scores_of(nll: np.ndarray, correct: np.ndarray, stride: int) -> TokenScores:
+    return TokenScores(nll, correct, np.zeros(len(nll), np.int32), 8, stride)
+
+
 def test_perplexity_and_bits_follow_from_the_loss() -> None:
-    scores = TokenScores(np.full(10, math.log(2)), np.ones(10, bool), 8, 8)
+    scores = scores_of(np.full(10, math.log(2)), np.ones(10, bool), 8)
     assert scores.perplexity == pytest.approx(2) and scores.bits_per_character(10) == pytest.approx(1)
-    assert TokenScores(np.full(2, 1e4), np.ones(2, bool), 8, 8).perplexity == math.inf
+    assert scores_of(np.full(2, 1e4), np.ones(2, bool), 8).perplexity == math.inf
 
 
 def test_probes_count_only_places_with_enough_history() -> None:
@@ -81,16 +90,16 @@ def test_probes_count_only_places_with_enough_history() -> None:
     correct[14] = True  # the token at offset 15
     at = np.array([2, 10, 15])
     probe = Probe("recall", "", at, at, 0.1, 0.2)
-    assert probe_scores(TokenScores(np.zeros(20), correct, 8, 4), (probe,)) == {"recall": 0.5}
+    assert probe_scores(scores_of(np.zeros(20), correct, 4), (probe,)) == {"recall": 0.5}
 
 
 def test_excess_is_over_the_same_characters() -> None:
     floor = np.array([100.0, 1.0, 2.0])  # the first character is never scored
-    assert excess_over_floor(TokenScores(np.array([2.0, 3.0]), np.ones(2, bool), 8, 8), floor) == pytest.approx(1.0)
+    assert excess_over_floor(scores_of(np.array([2.0, 3.0]), np.ones(2, bool), 8), floor) == pytest.approx(1.0)
 
 
 def test_nanogpt_protocol_is_the_mean_of_random_batches(model) -> None:
-    batches = RandomWindows(TOKENS, 8, 4, seed=1)
+    batches = TextBatches(RandomWindows(TOKENS, 9, 4, seed=1), NextToken(EIGHT, 10), seed=1)
     loss = nanogpt_loss(model, batches, 3)
     model.eval()
     expected = [

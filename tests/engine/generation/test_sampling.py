@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from engine.generation.sampling import Sampling, distribution, stream
+from engine.generation.sampling import FromDecoder, Sampling, distribution, stream
 from engine.model.transformer import build_model
 
 VOCAB = 11
@@ -19,7 +19,7 @@ def model(tiny):
 
 
 def ids(model, length: int, how: Sampling = Sampling(1.0, 0), seed: int = 1, prompt=PROMPT) -> list[int]:
-    return [d.token for d in stream(model, prompt, length, how, generator(seed), context=16)]
+    return [d.token for d in stream(FromDecoder(model), prompt, length, how, generator(seed), context=16)]
 
 
 def test_greedy_takes_the_likeliest_of_a_full_pass_each_time(model) -> None:
@@ -42,7 +42,7 @@ def test_a_full_context_restarts_from_its_newest_half(model) -> None:
         with torch.no_grad():
             text.append(int(model(torch.tensor([window]))[0, -1].argmax()))
         window.append(text[-1])
-    drawn = list(stream(model, PROMPT, 40, GREEDY, generator(), context=16))
+    drawn = list(stream(FromDecoder(model), PROMPT, 40, GREEDY, generator(), context=16))
     assert [d.token for d in drawn] == text[3:]
     assert [i for i, d in enumerate(drawn) if d.restarted] == expected_restarts == [14, 23, 32]
 
@@ -79,7 +79,7 @@ def test_draws_follow_the_distribution(model) -> None:
 
 def test_reported_probabilities_are_the_models_own(model) -> None:
     text = PROMPT.tolist()
-    for drawn in stream(model, PROMPT, 10, Sampling(0.5, 3, 0.9), generator(), context=16):
+    for drawn in stream(FromDecoder(model), PROMPT, 10, Sampling(0.5, 3, 0.9), generator(), context=16):
         with torch.no_grad():
             probability = model(torch.tensor([text]))[0, -1].softmax(-1)[drawn.token].item()
         assert drawn.probability == pytest.approx(probability, abs=1e-6)

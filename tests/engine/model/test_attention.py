@@ -79,6 +79,8 @@ def test_weights_are_dropped_at_the_stated_rate() -> None:
     q = k = torch.zeros(4, 8, 64, 4)
     v = torch.eye(64).expand(4, 8, 64, 64)
     for backend in BACKENDS:
+        if backend.legal(Situation(q, k, at, at, Visibility(False), PositionScheme(), 0.2)) is not None:
+            continue
         torch.manual_seed(0)
         out = softmax_attention(q, k, v, at, at, Visibility(False), PositionScheme(), dropout=0.2, backend=backend.name)
         assert (out == 0).double().mean().item() == pytest.approx(0.2, abs=0.005)

@@ -1,114 +1,196 @@
-"""Every legal cell of the capability table: no leak, cached = uncached, reference parity, counts, an effect."""
+"""Every legal network: no leak, cached = uncached, reference parity, padding changes nothing, counts, an effect."""
 
 import pytest
 import torch
 
 from engine import capabilities
 from engine.config.schema import RunConfig
+from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
 from engine.model.size import parameter_count
-from engine.model.transformer import build_model
-from engine.training.trial import cache_parity, in_chunks
-
-BASE = RunConfig.model_validate(
-    {"model": {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 24, "context_length": 20, "init_std": 0.2}}
+from engine.model.span import Span
+from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
+from engine.training.trial import cache_parity, in_chunks, switch_effect
+from tests.engine.model.cells import (
+    BASE,
+    LENGTH,
+    PADDINGS,
+    SOURCE,
+    VOCAB,
+    cells,
+    draw,
+    logits,
+    name,
+    network,
+    padded,
+    rows_alone,
 )
-CELLS = list(capabilities.legal_cells(BASE))
-IDS = ["-".join(str(v) for v in (c.model.architecture, c.model.position, c.model.norm_placement)) for c in CELLS]
-VOCAB = 13
+
+CELLS = cells()
+TOKENS, SOURCES = draw(5, LENGTH), draw(6, SOURCE)
 
 
-@pytest.fixture(params=CELLS, ids=IDS)
+@pytest.fixture(params=CELLS, ids=[name(cell) for cell in CELLS])
 def cell(request) -> RunConfig:
     return request.param
 
 
-def tokens(length: int = 20) -> torch.Tensor:
-    return torch.randint(VOCAB, (2, length), generator=torch.Generator().manual_seed(5))
+def test_the_grid_is_as_large_as_it_should_be() -> None:
+    softmax, linear, norms = 3 * 8, 4, 5  # attentions × positions; linear has four positions; norm and its place
+    stacks = 4  # decoder, encoder causal or not, encoder-decoder
+    print(f"{len(CELLS)} networks, {len(CELLS) * len(PADDINGS)} with padding")
+    assert len(CELLS) == stacks * (softmax + linear) * norms == 560
 
 
-def test_no_position_sees_its_future(cell) -> None:
-    verdict = leak_probe(build_model(cell.model, VOCAB, 1), tokens(), VOCAB, when="before", step=0)
-    assert verdict.verdict == "ok" and verdict.value == 0.0
+def test_the_probe_tells_who_sees_ahead(cell) -> None:
+    objective = make_objective(cell, VOCAB - 1)  # the last token is the start token of a copy
+    windows = draw(7, objective.window) % (VOCAB - 1)
+    verdict = leak_probe(build_model(cell.model, VOCAB, 1), objective, windows, VOCAB - 1, when="before", step=0)
+    if capabilities.leaks(cell) is None:
+        assert verdict.verdict == "ok" and verdict.value == 0.0
+    else:
+        assert verdict.verdict == "LEAK" and verdict.value > 0.0
 
 
 def test_cached_logits_equal_full_logits(cell) -> None:
-    verdict = cache_parity(cell, VOCAB, chunks=(1, 3, 20))
+    verdict = cache_parity(cell, VOCAB, chunks=(1, 3, LENGTH))
     assert verdict.verdict == "ok" and verdict.value <= 1e-10
 
 
 def test_a_cache_whose_rows_are_reordered_follows_the_rows(cell) -> None:
-    model = build_model(cell.model, VOCAB, 1).double().eval()
-    rows = torch.tensor([1, 0])
+    model, rows = network(cell), torch.tensor([1, 0])
+    if isinstance(model, EncoderLM):
+        return
     with torch.no_grad():
         cache = model.new_cache()
-        model(tokens()[:, :7], cache=cache)
-        cache.select(rows)
-        after = model(tokens()[rows][:, 7:9], cache=cache)
-        assert torch.allclose(after, model(tokens()[rows])[:, 7:9], atol=1e-10)
+        if isinstance(model, EncoderDecoder):
+            memory = model.encode(SOURCES)
+            model.decode(TOKENS[:, :7], memory, cache=cache)
+            cache.select(rows)
+            after = model.decode(TOKENS[rows][:, 7:9], memory, cache=cache)
+        else:
+            model(TOKENS[:, :7], cache=cache)
+            cache.select(rows)
+            after = model(TOKENS[rows][:, 7:9], cache=cache)
+        assert torch.allclose(after, logits(model, TOKENS[rows], SOURCES[rows])[:, 7:9], atol=1e-10)
 
 
 def test_the_fast_backend_equals_the_reference(cell) -> None:
-    reference = capabilities.with_value(cell, "model.backend", "reference")
-    models = [build_model(c.model, VOCAB, 1).double().eval() for c in (cell, reference)]
-    out = [model(tokens()) for model in models]
-    assert (out[0] - out[1]).abs().max() <= 1e-12
-    for _model, logits in zip(models, out, strict=True):
-        logits.square().sum().backward()
-    gradients = [[p.grad for p in model.parameters()] for model in models]
-    assert max((a - b).abs().max() for a, b in zip(*gradients, strict=True)) <= 1e-10
+    """Predictions, and the gradient of every parameter."""
+    wanted = ["auto", "reference"] + (["banded"] if cell.model.attention == "window" else [])
+    found = []
+    for backend in wanted:
+        model = network(capabilities.with_value(cell, "model.backend", backend))
+        out = logits(model, TOKENS, SOURCES)
+        out.square().sum().backward()
+        found.append([out.detach(), *(p.grad for p in model.parameters())])
+    for other in found[1:]:
+        for fast, slow in zip(found[0], other, strict=True):
+            assert (fast - slow).abs().max() <= 1e-9 * max(1.0, float(slow.abs().max()))
+
+
+@pytest.mark.parametrize("padding", PADDINGS[1:])
+def test_padding_changes_nothing(cell, padding: str) -> None:
+    """A padded row's logits are the row's own, its gradients are finite, and no gradient comes from padding."""
+    model, lengths = network(cell), [LENGTH, 9]
+    tokens, at = padded(TOKENS, lengths, padding)
+    source, source_at = padded(SOURCES, [SOURCE, 9], padding)
+    over_source = isinstance(model, EncoderDecoder)
+    out = model(source, tokens, source_at, at) if over_source else model(tokens, at)
+    expected = list(rows_alone(model, TOKENS, SOURCES, lengths))
+    for row, alone in enumerate(expected):
+        assert (out[row][at.index[row] >= 0] - alone).abs().max() <= 1e-10
+    out[at.index >= 0].square().sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("padding", PADDINGS[1:])
+def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str) -> None:
+    model, lengths = network(cell), [LENGTH, 9]
+    if not isinstance(model, DecoderLM):
+        return
+    tokens, at = padded(TOKENS, lengths, padding)
+    cache, parts = model.new_cache(), []
+    with torch.no_grad():
+        for start, stop in ((0, 11), (11, 12), (12, LENGTH)):
+            parts.append(model(tokens[:, start:stop], Span(at.index[:, start:stop]), cache))
+        out = torch.cat(parts, dim=1)
+        for row, alone in enumerate(rows_alone(model, TOKENS, SOURCES, lengths)):
+            assert (out[row][at.index[row] >= 0] - alone).abs().max() <= 1e-10
 
 
 def test_size_counts_what_is_built(cell) -> None:
-    for change in ({}, {"tie_embeddings": True}, {"head_bias": True, "bias": False}, {"final_norm": False}):
+    changes = [{}, {"tie_embeddings": True}, {"head_bias": True, "bias": False}, {"n_kv_heads": 1}]
+    changes += [{"activation": "swiglu"}, {"n_encoder_layers": 1}, {"final_norm": not cell.model.final_norm}]
+    for change in changes:
         model = cell.model.model_copy(update=change)
         built = build_model(model, VOCAB, 1)
         assert sum(p.numel() for p in built.parameters()) == parameter_count(model, VOCAB)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"activation": "relu"},
-        {"activation": "gelu-tanh"},
-        {"norm_eps": 1e-2},
-        {"embedding_scale": True},
-        {"n_heads": 1},
-        {"n_layers": 1},
-        {"init": "xavier"},
-        {"init_std": 0.1},
-        {"bias": False},
-        {"final_norm": None},
-    ],
-    ids=lambda c: next(iter(c)),
-)
-def test_every_switch_changes_the_function_or_the_parameters(cell, change) -> None:
-    change = {k: (not cell.model.final_norm if k == "final_norm" else v) for k, v in change.items()}
-    before = build_model(cell.model, VOCAB, 1).eval()
-    after = build_model(cell.model.model_copy(update=change), VOCAB, 1).eval()
-    if parameter_count(before.config, VOCAB) == parameter_count(after.config, VOCAB):
-        with torch.no_grad():
-            assert (before(tokens()) - after(tokens())).abs().max() > 1e-7
+SWITCHES = {
+    "activation": "relu",
+    "embedding_scale": True,
+    "n_heads": 1,
+    "n_kv_heads": 1,
+    "n_layers": 1,
+    "init": "xavier",
+    "bias": False,
+    "residual": False,
+}
+
+
+def test_every_switch_changes_the_function_or_the_parameters(cell) -> None:
+    for key, value in SWITCHES.items():
+        changed = capabilities.with_value(cell, f"model.{key}", value)
+        verdicts = switch_effect(changed, cell, VOCAB)
+        assert verdicts and all(v.verdict == "ok" for v in verdicts), verdicts
 
 
 def test_cells_differ_from_each_other() -> None:
-    with torch.no_grad():
-        logits = [build_model(c.model, VOCAB, 1).eval()(tokens()) for c in CELLS]
-    for i, a in enumerate(logits):
-        for b in logits[i + 1 :]:
-            assert (a - b).abs().max() > 1e-6
+    """No two networks of one kind are the same function with the same number of parameters."""
+    seen: dict[tuple, dict[str, torch.Tensor]] = {}
+    for cell in CELLS:
+        model = network(cell)
+        with torch.no_grad():
+            out = logits(model, TOKENS, SOURCES)
+        key = (cell.model.architecture, sum(p.numel() for p in model.parameters()))
+        for other, values in seen.setdefault(key, {}).items():
+            same = {other.replace("encoder-causal", "decoder"), name(cell).replace("encoder-causal", "decoder")}
+            assert len(same) == 1 or (out - values).abs().max() > 1e-7, (other, name(cell))
+        seen[key][name(cell)] = out
 
 
-@pytest.mark.parametrize("pairing", ["half", "adjacent"])
-def test_rope_options_change_the_function(pairing: str) -> None:
-    rope = capabilities.with_value(BASE, "model.position", "rope").model.model_copy(update={"rope_pairing": pairing})
-    other = rope.model_copy(update={"rope_base": 100.0})
-    with torch.no_grad():
-        a, b = (build_model(m, VOCAB, 1).eval()(tokens()) for m in (rope, other))
-    assert (a - b).abs().max() > 1e-6
+OPTIONS = [
+    {"position": "rope", "rope_pairing": "adjacent"},
+    {"position": "rope", "rope_base": 100.0},
+    {"position": "relative", "relative_max_distance": 2},
+    {"position": "t5", "t5_buckets": 16},
+    {"position": "t5", "t5_max_distance": 9},
+    {"attention": "window", "window": 4},
+    {"attention": "sparse", "window": 3},
+    {"attention": "sparse", "link_every": 3},
+    {"norm": "rms", "norm_eps": 0.01},
+    {"activation": "gelu-tanh"},
+    {"activation": "swiglu"},
+    {"norm_eps": 0.01},
+    {"init_std": 0.1},
+    {"final_norm": False},
+    {"position": "learned", "position_init": "zero"},
+]
+
+
+@pytest.mark.parametrize("change", OPTIONS, ids=lambda c: "-".join(str(v) for v in c.values()))
+def test_every_option_of_a_choice_has_an_effect(change) -> None:
+    *choice, (key, value) = change.items()
+    before = BASE
+    for name_, chosen in choice:
+        before = capabilities.with_value(before, f"model.{name_}", chosen)
+    after = capabilities.with_value(before, f"model.{key}", value)
+    assert [v.verdict for v in switch_effect(after, before, VOCAB)] == ["ok"]
 
 
 def test_chunks_may_be_of_any_length() -> None:
     model = build_model(BASE.model, VOCAB, 1).double().eval()
     with torch.no_grad():
-        assert (in_chunks(model, tokens(), [5, 1, 9, 5]) - model(tokens())).abs().max() <= 1e-10
+        assert (in_chunks(model, TOKENS, [5, 1, 9, 5]) - model(TOKENS)).abs().max() <= 1e-10

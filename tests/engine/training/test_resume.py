@@ -253,6 +253,8 @@ def test_a_failed_run_keeps_its_last_good_state(tmp_path) -> None:
     trainer, real = ready.trainer, ready.trainer.batches
 
     class Poisoned:
+        objective, windows = real.objective, real.windows
+
         def batch(self, step: int, micro: int):
             if step == 3:
                 with torch.no_grad():

@@ -1,0 +1,130 @@
+"""The multi-head layers: project into heads, attend, join, project back (Vaswani et al. 2017, §3.2.2).
+
+Queries may share keys and values: `n_kv_heads` below `n_heads` is grouped-query attention (Ainslie et al. 2023), 1 is
+multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, Dh head width.
+"""
+
+from torch import Tensor, nn
+
+from engine.config.schema import ModelConfig
+from engine.model.attention import softmax_attention
+from engine.model.cache import KeyValueCache, LayerState, LinearState, WindowCache
+from engine.model.linear_attention import linear_attention
+from engine.model.positions import PositionScheme
+from engine.model.span import Span
+from engine.model.visibility import Visibility
+
+
+def into_heads(x: Tensor, head_width: int) -> Tensor:
+    """(B, T, heads · Dh) → (B, heads, T, Dh)."""
+    return x.view(*x.shape[:-1], -1, head_width).transpose(1, 2)
+
+
+def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
+    """Keys or values (B, Hkv, T, Dh) repeated for the query heads that share them: (B, H, T, Dh)."""
+    times = n_heads // shared.shape[1]
+    return shared if times == 1 else shared.repeat_interleave(times, dim=1)
+
+
+class SelfAttention(nn.Module):
+    """What every kind of self-attention shares: one projection in, one out."""
+
+    def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
+        super().__init__()
+        self.n_heads, self.head_width = model.n_heads, model.head_width
+        self.widths = [model.d_model, model.kv_width, model.kv_width]
+        self.see, self.scheme = see, scheme
+        self.dropout, self.backend = model.attention_dropout, model.backend
+        self.query_key_value = nn.Linear(model.d_model, sum(self.widths), bias=model.bias)
+        self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
+        self.output_dropout = nn.Dropout(model.attention_output_dropout)
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(B, T, D) → queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh)."""
+        q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
+        return into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, at: Span, state: LayerState | None) -> Tensor:
+        """The attention itself: → (B, H, T, Dh)."""
+        raise NotImplementedError
+
+    def new_state(self) -> LayerState:
+        """An empty memory for decoding."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, at: Span, state: LayerState | None = None) -> Tensor:
+        """(B, T, D) → (B, T, D); with a state, also over all it remembers."""
+        mixed = self.mix(*self.project(x), at, state)
+        output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))
+        return output
+
+
+class SoftmaxSelfAttention(SelfAttention):
+    """Self-attention through a softmax over what the visibility lets through."""
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, at: Span, state: LayerState | None) -> Tensor:
+        """→ (B, H, T, Dh)."""
+        q, k, k_at = self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), at
+        if state is not None:
+            assert isinstance(state, KeyValueCache)
+            k, v, k_at = state.extend(k, v, at)
+        k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
+        dropout = self.dropout if self.training else 0.0
+        return softmax_attention(q, k, v, at, k_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
+
+    def new_state(self) -> LayerState:
+        """Keys and values so far; of a window only those it can reach."""
+        window = self.see.window if self.see.link_every is None else None
+        return KeyValueCache() if window is None else WindowCache(window)
+
+
+class LinearSelfAttention(SelfAttention):
+    """Self-attention through a feature map; see `engine.model.linear_attention`."""
+
+    def mix(self, q: Tensor, k: Tensor, v: Tensor, at: Span, state: LayerState | None) -> Tensor:
+        """→ (B, H, T, Dh)."""
+        assert state is None or isinstance(state, LinearState)
+        k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
+        return linear_attention(q, k, v, at, self.scheme, causal=self.see.causal, state=state, backend=self.backend)
+
+    def new_state(self) -> LayerState:
+        """Two sums."""
+        return LinearState()
+
+
+SELF_ATTENTION: dict[str, type[SelfAttention]] = {
+    "global": SoftmaxSelfAttention,
+    "window": SoftmaxSelfAttention,
+    "sparse": SoftmaxSelfAttention,
+    "linear": LinearSelfAttention,
+}
+
+
+class CrossAttention(nn.Module):
+    """A decoder's attention over the source: they share no axis, so there are no positions, no mask but padding."""
+
+    def __init__(self, model: ModelConfig) -> None:
+        super().__init__()
+        self.n_heads, self.head_width = model.n_heads, model.head_width
+        self.see, self.scheme = Visibility(causal=False), PositionScheme()
+        self.dropout = model.attention_dropout
+        self.backend = model.backend if model.backend in ("reference", "sdpa") else "auto"
+        self.query = nn.Linear(model.d_model, model.d_model, bias=model.bias)
+        self.key_value = nn.Linear(model.d_model, 2 * model.kv_width, bias=model.bias)
+        self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
+        self.output_dropout = nn.Dropout(model.attention_output_dropout)
+
+    def keys_and_values(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """The encoder's output (B, S, D) → keys and values (B, H, S, Dh): once a source, however long the target."""
+        k, v = self.key_value(hidden).chunk(2, dim=-1)
+        k, v = (for_each_query(into_heads(part, self.head_width), self.n_heads) for part in (k, v))
+        return k, v
+
+    def forward(self, x: Tensor, at: Span, source: tuple[Tensor, Tensor], source_at: Span) -> Tensor:
+        """(B, T, D) → (B, T, D)."""
+        k, v = source
+        q = into_heads(self.query(x), self.head_width)
+        dropout = self.dropout if self.training else 0.0
+        mixed = softmax_attention(q, k, v, at, source_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
+        output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))
+        return output

@@ -1,0 +1,80 @@
+"""The grid: every legal network, each with its padding, for the tests that must hold in all of them."""
+
+from collections.abc import Iterator
+
+import torch
+
+from engine import capabilities
+from engine.config.schema import RunConfig
+from engine.model.span import Span
+from engine.model.transformer import EncoderDecoder, Network, build_model
+
+VOCAB, LENGTH, SOURCE = 13, 20, 14
+BASE = RunConfig.model_validate(
+    {
+        "model": {
+            "n_layers": 2,
+            "d_model": 16,
+            "n_heads": 2,
+            "d_ff": 24,
+            "context_length": LENGTH,
+            "source_length": SOURCE,
+            "init_std": 0.2,
+            "window": 5,
+            "link_every": 4,
+            "relative_max_distance": 6,
+            "t5_buckets": 8,
+            "t5_max_distance": 16,
+        },
+        "train": {"allow_leak": True},
+    }
+)
+PADDINGS = ("none", "left", "right")
+# One objective is enough to reach each network: what a network computes does not depend on it.
+OBJECTIVES = ("next-token", "copy")
+AXES = capabilities.AXES | {"objective.kind": OBJECTIVES}
+
+
+def cells() -> list[RunConfig]:
+    """Every legal network: architecture × causal or not × position × attention × norm and its place."""
+    return list(capabilities.legal_cells(BASE.model_copy(update={"model": BASE.model}), AXES))
+
+
+def name(cell: RunConfig) -> str:
+    model = cell.model
+    causal = "" if model.architecture != "encoder" else "-causal" if model.causal else "-both-sides"
+    norm = model.norm if model.norm == "none" else f"{model.norm}-{model.norm_placement}"
+    return f"{model.architecture}{causal}-{model.position}-{model.attention}-{norm}"
+
+
+def draw(seed: int, length: int, rows: int = 2) -> torch.Tensor:
+    return torch.randint(VOCAB, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def network(cell: RunConfig) -> Network:
+    """In float64, dropout off."""
+    return build_model(cell.model, VOCAB, 1).double().eval()
+
+
+def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torch.Tensor, Span]:
+    """Rows of the given lengths, the rest of each row padded with other tokens."""
+    width = tokens.shape[1]
+    slot = torch.arange(width)
+    real = torch.tensor(lengths)[:, None]
+    keep = slot < real if padding == "right" else slot >= width - real
+    shifted = torch.full_like(tokens, VOCAB - 1)
+    for row, length in enumerate(lengths):
+        shifted[row, keep[row]] = tokens[row, :length]
+    return shifted, Span.of(keep, one_side=True)
+
+
+def logits(model: Network, tokens: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    return model(source, tokens) if isinstance(model, EncoderDecoder) else model(tokens)
+
+
+def rows_alone(
+    model: Network, tokens: torch.Tensor, source: torch.Tensor, lengths: list[int]
+) -> Iterator[torch.Tensor]:
+    """Each row's logits without any padding."""
+    for row, length in enumerate(lengths):
+        yield logits(model, tokens[row : row + 1, :length], source[row : row + 1, : min(length, SOURCE)])[0]
