@@ -193,6 +193,14 @@ def evaluate(
     )
 
 
+@app.command("runs")
+def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """List the runs: state, score, and what is wrong with it."""
+    from tui_transformer.commands.runs import runs_command
+
+    return runs_command(as_json=json, runs_dir=runs_dir)
+
+
 @app.command()
 def watch(
     run: RunArgument = "last",
@@ -275,12 +283,15 @@ def presets_show(
     name: Annotated[str, typer.Argument(help="A preset's name.")],
     on: On = None,
     set_: Set = None,
+    mask: Annotated[
+        bool, typer.Option("--mask", help="Draw who may look at whom and what positions add, instead of the settings.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """One preset: what it changes, its complete settings, parameters, cost."""
     from tui_transformer.commands.presets import show_command
 
-    return show_command(name, on, tuple(set_ or ()), as_json=json)
+    return show_command(name, on, tuple(set_ or ()), as_json=json, mask=mask)
 
 
 @presets_app.command("diff")

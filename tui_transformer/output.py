@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from typer.exceptions import TyperException
 
+    from engine.runs.reader import RunReader
+
 PROGRAM = "tui-transformer"
 
 
@@ -63,6 +65,12 @@ def complain(text: str) -> None:
 def warn(text: str) -> None:
     """One line about what is probably not meant."""
     complain(f"warning: {text}")
+
+
+def stamp(reader: "RunReader") -> None:
+    """One line for each thing that is wrong with a run's scores; said by whatever reads the run."""
+    for badge, why in reader.badges.items():
+        complain(f"{badge}: run '{reader.name}': {why}")
 
 
 def emit(record: dict[str, Any]) -> None:

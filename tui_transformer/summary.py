@@ -117,7 +117,8 @@ def _verdicts(reader: RunReader) -> Text | None:
         ok = verdict.get("verdict") == "ok"
         when = f"{verdict.get('when')} training" if verdict.get("when") != "evaluation" else "while training"
         text.append("✓ " if ok else "✗ ", style="green" if ok else "bold red")
-        label = f"no {verdict.get('check')}" if ok else str(verdict.get("verdict"))
+        fine = "no leak" if verdict.get("check") == "leak" else f"{verdict.get('check')}: ok again"
+        label = fine if ok else str(verdict.get("verdict"))
         text.append(clean_line(f"{label}, {when}: {verdict.get('why')}") + "\n")
     text.rstrip()
     return text
@@ -151,6 +152,8 @@ def _sample(reader: RunReader) -> Text | None:
     last = samples[-1]
     text = Text(f"sample at step {last.get('step', 0):,}, temperature {last.get('temperature')}:\n")
     text.append(clean(str(last.get("prompt", ""))), style="bold")
+    if reader.config.objective.kind != "next-token":  # the prompt is a source, or a text with gaps
+        text.append("\n→ ")
     text.append(clean(str(last.get("text", ""))))
     return text
 

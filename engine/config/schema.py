@@ -99,6 +99,7 @@ class ModelConfig(Section):
 
     init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
     init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
 
     @property
     def head_width(self) -> int:

@@ -1,8 +1,8 @@
 """What is predicted from what: an objective turns windows of text into inputs and targets.
 
-Each also says which places of the text its inputs hold and which its targets are, so that the leak probe can ask the
-one question that matters: does a prediction depend on the text it predicts? B batch, T target time, S source time,
-L window.
+`places` finds out which text stands where by sending numbered places through the objective instead of tokens, so that
+the leak probe can ask the one question that matters: does a prediction depend on the text it predicts? Nothing is
+declared that could be wrong. B batch, T target time, S source time, L window.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,6 +15,7 @@ from torch import Generator, Tensor
 from engine.config.schema import RunConfig
 
 IGNORED = -100  # a target that is not scored; cross_entropy's own default
+FIRST_PLACE = 10**9  # numbered places are above every token
 
 
 @dataclass(frozen=True)
@@ -50,13 +51,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Places:
-    """Which text an example's inputs and targets are, as places of the window.
+    """Which text an example's inputs and targets are, as places of the window; −1 for special tokens.
 
     Args:
         answers: (T,) the place that target t is.
         tokens: (T,) the place that input token j is.
         source: (S,) the place that source token j is; None where the source is given, as in translation, and may
-            tell all it has.
+            tell all it has. Places are then those of the target.
     """
 
     answers: Tensor
@@ -71,20 +72,32 @@ class Objective(Protocol):
     """L, tokens of text in one example."""
     conditional: bool
     """The target is a function of a given source: no text's entropy bounds its loss."""
+    hides: bool
+    """Predicts what special tokens hide, from both sides."""
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """(B, L) windows → a batch. Chance, where there is any, comes from the generator (CPU)."""
         ...
 
-    def places(self) -> Places | None:
-        """What is where; None where any input may be seen but those that are hidden (`masked`)."""
-        ...
+
+def places(objective: Objective) -> Places | None:
+    """What stands where in an example; None where any input may be seen but those that are hidden."""
+    if objective.hides:
+        return None
+    numbered = torch.arange(FIRST_PLACE, FIRST_PLACE + objective.window)[None]
+    batch = objective.batch(numbered, Generator().manual_seed(0))
+    answers, tokens = (part[0] - FIRST_PLACE for part in (batch.targets, batch.tokens))
+    if not objective.conditional:
+        return Places(answers, tokens.clamp(min=-1), None if batch.source is None else batch.source[0] - FIRST_PLACE)
+    at = {int(place): t for t, place in enumerate(answers)}
+    in_target = torch.tensor([at.get(int(place), -1) for place in tokens])
+    return Places(torch.arange(len(answers)), in_target, None)
 
 
 class NextToken:
     """Each token is predicted from those before it."""
 
-    conditional = False
+    conditional, hides = False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens
@@ -92,11 +105,6 @@ class NextToken:
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """(B, T + 1) → (B, T) tokens and targets."""
         return Batch(windows[:, :-1], windows[:, 1:], windows[:, 1:].numel())
-
-    def places(self) -> Places:
-        """Token j is place j, its target the next."""
-        at = torch.arange(self.window)
-        return Places(answers=at[1:], tokens=at[:-1])
 
 
 class Masked:
@@ -106,7 +114,7 @@ class Masked:
     stay, drawn anew for each batch. Only scored places count.
     """
 
-    conditional = False
+    conditional, hides = False, True
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens
@@ -124,14 +132,11 @@ class Masked:
         targets = torch.full_like(windows, IGNORED).scatter(1, chosen, truth)
         return Batch(windows.scatter(1, chosen, shown), targets, chosen.numel())
 
-    def places(self) -> None:
-        """Both sides of a gap may be seen."""
-
 
 class Transcribe:
     """The source again, in the same or in reverse order, after a start token: toy tasks that attention must solve."""
 
-    conditional = True
+    conditional, hides = True, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window, self.start = config.window_tokens, vocab_size
@@ -143,16 +148,11 @@ class Transcribe:
         start = torch.full_like(targets[:, :1], self.start)
         return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), windows)
 
-    def places(self) -> Places:
-        """Places of the target, after the start token's; the source is given."""
-        at = torch.arange(self.window + 1)
-        return Places(answers=at[1:], tokens=at[:-1])
-
 
 class Continuation:
     """The text that follows the source; the decoder's first token is the source's last."""
 
-    conditional = False
+    conditional, hides = False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window, self.source = config.window_tokens, config.model.source_tokens
@@ -162,11 +162,6 @@ class Continuation:
         tokens, targets = windows[:, self.source - 1 : -1], windows[:, self.source :]
         return Batch(tokens, targets, targets.numel(), windows[:, : self.source])
 
-    def places(self) -> Places:
-        """The source comes before every answer."""
-        at = torch.arange(self.window)
-        return Places(answers=at[self.source :], tokens=at[self.source - 1 : -1], source=at[: self.source])
-
 
 class Shifted:
     """A founding report's mistake: the target is the source, moved on: all but its last token stand in the source.
@@ -174,7 +169,7 @@ class Shifted:
     source d[i : i+S], decoder input d[i+1 : i+S], target d[i+2 : i+S+1].
     """
 
-    conditional = False
+    conditional, hides = False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens
@@ -183,11 +178,6 @@ class Shifted:
         """(B, S + 1) → (B, S) source, (B, S − 1) tokens and targets."""
         targets = windows[:, 2:]
         return Batch(windows[:, 1:-1], targets, targets.numel(), windows[:, :-1])
-
-    def places(self) -> Places:
-        """All but one of the answers are in the source."""
-        at = torch.arange(self.window)
-        return Places(answers=at[2:], tokens=at[1:-1], source=at[:-1])
 
 
 OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {

@@ -9,41 +9,28 @@ where that is affordable, else one random t in each stretch.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from engine.data.objectives import IGNORED, Batch, Objective, Places
+from engine.data.objectives import IGNORED, Batch, Objective, Places, places
+from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
+from engine.model.heads import SelfAttention
+from engine.model.span import Span
+from engine.model.transformer import EncoderDecoder, Network, Stack
+from engine.model.visibility import Visibility
 from engine.seeds import seed_for
 
-OK, LEAK = "ok", "LEAK"
-When = Literal["before", "evaluation", "after"]
 GRADIENT_LIMIT = 0.0
 PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums taken in another order
 GRADIENT_PLACES = 24
+ORDERED = 32  # tokens of the text that is permuted
 FEWEST_PLACES = 8
 ROWS_AT_ONCE = 16
 # Multiply-adds a probe may cost, roughly: a second or two on either kind of device.
 BUDGET = {"cpu": 1e11, "cuda": 1e13}
 SHARE = {"before": 1.0, "evaluation": 0.1, "after": 1.0}
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a check found: `ok`, or the name of what is wrong."""
-
-    check: str
-    when: When
-    step: int
-    verdict: str
-    value: float
-    why: str
-
-    def to_json(self) -> dict[str, Any]:
-        """As a record of checks.json."""
-        return asdict(self)
 
 
 @contextmanager
@@ -200,10 +187,10 @@ def leak_probe(
         when: before, at an evaluation, or after training.
         step: the optimizer step; other steps try other places.
     """
-    places = objective.places()
+    where = places(objective)
     drops = any(isinstance(module, nn.Dropout) and module.p > 0.0 for module in model.modules())
     gradient, changes = 0.0, []
-    if places is None:
+    if where is None:
         for training in (False, True)[: 1 + drops]:
             with _mode(model, training=training):
                 changes.append(hidden_leak(model, objective, windows, vocab_size, step))
@@ -211,15 +198,15 @@ def leak_probe(
     else:
         batch = objective.batch(windows[:2], torch.Generator().manual_seed(seed_for(0, "mask", "probe")))
         rows = [Batch(*row) for row in _rows(batch)]
-        length = places.answers.numel() + 1
+        length = where.answers.numel() + 1
         tried = _affordable_places(model, length, windows.device.type, SHARE[when], step)
         with _mode(model, training=False):
             few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
-            gradient = gradient_leak(model, batch, places, few)
-            changes = [perturbation_leak(model, row, places, tried, vocab_size, step) for row in rows]
+            gradient = gradient_leak(model, batch, where, few)
+            changes = [perturbation_leak(model, row, where, tried, vocab_size, step) for row in rows]
         if drops:
             with _mode(model, training=True):
-                changes.append(perturbation_leak(model, rows[0], places, tried, vocab_size, step))
+                changes.append(perturbation_leak(model, rows[0], where, tried, vocab_size, step))
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
     change = max(changes, key=lambda c: (c != c, c))
     if gradient != gradient or change != change:
@@ -239,3 +226,50 @@ def _rows(batch: Batch) -> Iterator[tuple[Tensor, Tensor, int, Tensor | None]]:
         row = slice(i, i + 1)
         source = None if batch.source is None else batch.source[row]
         yield batch.tokens[row], batch.targets[row], 0, source
+
+
+def order_check(model: Network, vocab_size: int, *, when: When = "before", step: int = 0) -> Verdict | None:
+    """Whether positions reach the model; None for one that has none.
+
+    Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions
+    and nothing else. So the masks are lifted, and a text of different tokens is permuted.
+    """
+    if model.config.position == "none":
+        return None
+    generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
+    longest = min(ORDERED, model.config.context_length, model.config.source_tokens)
+    tokens = torch.randint(vocab_size, (2, longest), generator=generator)
+    shuffled = torch.randperm(longest, generator=generator)
+    device = next(model.parameters()).device
+    tokens, shuffled = tokens.to(device), shuffled.to(device)
+    kept: list[tuple[SelfAttention, Visibility]] = []
+    with _mode(model, training=False), torch.no_grad():
+        for part in model.modules():
+            if isinstance(part, SelfAttention):
+                kept.append((part, part.see))
+                part.see = Visibility(causal=False)
+        try:
+            moved = [0.0]
+            for stack in [part for part in model.modules() if isinstance(part, Stack)]:
+                outputs = [_hidden(model, stack, text) for text in (tokens, tokens[:, shuffled])]
+                moved.append(_relative_change(outputs[0][:, shuffled].double(), outputs[1].double()))
+        finally:
+            for part, see in kept:
+                part.see = see
+    if min(moved[1:]) > PERTURBATION_LIMIT or longest < 2:
+        return Verdict("order", when, step, OK, 0.0, f"the model tells order ({model.config.position} positions)")
+    why = (
+        f"permuting a text only permutes the predictions: {model.config.position} positions never reach the model "
+        "(a table indexed by batch instead of time is the usual cause)"
+    )
+    return Verdict("order", when, step, NO_ORDER, min(moved[1:]), why)
+
+
+def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
+    """What one stack alone makes of a text; a decoder over a source gets an empty one."""
+    at, x = Span.run(tokens.shape[1], 0, tokens.device), model.token_embedding(tokens)
+    if not isinstance(model, EncoderDecoder) or stack is model.encoder:
+        return stack.run(x, at)
+    nothing = x.new_zeros(x.shape[0], model.config.n_heads, 1, model.config.head_width)
+    source_at = Span(torch.full((1, 1), -1, device=x.device))
+    return stack.run(x, at, None, [(nothing, nothing)] * len(stack.layers), source_at)

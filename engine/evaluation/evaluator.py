@@ -12,7 +12,7 @@ from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.loader import RandomWindows, TextBatches, mask_generator
-from engine.data.objectives import Objective, make_objective
+from engine.data.objectives import Objective, make_objective, places
 from engine.evaluation.metrics import (
     TokenScores,
     excess_over_floor,
@@ -29,15 +29,15 @@ def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] 
 
     In a source, or in the input itself where self-attention may look ahead.
     """
-    places = objective.places()
-    if places is None or capabilities.leaks(config) is None:
+    found_at = places(objective)
+    if found_at is None or capabilities.leaks(config) is None:
         return None
-    at = torch.arange(places.answers.numel())
+    at = torch.arange(found_at.answers.numel())
     see = self_attention(config.model)
-    shown = (places.answers[:, None] == places.tokens[None]) & torch.as_tensor(see(at[:, None], at[None]))
+    shown = (found_at.answers[:, None] == found_at.tokens[None]) & torch.as_tensor(see(at[:, None], at[None]))
     found = shown.any(1)
-    if places.source is not None:
-        found = found | (places.answers[:, None] == places.source[None]).any(1)
+    if found_at.source is not None:
+        found = found | (found_at.answers[:, None] == found_at.source[None]).any(1)
     return found.numpy() if found.any() else None
 
 

@@ -73,6 +73,16 @@ INITIALISERS: dict[str, Callable[[Tensor, ModelConfig, str, Generator], None]] =
 }
 
 
+def _fill_matrix(name: str, values: Tensor, model: ModelConfig, generator: Generator) -> None:
+    if name.endswith("positions.table.weight") and model.position_init == "zero":
+        return
+    if name == "token_embedding.weight" and model.embedding_std is not None:
+        values.normal_(0.0, model.embedding_std, generator=generator)
+        return
+    for part in _parts(name, values, model):
+        INITIALISERS[model.init](part, model, name, generator)
+
+
 @torch.no_grad()
 def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
     """Fill every parameter: matrices as `model.init` says, norm gains 1, biases 0 (`torch`: its own small ones)."""
@@ -84,9 +94,7 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
         if name.endswith("norm.weight"):
             values.fill_(1.0)
         elif parameter.dim() >= 2:
-            if not (name.endswith("positions.table.weight") and model.position_init == "zero"):
-                for part in _parts(name, values, model):
-                    INITIALISERS[model.init](part, model, name, generator)
+            _fill_matrix(name, values, model, generator)
         elif leaf == "bias" and model.init == "torch" and owner in linears:
             bound = 1.0 / math.sqrt(linears[owner].in_features)
             values.uniform_(-bound, bound, generator=generator)

@@ -165,7 +165,7 @@ class T5(PositionScheme):
 
     Near distances have a bucket each, farther ones share logarithmically wider buckets up to `max_distance`. Without
     a causal mask half of the buckets are for keys after the query. The table is shared by all layers, and the score
-    is not divided by √Dh, as in the original.
+    is not divided by √Dh, as in the original (there cross-attention's is not either; ours is).
     """
 
     scale = 1.0

@@ -17,7 +17,7 @@ class Visibility:
         causal: only keys at or before the query.
         window: causal: the newest `window` keys, self included; else |q − k| ≤ window // 2.
         link_every: besides the window, every key k with k % link_every == link_every − 1
-            (the strided pattern of Child et al. 2019, Sparse Transformers).
+            (the summary places of the fixed pattern of Child et al. 2019, Sparse Transformers, one a block).
     """
 
     causal: bool

@@ -80,6 +80,17 @@ class RunReader:
         found = self._table("checks").get("verdicts", [])
         return [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
 
+    @property
+    def badges(self) -> dict[str, str]:
+        """What is wrong with this run's scores: badge → why. A leak stays for ever, other alarms until they clear."""
+        latest: dict[str, dict[str, Any]] = {}
+        for verdict in self.verdicts:
+            check = str(verdict.get("check"))
+            if latest.get(check, {}).get("verdict") != "LEAK":
+                latest[check] = verdict
+        wrong = (v for v in latest.values() if v.get("verdict") not in (None, "ok"))
+        return {str(v["verdict"]): str(v.get("why", "")) for v in wrong}
+
     def records(self, stream: str) -> Iterator[dict[str, Any]]:
         """All records of metrics, events or samples so far."""
         return read_lines(self.path / f"{stream}.jsonl")

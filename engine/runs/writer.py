@@ -158,6 +158,11 @@ class RunWriter:
         self._verdicts.append(record)
         self._replace("checks", {"schema": SCHEMA, "verdicts": self._verdicts})
 
+    def last_verdict(self, check: str, default: str) -> str:
+        """What a check said last, in this attempt or before it."""
+        said = [v["verdict"] for v in self._verdicts if v.get("check") == check]
+        return str(said[-1]) if said else default
+
     def summary(self, data: dict[str, Any]) -> None:
         """Replace summary.json."""
         self._replace("summary", {"schema": SCHEMA, **data})

@@ -109,10 +109,14 @@ def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
     return [Lint("train.threads", text + "can be many times slower then; --set train.threads=1 is safer meanwhile")]
 
 
-def data_facts(data: Data) -> dict[str, Any]:
-    """The content of data.json: what the run was trained on, and the lines its loss should be held against."""
+def data_facts(config: RunConfig, data: Data) -> dict[str, Any]:
+    """The content of data.json: what the run was trained on, and the lines its loss should be held against.
+
+    The floor is that of a text predicted from its past: a given source or both sides of a gap allow for less.
+    """
     train, held_out = (data.tokens[name].numpy() for name in ("train", "validation"))
-    floor = data.corpus.splits["validation"].floor_mean
+    from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")
+    floor = data.corpus.splits["validation"].floor_mean if from_its_past else None
     return {
         "corpus": data.corpus.version,
         "source": data.corpus.source,
@@ -124,6 +128,7 @@ def data_facts(data: Data) -> dict[str, Any]:
         "vocabulary": data.tokenizer.vocab_size,
         "tokenizer_sha256": data.tokenizer.sha256,
         "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]},
+        "plausible": REGISTRY[data.corpus.name].plausible if data.corpus.name in REGISTRY else None,
         "unigram": unigram_loss(train, held_out, data.tokenizer.vocab_size),
         "bigram": bigram_loss(train, held_out, data.tokenizer.vocab_size),
         "probes": [
@@ -255,7 +260,7 @@ def assemble(
         {"command": command},
     )
     writer.facts("model", model_facts(config, model))
-    writer.facts("data", data_facts(data))
+    writer.facts("data", data_facts(config, data))
     first = environment(where, config.train.threads or 1, writer.attempt)
     writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
     writer.text("tokenizer.json", data.tokenizer.to_json())

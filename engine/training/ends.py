@@ -13,6 +13,10 @@ class Diverged(Exception):
     """The loss or a gradient is no longer a number."""
 
 
+class Leaking(Exception):
+    """The probe found, before the first step, that the model sees what it has to predict."""
+
+
 class OutOfMemory(Exception):
     """A step does not fit into the device's memory."""
 

@@ -17,6 +17,13 @@ DECAYED: dict[str, frozenset[str]] = {
     "all": frozenset({"linear", "embedding", "position", "norm", "bias"}),
 }
 
+KINDS: dict[type[nn.Module], str] = {
+    nn.Linear: "linear",
+    nn.Embedding: "embedding",
+    nn.LayerNorm: "norm",
+    nn.RMSNorm: "norm",
+}
+
 
 def parameter_kind(owner: nn.Module, inside_positions: bool, leaf: str) -> str:
     """What a parameter is: linear, embedding, position, norm or bias.
@@ -28,7 +35,7 @@ def parameter_kind(owner: nn.Module, inside_positions: bool, leaf: str) -> str:
         return "position"
     if leaf == "bias":
         return "bias"
-    for module, kind in ((nn.Linear, "linear"), (nn.Embedding, "embedding"), (nn.LayerNorm, "norm")):
+    for module, kind in KINDS.items():
         if isinstance(owner, module):
             return kind
     raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(owner).__name__}")

@@ -19,18 +19,20 @@ from torch.nn import functional as F
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches
 from engine.data.objectives import IGNORED
-from engine.evaluation.checks import Verdict, When, leak_probe
 from engine.evaluation.evaluator import Evaluator
+from engine.evaluation.verdict import LEAK
 from engine.generation.samples import Sampler
 from engine.model.transformer import Network
 from engine.runs.commands import Command
 from engine.runs.room import FULL, GiveUp, patiently
+from engine.runs.twins import fingerprint
 from engine.runs.writer import RunWriter
 from engine.seeds import seed_for
 from engine.training import checkpoint
 from engine.training.control import Control
 from engine.training.devices import device_load, memory_in_use
-from engine.training.ends import PAUSE_INTERVAL, Diverged, Outcome, OutOfMemory, StopRequested
+from engine.training.ends import PAUSE_INTERVAL, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
+from engine.training.inspector import Inspector
 from engine.training.numerics import autocast, chosen_precision, set_fp32_matmul
 from engine.training.optimizer import learning_rate, make_optimizer
 from engine.training.space import WaitingForSpace
@@ -75,7 +77,7 @@ class Trainer:
         self._saved = -1
         self._evaluated = -1
         self._sampled = -1
-        self._worst_probe: Verdict | None = None
+        self.inspector = Inspector(config, model, batches, writer, sampler.tokenizer.vocab_size)
         model_config = config.model
         self._random_forward = (
             max(
@@ -93,7 +95,8 @@ class Trainer:
         try:
             outcome = self._run()
         except Exception as error:
-            reason = str(error) if isinstance(error, Diverged | OutOfMemory) else f"{type(error).__name__}: {error}"
+            known = isinstance(error, Diverged | OutOfMemory | Leaking)
+            reason = str(error) if known else f"{type(error).__name__}: {error}"
             log.exception("run failed at step %d", self.state.step)
             outcome = Outcome("failed", self.state.step, " ".join(reason.split()))
         self.writer.waiting = GiveUp()
@@ -121,8 +124,11 @@ class Trainer:
         self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
         resumed = self._saved >= 0
         if not resumed:
-            self._probe("before")
+            self.inspector.before()
             self._save()
+            leak = self.inspector.leak
+            if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
+                raise Leaking(f"{LEAK} before the first step: {leak.why}")
         self.writer.status(state="running", phase="training", control_id=self.control.obeyed)
         where = f"{self.config.train.steps} steps on {self.device} in {self.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
@@ -321,30 +327,17 @@ class Trainer:
             patiently(lambda: checkpoint.point_best(self.writer.path, state.step), self.writer.waiting)
         else:
             state.evaluations_since_best += 1
-        self._probe("evaluation")
+        self.inspector.probe("evaluation", state.step)
+        self.inspector.scores(record, state.step)
         self._summarise()
         self.writer.status(phase="training")
 
     def _sample(self) -> None:
         if self.config.evaluation.sample_length > 0:
-            self.writer.sample(self.sampler.sample(self.model, self.state.step, self._between))
+            sample = self.sampler.sample(self.model, self.state.step, self._between)
+            self.writer.sample(sample)
+            self.inspector.sample(sample, self.state.step)
         self._sampled = self.state.step
-
-    def _probe(self, when: When) -> None:
-        """The leak probe. A clean one during training is not worth a line; a leak always is."""
-        verdict = leak_probe(
-            self.model,
-            self.batches.objective,
-            self.batches.windows.windows(1, 0),
-            self.sampler.tokenizer.vocab_size,
-            when=when,
-            step=self.state.step,
-        )
-        if when != "evaluation" or verdict.verdict != "ok":
-            self.writer.verdict(verdict.to_json())
-        if verdict.verdict != "ok" and self._worst_probe is None:
-            self._worst_probe = verdict
-            self.writer.event("leak", verdict.why, step=self.state.step)
 
     def _save(self) -> None:
         if self._saved == self.state.step:
@@ -364,9 +357,10 @@ class Trainer:
             self._evaluate()
         if self._sampled != self.state.step:
             self._sample()
-        self._probe("after")
+        self.inspector.probe("after", self.state.step)
         self._average()
-        self._summarise()
+        self._summarise(fingerprint(self.writer.path))
+        self.inspector.finished(self.state.step)
 
     def _average(self) -> None:
         """Save and score the mean of the last checkpoints' weights; the model itself stays as it is."""
@@ -385,7 +379,7 @@ class Trainer:
                 for name, parameter in self.model.named_parameters():
                     parameter.copy_(own[name])
 
-    def _summarise(self) -> None:
+    def _summarise(self, metrics: str | None = None) -> None:
         state = self.state
         gap = None if state.best is None or state.last is None else state.last["loss"] - state.best["loss"]
         self.writer.summary(
@@ -397,6 +391,7 @@ class Trainer:
                 "last": state.last,
                 "gap": gap,
                 "average": state.average,
+                "fingerprint": metrics,
             }
         )
 

@@ -11,8 +11,8 @@ from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch
-from engine.evaluation.checks import OK, Verdict
 from engine.evaluation.metrics import evaluating
+from engine.evaluation.verdict import OK, Verdict
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
 from engine.training.optimizer import make_optimizer
 

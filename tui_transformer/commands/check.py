@@ -26,7 +26,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
     with loading("loading the engine, the corpus and the model"):
         from engine.data.loader import training_batches
         from engine.data.objectives import make_objective
-        from engine.evaluation.checks import leak_probe
+        from engine.evaluation.checks import leak_probe, order_check
         from engine.model import size
         from engine.training.assemble import built, load_data, needed_tokens
         from engine.training.devices import device_name, resolve_device
@@ -40,6 +40,8 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         batches = training_batches(data.tokens["train"], config, objective, where)
     with loading("checking"):
         verdicts = [leak_probe(model, objective, batches.windows.windows(1, 0), characters, when="before", step=0)]
+        order = order_check(model, characters)
+        verdicts += [order] if order is not None else []
         verdicts.append(cache_parity(config, vocabulary))
         for parent in (presets.parent_config(source, request.on), request.without_changes()):
             if parent is not None:

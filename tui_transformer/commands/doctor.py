@@ -126,6 +126,7 @@ def of_run(reader: RunReader) -> list[Finding]:
     findings = [
         Finding("state", state not in ("lost", "failed", "unknown"), state, str(reader.status.get("reason", "")))
     ]
+    findings += [Finding(badge, False, why) for badge, why in reader.badges.items()]
     for name in RUN_FILES:
         path = reader.path / name
         if name.endswith(".json"):

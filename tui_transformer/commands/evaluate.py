@@ -7,7 +7,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit
+from tui_transformer.output import emit, stamp
 from tui_transformer.words import unit
 
 SPLITS = ("train", "validation", "test")
@@ -34,6 +34,7 @@ def evaluate_command(
     stride = config.stride if stride is None else stride
     if not 1 <= stride <= config.window_targets:
         raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
+    stamp(reader)
     with loading("loading the model and the corpus"):
         import torch
 
@@ -63,7 +64,7 @@ def evaluate_command(
         changed = capabilities.with_value(changed, "evaluation.batch_size", batch_size)
     with loading(f"scoring {len(part.text):,} characters"):
         record = Evaluator(changed, part, tokens, tokenizer.vocab_size).record(model)
-    named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "step": step}
+    named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "step": step, "badges": list(reader.badges)}
     if as_json:
         emit({"kind": "evaluation", **named, **record})
         return ExitCode.DONE

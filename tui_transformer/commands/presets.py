@@ -1,12 +1,16 @@
 """`presets list | show | diff | schema`."""
 
 import json
-from typing import Any
+import sys
+from typing import TYPE_CHECKING, Any
 
 from engine.config import presets
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.columns import print_columns
-from tui_transformer.output import emit
+from tui_transformer.output import emit, is_terminal, stdout
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
 
 
 def list_command(*, as_json: bool) -> int:
@@ -22,8 +26,8 @@ def list_command(*, as_json: bool) -> int:
     return 0
 
 
-def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_json: bool) -> int:
-    """The complete settings of a preset, what it changes, and what it costs."""
+def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_json: bool, mask: bool = False) -> int:
+    """The complete settings of a preset, what it changes, and what it costs; or its mask and positions, drawn."""
     from engine import capabilities
     from engine.config.keys import diff
     from engine.config.overrides import parse_overrides
@@ -37,7 +41,7 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
     entry = REGISTRY.get(config.data.corpus)
-    vocabulary = config.model.vocab_size or (entry.vocabulary if entry else None)
+    vocabulary = config.model.vocab_size or _tokens(config, entry.vocabulary if entry else None)
     cost: dict[str, Any] = {}
     if vocabulary is not None:
         cost = {
@@ -48,7 +52,12 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
             "memory_bytes": size.memory_bytes(config, vocabulary),
         }
     if as_json:
-        emit({"name": config.preset, "config": config.dump(), "changes": changes, **cost})
+        pictured = _pictured(config) if mask else {}
+        emit({"name": config.preset, "config": config.dump(), "changes": changes, **cost, **pictured})
+        return 0
+    if mask:
+        print_columns([("#", f"{config.preset}: {config.description}")])
+        _draw(config)
         return 0
     print_columns(
         [
@@ -60,6 +69,34 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     print()
     print(clean(write(config)), end="")
     return 0
+
+
+def _draw(config: "RunConfig") -> None:
+    """Print who may look at whom, and what the positions add."""
+    from tui_transformer.pictures import Canvas, pictures
+
+    canvas, console, screen = Canvas(), stdout(), is_terminal(sys.stdout)
+    if screen:
+        grey = console.color_system in ("256", "truecolor") and not console.no_color
+        canvas = Canvas(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
+    for picture in pictures(config.model, config.seed, canvas):
+        console.print()
+        console.print(picture, soft_wrap=not screen)
+
+
+def _pictured(config: "RunConfig") -> dict[str, Any]:
+    """`mask`, rows of 0 and 1 by query, and `bias` of the first head, null where unseen; of an encoder apart."""
+    from tui_transformer.pictures import Canvas, bias_values, drawn, stacks, starting_scheme, visible
+
+    record: dict[str, Any] = {}
+    for stack in stacks(config.model):
+        n = drawn(stack.length, Canvas())
+        scheme = starting_scheme(config.model, stack, config.seed)
+        bias = None if scheme is None else bias_values(scheme, stack.see, n)
+        prefix = "encoder_" if stack.name == "encoder" else ""
+        record[f"{prefix}mask"] = ["".join("01"[cell] for cell in row) for row in visible(stack.see, n)]
+        record[f"{prefix}bias"] = bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
+    return record
 
 
 def _cost_lines(cost: dict[str, Any]) -> list[str]:
@@ -102,3 +139,8 @@ def schema_command() -> int:
 
 def _value(value: Any) -> str:
     return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))
+
+
+def _tokens(config: "RunConfig", characters: int | None) -> int | None:
+    """Tokens a model of this corpus needs, the objective's special ones too."""
+    return None if characters is None else characters + len(config.special_tokens)

@@ -11,7 +11,7 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.clean import clean
 from tui_transformer.commands.run import loading
-from tui_transformer.output import emit, is_terminal, say, warn
+from tui_transformer.output import emit, is_terminal, say, stamp, warn
 from tui_transformer.prompt import SETTINGS, Prompt, Settings, checked, converse
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def sample_command(
     """One-shot with a prompt, else interactive (or one answer a line of a pipe)."""
     given = {name: checked(name, value) for name, value in given.items()}
     reader = RunReader.resolve(run, runs_dir)
+    stamp(reader)
     with loading("loading the model"):
         writer = Writer(reader, checkpoint, device)
     generation = writer.config.generation

@@ -6,6 +6,7 @@ import torch
 from engine.config.schema import OptimizerConfig
 from engine.model.transformer import build_model
 from engine.training.optimizer import decay_groups, learning_rate, make_optimizer
+from tests.engine.model.cells import VOCAB, cells, name
 
 
 def groups(tiny, decay: str) -> dict[str, list[str]]:
@@ -107,3 +108,12 @@ def test_adam_couples_its_decay_into_the_gradient(tiny) -> None:
     optimizer.step()
     change = (model.head.weight - before).abs()
     assert change.median().item() == pytest.approx(0.01, rel=1e-2)
+
+
+@pytest.mark.parametrize("cell", cells(), ids=name)
+def test_every_parameter_of_every_network_has_a_decay_group(cell) -> None:
+    model = build_model(cell.model, VOCAB, 1)
+    groups = decay_groups(model, "matrices")
+    assert sorted(groups["decayed"] + groups["plain"]) == sorted(n for n, _ in model.named_parameters())
+    for plain in groups["decayed"]:
+        assert not plain.endswith("bias") and "norm" not in plain and "positions" not in plain and "scheme" not in plain

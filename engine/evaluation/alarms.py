@@ -1,0 +1,102 @@
+"""Alarms on scores and samples: too good to be true, no better than counting, the same text twice. No torch here."""
+
+import math
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from engine.evaluation.verdict import IMPLAUSIBLE, NOT_LEARNING, OK, SAME_TEXT, Verdict, When
+
+STANDARD_ERRORS = 4.0
+PLAUSIBLE_SHARE = 0.25  # of the unigram line: no natural text is predicted that well from its own past (≈ 0.35)
+LEARNED = 0.02  # nats below the unigram line that count as having learned something
+FIRST_STEPS = 50  # after warm-up; nobody expects anything before
+NATS_IN_COMMON = 40.0  # e^-40: not even among all pairs of places in all samples of a run is that chance
+COMPARED = 20  # earlier samples
+LONGEST = 2_000  # characters of a sample that are compared
+
+
+def implausible(
+    record: Mapping[str, Any], facts: Mapping[str, Any], *, kind: str, conditional: bool, when: When, step: int
+) -> Verdict | None:
+    """Whether a validation loss is below what is possible, or was ever reached; None where no bound is known.
+
+    Args:
+        record: a validation record.
+        facts: data.json.
+        kind: the objective; the bounds are those of predicting a text from its past.
+        conditional: the target is a function of a given source.
+        when: for the verdict.
+        step: for the verdict.
+    """
+    if conditional or kind == "masked" or not isinstance(record.get("loss"), float):
+        return None
+    floor = facts.get("floor")
+    if floor is not None:
+        below = record.get("excess", record["loss"] - floor["nats_per_char"])
+        bound = -STANDARD_ERRORS * floor["se"]
+        line = f"the entropy floor of this text, {floor['nats_per_char']:.4f} ± {floor['se']:.4f}"
+    else:
+        below = record["loss"]
+        bound = facts.get("plausible") or PLAUSIBLE_SHARE * facts["unigram"]
+        line = f"{bound:.2f}, less than any model is known to need"
+    if not below < bound:  # a loss that is no number is the trainer's matter
+        return Verdict("plausible", when, step, OK, below, "the loss is possible")
+    why = (
+        f"the loss {record['loss']:.4f} is below {line}: the model sees what it has to predict, "
+        "or the validation text was in the training text, or the mean was taken over the wrong tokens"
+    )
+    return Verdict("plausible", when, step, IMPLAUSIBLE, below, why)
+
+
+def not_learning(
+    record: Mapping[str, Any], facts: Mapping[str, Any], *, warmup: int, when: When, step: int
+) -> Verdict | None:
+    """Whether after warm-up the loss is still that of a model which only counts tokens; None until then.
+
+    Args:
+        record: a validation record.
+        facts: data.json.
+        warmup: steps.
+        when: for the verdict.
+        step: for the verdict.
+    """
+    line = facts.get("unigram")
+    if step < warmup + FIRST_STEPS or line is None or not isinstance(record.get("loss"), float):
+        return None
+    below = line - record["loss"]
+    if below >= LEARNED:
+        return Verdict("learning", when, step, OK, below, "better than counting")
+    why = (
+        f"the loss {record['loss']:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing "
+        "has been learned yet; a learning rate that is too small or too large is the usual cause, then a wrong mask"
+    )
+    return Verdict("learning", when, step, NOT_LEARNING, below, why)
+
+
+def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:
+    """Whether a sample shares more with an earlier one of the run than chance allows.
+
+    Each was drawn with a seed of its own, so a long common passage must be probable under the model. Text that the
+    model knows by heart is, and is not flagged.
+
+    Args:
+        new: a record of samples.jsonl with the chance of each token it drew, a character each.
+        earlier: older records.
+        step: for the verdict.
+    """
+    chances, text = new.get("chances"), str(new.get("text", ""))[:LONGEST]
+    if not chances or len(chances) < len(text):
+        return None
+    for old in list(earlier)[-COMPARED:]:
+        if old.get("step") == new.get("step"):
+            continue
+        match = SequenceMatcher(None, str(old.get("text", ""))[:LONGEST], text, autojunk=False).find_longest_match()
+        nats = -math.fsum(math.log(max(p, 5e-5)) for p in chances[match.b : match.b + match.size])
+        if nats > NATS_IN_COMMON:
+            why = (
+                f"the samples of steps {old.get('step')} and {new.get('step')} share {match.size} characters whose "
+                f"chance is e^-{nats:.0f}: they were not drawn independently (one seed for both?)"
+            )
+            return Verdict("samples", "evaluation", step, SAME_TEXT, nats, why)
+    return Verdict("samples", "evaluation", step, OK, 0.0, "samples differ as chance has it")

@@ -1,0 +1,40 @@
+"""What a check found. No torch here."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+OK, LEAK, NO_ORDER, INERT, IMPLAUSIBLE, NOT_LEARNING, SAME_TEXT = (
+    "ok",
+    "LEAK",
+    "NO-ORDER",
+    "INERT",
+    "IMPLAUSIBLE",
+    "NOT-LEARNING",
+    "SAME-TEXT",
+)
+When = Literal["before", "evaluation", "after"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found: `ok`, or the name of what is wrong.
+
+    Args:
+        check: which check.
+        when: before training, at an evaluation, or after.
+        step: the optimizer step.
+        verdict: `ok` or a badge.
+        value: the number it rests on.
+        why: one sentence, with what is likely to be the cause where something is wrong.
+    """
+
+    check: str
+    when: When
+    step: int
+    verdict: str
+    value: float
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As a record of checks.json."""
+        return asdict(self)

@@ -1,0 +1,49 @@
+"""The inert-switch alarm: two runs that were asked for different functions and agree to the last bit.
+
+Rounding alone makes two different functions part after a few steps, so equal losses mean the same computation.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engine.config.keys import diff
+from engine.errors import InputError
+from engine.runs.files import read_lines
+from engine.runs.reader import RunReader, list_runs
+
+# Settings that may well change nothing: they only act when something happens.
+CONDITIONAL = (
+    "train.auto_batch",
+    "train.allow_leak",
+    "train.threads",
+    "evaluation.patience",
+    "checkpoint.average_last",
+)
+
+
+def fingerprint(run: Path) -> str:
+    """SHA-256 over all that a run's metrics say of its function: losses and gradient norms by step."""
+    digest = hashlib.sha256()
+    for record in read_lines(run / "metrics.jsonl"):
+        parts = (record.get("kind"), record.get("step"), record.get("loss"), record.get("grad_norm"))
+        digest.update(repr(parts).encode())
+    return digest.hexdigest()
+
+
+def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, tuple[Any, Any]]]]:
+    """Other finished runs of the folder with the same seed and metrics: (name, the settings that changed nothing)."""
+    own = run.summary.get("fingerprint")
+    if own is None:
+        return
+    for other in list_runs(root):
+        if other.path.resolve() == run.path.resolve() or other.summary.get("fingerprint") != own:
+            continue
+        try:
+            found = diff(other.config, run.config)
+        except InputError:
+            continue  # damaged, or written by another version
+        found = {key: values for key, values in found.items() if key not in CONDITIONAL}
+        if found and other.config.seed == run.config.seed:
+            yield other.name, found

@@ -1,0 +1,76 @@
+"""What a run says about its own trustworthiness while it trains: the leak probe and every alarm, as verdicts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.config.schema import RunConfig
+from engine.data.loader import TextBatches
+from engine.evaluation.alarms import implausible, not_learning, same_text
+from engine.evaluation.checks import leak_probe, order_check
+from engine.evaluation.verdict import INERT, OK, Verdict, When
+from engine.model.transformer import Network
+from engine.runs.reader import RunReader
+from engine.runs.twins import inert_switches
+from engine.runs.writer import RunWriter
+
+
+class Inspector:
+    """Looks at one run and writes down what it finds.
+
+    Args:
+        config: of the run.
+        model: as it is trained.
+        batches: the training batches and their objective.
+        writer: where verdicts go.
+        vocab_size: tokens of the text.
+    """
+
+    def __init__(
+        self, config: RunConfig, model: Network, batches: TextBatches, writer: RunWriter, vocab_size: int
+    ) -> None:
+        self.config, self.model, self.batches = config, model, batches
+        self.writer, self.vocab_size = writer, vocab_size
+        self.leak: Verdict | None = None  # the first that was found
+        self._reader = RunReader(writer.path)
+
+    def probe(self, when: When, step: int) -> None:
+        """The leak probe. A clean one during training is not worth a line; a leak always is."""
+        objective, windows = self.batches.objective, self.batches.windows.windows(1, 0)
+        verdict = leak_probe(self.model, objective, windows, self.vocab_size, when=when, step=step)
+        if when != "evaluation" or verdict.verdict != OK:
+            self.writer.verdict(verdict.to_json())
+        if verdict.verdict != OK and self.leak is None:
+            self.leak = verdict
+            self.writer.event("leak", verdict.why, step=step)
+
+    def before(self) -> None:
+        """What is looked at once, before the first step."""
+        self.probe("before", 0)
+        self._note(order_check(self.model, self.vocab_size))
+
+    def scores(self, record: Mapping[str, Any], step: int) -> None:
+        """Too good to be true, or no better than counting?"""
+        facts, kind = self._reader.facts("data"), self.config.objective.kind
+        conditional, warmup = self.batches.objective.conditional, self.config.optimizer.warmup
+        assert isinstance(warmup, int)
+        self._note(implausible(record, facts, kind=kind, conditional=conditional, when="evaluation", step=step))
+        self._note(not_learning(record, facts, warmup=warmup, when="evaluation", step=step))
+
+    def sample(self, record: Mapping[str, Any], step: int) -> None:
+        """The same text as before?"""
+        self._note(same_text(record, list(self._reader.records("samples")), step=step))
+
+    def finished(self, step: int) -> None:
+        """Is there another run with other settings and the very same metrics?"""
+        for name, switches in inert_switches(self._reader, self.writer.path.parent):
+            changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
+            why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
+            self._note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
+
+    def _note(self, verdict: Verdict | None) -> None:
+        """Write down a verdict that differs from the last one of its check; what was fine all along is no news."""
+        if verdict is None or verdict.verdict == self.writer.last_verdict(verdict.check, default=OK):
+            return
+        self.writer.verdict(verdict.to_json())
+        if verdict.verdict != OK:
+            self.writer.event(verdict.verdict.lower(), verdict.why, step=verdict.step)

@@ -1,0 +1,75 @@
+"""Alarms speak on the founding reports' mistakes and are silent on honest scores."""
+
+import math
+
+import pytest
+
+from engine.evaluation.alarms import implausible, not_learning, same_text
+
+FLOOR = {"floor": {"nats_per_char": 0.357, "se": 0.004}, "unigram": 3.0}
+NO_FLOOR = {"floor": None, "plausible": None, "unigram": 3.347}
+TEXT = "next-token"
+
+
+def verdict(loss: float, facts: dict, kind: str = TEXT, *, conditional: bool = False, **more: float) -> str | None:
+    found = implausible({"loss": loss, **more}, facts, kind=kind, conditional=conditional, when="evaluation", step=1)
+    return found and found.verdict
+
+
+def test_below_the_floor_by_more_than_four_standard_errors_is_implausible() -> None:
+    assert verdict(0.357 - 0.0159, FLOOR) == "ok"
+    assert verdict(0.357 - 0.0161, FLOOR) == "IMPLAUSIBLE"
+    assert verdict(0.9, FLOOR, excess=-0.02) == "IMPLAUSIBLE"  # over the same characters, where that is known
+
+
+def test_without_a_floor_a_bound_of_the_corpus_speaks() -> None:
+    assert verdict(0.0297, NO_FLOOR) == "IMPLAUSIBLE"  # the report's validation loss
+    assert verdict(1.46, NO_FLOOR) == "ok"  # the best published
+    assert verdict(1.1, NO_FLOOR | {"plausible": 1.2}) == "IMPLAUSIBLE"
+
+
+def test_conditional_and_two_sided_tasks_have_no_bound() -> None:
+    assert verdict(0.0, FLOOR, "copy", conditional=True) is None
+    assert verdict(0.01, FLOOR, "masked") is None
+    assert verdict(math.nan, FLOOR) == "ok"
+    assert implausible({}, FLOOR, kind=TEXT, conditional=False, when="after", step=1) is None
+
+
+def test_no_better_than_counting_is_not_learning_once_warm_up_is_over() -> None:
+    def learning(loss: float, step: int) -> str | None:
+        found = not_learning({"loss": loss}, {"unigram": 6.6}, warmup=100, when="evaluation", step=step)
+        return found and found.verdict
+
+    assert learning(6.82, 149) is None
+    assert learning(6.82, 150) == "NOT-LEARNING"  # the translation report's loss after 30 epochs
+    assert learning(6.59, 150) == "NOT-LEARNING"
+    assert learning(6.5, 150) == "ok"
+
+
+def sample(step: int, text: str, chance: float) -> dict:
+    return {"step": step, "text": text, "chances": [chance] * len(text)}
+
+
+COMMON = "and the king hath sent me to your grace, and "
+
+
+def test_two_samples_that_share_42_unlikely_characters_are_flagged() -> None:
+    """The report's two samples at temperature 0.9 share 42 characters, whose chance was e^-61."""
+    chance = math.exp(-61 / 42)
+    a = sample(60, "ROMEO: what is that?" + COMMON[:42] + "then", chance)
+    b = sample(120, "I know not, sir: " + COMMON[:42] + "so", chance)
+    found = same_text(b, [a, b], step=120)
+    assert found.verdict == "SAME-TEXT" and "42 characters" in found.why and found.value == pytest.approx(61, abs=3)
+
+
+def test_text_that_the_model_knows_by_heart_is_no_wonder() -> None:
+    a, b = sample(60, COMMON, 0.95), sample(120, COMMON, 0.95)
+    assert same_text(b, [a, b], step=120).verdict == "ok"
+    greedy = sample(180, COMMON, 1.0)
+    assert same_text(greedy, [a, greedy], step=180).verdict == "ok"
+
+
+def test_a_sample_is_not_compared_with_itself_nor_without_chances() -> None:
+    a = sample(60, COMMON, 0.2)
+    assert same_text(a, [a], step=60).verdict == "ok"
+    assert same_text({"step": 1, "text": COMMON}, [a], step=1) is None

@@ -1,0 +1,364 @@
+"""Pictures in characters: who may look at whom, and what a position scheme adds, from the very objects a model uses.
+
+A picture shows the first N positions as they are: nothing is averaged. Only what asks a scheme for its numbers imports
+torch. Notation: N positions drawn, D model width, Dh head width, H heads.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from engine.config.schema import ModelConfig
+from engine.model.visibility import Visibility, self_attention
+
+if TYPE_CHECKING:
+    from engine.model.positions import PositionScheme
+
+SHADES = " ░▒▓█"  # lowest to highest
+HALVES = " ▄▀█"  # by 2 · upper half + lower half
+GREYS = (0x38, 0xE8)  # lowest and highest: neither is a terminal's background
+MARGIN = 5  # columns left of a picture: a position and the frame
+LARGEST_TABLE = 2**26  # numbers; more are not made only to draw a few of them
+
+Values = Sequence[Sequence[float | None]]
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """The room there is.
+
+    Args:
+        width: columns.
+        lines: of a picture itself; by default a terminal of 24 has room for its captions too.
+        colour: greys, two positions a line; else characters, and shades one position a line.
+    """
+
+    width: int = 80
+    lines: int = 20
+    colour: bool = False
+
+    def rows(self, length: int) -> int:
+        """How many of `length` positions fit down a picture of shades."""
+        return max(1, min(length, 2 * self.lines if self.colour else self.lines))
+
+    def columns(self, characters: int) -> int:
+        """How many cells of so many characters fit side by side."""
+        return max(1, (self.width - MARGIN - 1) // characters)
+
+
+@dataclass(frozen=True)
+class StackPlan:
+    """One stack of layers, as far as pictures need it.
+
+    Args:
+        name: "encoder", "decoder", or "" for the only one: initial weights depend on it.
+        attention: the kind of its self-attention.
+        see: who may look at whom.
+        length: tokens it ever gets at once.
+    """
+
+    name: str
+    attention: str
+    see: Visibility
+    length: int
+
+
+def stacks(model: ModelConfig) -> list[StackPlan]:
+    """The stacks of a network: one, or an encoder and a decoder."""
+    kind = model.attention
+    if model.architecture != "encoder-decoder":
+        return [StackPlan("", kind, self_attention(model), model.context_length)]
+    return [
+        StackPlan("encoder", kind, self_attention(model, causal=False), model.source_tokens),
+        StackPlan("decoder", kind, self_attention(model, causal=True), model.context_length),
+    ]
+
+
+def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
+    """All there is to draw of a network: each stack's mask, then what its positions add.
+
+    Args:
+        model: the network.
+        seed: the run's; learned numbers are drawn as it starts them.
+        canvas: the room there is.
+    """
+    plans = stacks(model)
+    for plan in plans:
+        yield mask_picture(plan, canvas)
+    if len(plans) > 1:
+        yield Text("cross-attention: each query of the decoder sees all of the source; no mask but padding")
+    alike = model.position in ("none", "sinusoidal", "rope", "xl")  # neither learned nor about who sees whom
+    for plan in plans[-1:] if alike else plans:
+        yield position_picture(model, plan, seed, canvas)
+
+
+def visible(see: Visibility, n: int) -> list[list[bool]]:
+    """The first N × N cells of a visibility: [query][key]."""
+    return [[bool(see(q, k)) for k in range(n)] for q in range(n)]
+
+
+def half_blocks(cells: Sequence[Sequence[bool]]) -> list[str]:
+    """Cells (N × M) as ⌈N / 2⌉ lines of M characters: ▀ is the upper row's, ▄ the lower one's, █ both."""
+    return [
+        "".join(HALVES[2 * bool(up) + bool(down)] for up, down in itertools.zip_longest(upper, lower))
+        for upper, lower in itertools.zip_longest(cells[::2], cells[1::2], fillvalue=())
+    ]
+
+
+def drawn(length: int, canvas: Canvas) -> int:
+    """N: how many of `length` positions a mask's picture shows, two rows of them a line."""
+    return min(length, 2 * canvas.lines, canvas.columns(1))
+
+
+def mask_picture(stack: StackPlan, canvas: Canvas) -> Text:
+    """Who may look at whom: queries down, keys across, N × N in half blocks, under two lines of words."""
+    n = drawn(stack.length, canvas)
+    words = f"rows: queries, columns: keys; position 0 at the top left{_share(n, stack.length)}"
+    rows = [Text(line) for line in half_blocks(visible(stack.see, n))]
+    return Text("\n").join([Text(_who_sees_whom(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
+
+
+def _who_sees_whom(stack: StackPlan, n: int) -> str:
+    see = stack.see
+    if see.window is None:
+        what, far = "its own key and all before it" if see.causal else "all keys", 0
+    elif see.causal:
+        what, far = f"the newest {see.window:,} keys, its own included", see.window
+    else:
+        what, far = f"the keys at most {see.window // 2:,} places away", see.window // 2 + 1
+    if see.link_every is not None:
+        first = see.link_every - 1
+        what += f", and keys {first:,}, {first + see.link_every:,} …" + (" before" if see.causal else "")
+    if n < stack.length and far >= n:
+        what += " (farther than is drawn)"
+    if stack.attention == "linear":
+        what += "; without scores, the same mask applies through sums"
+    owner = f"{stack.name}'s " if stack.name else ""
+    return f"{owner}self-attention, {stack.attention}: each query sees {what}"
+
+
+def _share(n: int, length: int) -> str:
+    return f"; first {n} of {length:,}" if n < length else ""
+
+
+def _step(n: int) -> int:
+    """Positions between two labels."""
+    return 4 if n <= 20 else 8
+
+
+def _ruler(n: int, characters: int) -> Text:
+    """Positions across, above cells of so many characters."""
+    step = _step(n)
+    marks = "".join(str(at).ljust(step * characters) for at in range(0, n, step))
+    return Text(" " * MARGIN + marks.rstrip())
+
+
+def _framed(rows: Sequence[Text], n: int, rows_a_line: int) -> list[Text]:
+    """Lines between two bars, their positions on the left."""
+    labels = [str(at) if at % _step(n) == 0 else "" for at in range(0, n, rows_a_line)]
+    return [Text.assemble(f"{label:>{MARGIN - 2}} │", row, "│") for label, row in zip(labels, rows, strict=True)]
+
+
+def shaded(values: Values, *, colour: bool, characters: int, shades: str) -> list[Text]:
+    """Numbers (N × M) as shades from their lowest to their highest; None is blank.
+
+    Args:
+        values: by row and column.
+        colour: greys in half blocks, two rows a line; else one of `shades`, a row a line.
+        characters: side by side for one number.
+        shades: lowest to highest.
+    """
+    low, high = _extremes(values)
+
+    def share(value: float) -> float:
+        return (value - low) / (high - low) if high > low else 1.0
+
+    def shade(value: float | None) -> str:
+        return " " if value is None else shades[min(int(share(value) * len(shades)), len(shades) - 1)]
+
+    if not colour:
+        return [Text("".join(shade(v) * characters for v in row)) for row in values]
+    lines = []
+    for upper, lower in itertools.zip_longest(values[::2], values[1::2], fillvalue=()):
+        line = Text()
+        for up, down in itertools.zip_longest(upper, lower):
+            greys = [_grey(share(v)) for v in (up, down) if v is not None]
+            sign = " " if not greys else "▄" if up is None else "▀"
+            line.append(sign * characters, " on ".join(greys))
+        lines.append(line)
+    return lines
+
+
+def _extremes(values: Values) -> tuple[float, float]:
+    known = [v for row in values for v in row if v is not None]
+    return min(known, default=0.0), max(known, default=0.0)
+
+
+def _grey(share: float) -> str:
+    level = round(GREYS[0] + share * (GREYS[1] - GREYS[0]))
+    return f"#{level:02x}{level:02x}{level:02x}"
+
+
+def _number(value: float) -> str:
+    return f"{value + 0.0:.3g}".replace("-", "−")
+
+
+def _legend(values: Values, *, colour: bool, shades: str) -> Text:
+    """The range of values, highest first, and how it looks: `0 … −9.75 █▓▒░`."""
+    low, high = _extremes(values)
+    if not high > low:
+        return Text(f"{_number(high)} everywhere")
+    legend = Text(f"{_number(high)} … {_number(low)} ")
+    if colour:
+        for i in range(len(SHADES)):
+            legend.append("█", _grey(1 - i / (len(SHADES) - 1)))
+        return legend
+    return legend.append(shades[::-1].rstrip()).append(", blank" if " " in shades else "")
+
+
+def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> Text:
+    """One head's bias over queries (down) and keys (across), as shades, under two lines of words.
+
+    Args:
+        values: N × N, [query][key]; None, drawn as nothing, where the key is not seen.
+        length: tokens there are, of which N are drawn.
+        title: whose it is.
+        canvas: the room there is, enough for N.
+    """
+    n, characters, shades = len(values), _characters(canvas), SHADES[1:]
+    legend = _legend(values, colour=canvas.colour, shades=shades)
+    words = f"rows: queries, columns: keys; nothing where a key is not seen{_share(n, length)}"
+    head = [Text.assemble(f"{title}: ", legend, " added to the score"), Text(words), _ruler(n, characters)]
+    rows = shaded(values, colour=canvas.colour, characters=characters, shades=shades)
+    return Text("\n").join([*head, *_framed(rows, n, 2 if canvas.colour else 1)])
+
+
+def _characters(canvas: Canvas) -> int:
+    """Of a bias's cell: square in either case."""
+    return 1 if canvas.colour else 2
+
+
+def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: Canvas) -> Text:
+    """Numbers by position (down), as shades, under two lines of words; of many columns some pairs are left out.
+
+    Args:
+        values: N × columns.
+        length: positions there are, of which N are drawn.
+        title: what it is.
+        rows: what they are, e.g. "positions".
+        columns: what they are, e.g. "features".
+        canvas: the room there is, enough for N.
+    """
+    n, width = len(values), len(values[0])
+    every = math.ceil(width / 2 / max(1, canvas.columns(2)))
+    kept = [i for i in range(width) if i // 2 % every == 0]
+    shown = [[row[i] for i in kept] for row in values]
+    legend = _legend(shown, colour=canvas.colour, shades=SHADES)
+    some = f"{width:,} {columns}" + (f", one pair in {every:,}" if every > 1 else "")
+    head = [Text.assemble(f"{title}: ", legend), Text(f"rows: {rows}, columns: {some}{_share(n, length)}")]
+    characters = 2 if width <= canvas.columns(2) else 1
+    lines = shaded(shown, colour=canvas.colour, characters=characters, shades=SHADES)
+    return Text("\n").join([*head, *_framed(lines, n, 2 if canvas.colour else 1)])
+
+
+def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Canvas, head: int = 0) -> Text:
+    """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line.
+
+    Args:
+        model: the network.
+        stack: of it.
+        seed: the run's; learned numbers are drawn as it starts them.
+        canvas: the room there is.
+        head: which, from 0, where each has its own.
+    """
+    kind, n = model.position, canvas.rows(stack.length)
+    if kind == "none":
+        return Text("position none: nothing is added, neither to embeddings nor to scores")
+    from engine.model.positions import TransformerXL
+
+    scheme = starting_scheme(model, stack, seed)
+    if scheme is None:
+        return Text(f"position {kind}: its learned table is too large to be drawn")
+    picture = partial(table_picture, length=stack.length, canvas=canvas)
+    if kind == "rope":
+        title = "position rope, queries and keys turn; cosines of the angles"
+        return picture(turned_values(scheme, model, n), title=title, rows="positions", columns="angles of a head")
+    if isinstance(scheme, TransformerXL):
+        waves = embedded_values(scheme.sinusoid, n)
+        assert waves is not None
+        note = Text("position xl: its term depends on the query's content; a factor of it is drawn\n")
+        return note + picture(waves, title="sinusoids of the distance", rows="distances q − k", columns="features")
+    owner = f", {stack.name}" if stack.name else ""
+    learned = {"sinusoidal": "", "alibi": "", "learned": " (shown as initialised)"}.get(
+        kind, " (learned; shown as initialised)"
+    )
+    table = embedded_values(scheme, n)
+    if table is not None:
+        title = f"position {kind}{learned}{owner if learned else ''}, added to the embeddings"
+        return picture(table, title=title, rows="positions", columns="features")
+    bias = bias_values(scheme, stack.see, min(n, canvas.columns(_characters(canvas))), head)
+    assert bias is not None
+    title = f"position {kind}{learned}{owner}, head {head + 1} of {model.n_heads}"
+    return bias_picture(bias, length=stack.length, title=title, canvas=canvas)
+
+
+def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "PositionScheme | None":
+    """A stack's position scheme with the numbers that a run of this seed starts from; None if it is too large.
+
+    Not through `build_model`: the rest of the network may be large, and a parameter's first numbers depend only on
+    the seed, its name and its shape.
+    """
+    import torch
+    from torch import nn
+
+    from engine.model.initialisation import initialise
+    from engine.model.positions import make_schemes
+
+    with torch.device("meta"):
+        scheme = make_schemes(model, 1, stack.length, causal=stack.see.causal)[0]
+    if model.position == "xl":  # each layer learns its own, and none of it is drawn
+        return scheme
+    if sum(parameter.numel() for parameter in scheme.parameters()) > LARGEST_TABLE:
+        return None
+    scheme.to_empty(device="cpu")
+    holder = nn.ModuleDict({"positions": scheme})
+    initialise(nn.ModuleDict({stack.name: holder}) if stack.name else holder, model, seed)
+    return scheme
+
+
+def bias_values(scheme: "PositionScheme", see: Visibility, n: int, head: int = 0) -> list[list[float | None]] | None:
+    """What a scheme adds to one head's scores, N × N, None where the key is not seen; None if it adds nothing."""
+    import torch
+
+    at = torch.arange(n)[None]
+    with torch.no_grad():
+        bias = scheme.bias(at, at)  # (1, H, N, N)
+    if bias is None:
+        return None
+    rows: list[list[float]] = bias[0, head].tolist()
+    return [[v + 0.0 if see(q, k) else None for k, v in enumerate(row)] for q, row in enumerate(rows)]
+
+
+def embedded_values(scheme: "PositionScheme", n: int) -> list[list[float]] | None:
+    """What a scheme adds to the token embeddings of the first N positions, N × D; None if it adds nothing."""
+    import torch
+
+    with torch.no_grad():
+        table = scheme.embed(torch.arange(n)[None])  # (1, N, D)
+    return None if table is None else table[0].tolist()
+
+
+def turned_values(scheme: "PositionScheme", model: ModelConfig, n: int) -> list[list[float]]:
+    """The cosines of the angles by which rope turns the feature pairs of the first N positions: N × Dh / 2."""
+    import torch
+
+    firsts = slice(model.head_width // 2) if model.rope_pairing == "half" else slice(0, None, 2)
+    x = torch.zeros(1, 1, n, model.head_width, dtype=torch.float64)
+    x[..., firsts] = 1.0  # the first feature of each pair: turned by an angle, its cosine is left
+    rows: list[list[float]] = scheme.rotate(x, torch.arange(n)[None])[0, 0, :, firsts].tolist()
+    return rows
