@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.config.keys import flatten
 from engine.config.schema import RunConfig
 
 
@@ -51,7 +52,52 @@ def _evaluation_never_due(config: RunConfig, _: int | None) -> Lint | None:
     )
 
 
-RULES: tuple[Rule, ...] = (_warmup_longer_than_run, _context_longer_than_corpus, _evaluation_never_due)
+# Settings that act only where another one has some value: (key, when it acts, where that is).
+ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
+    ("model.window", lambda c: c.model.attention in ("window", "sparse"), "attention = 'window' or 'sparse'"),
+    ("model.link_every", lambda c: c.model.attention == "sparse", "attention = 'sparse'"),
+    ("model.rope_base", lambda c: c.model.position == "rope", "position = 'rope'"),
+    ("model.rope_pairing", lambda c: c.model.position == "rope", "position = 'rope'"),
+    ("model.relative_max_distance", lambda c: c.model.position == "relative", "position = 'relative'"),
+    ("model.t5_buckets", lambda c: c.model.position == "t5", "position = 't5'"),
+    ("model.t5_max_distance", lambda c: c.model.position == "t5", "position = 't5'"),
+    ("model.n_encoder_layers", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
+    ("model.source_length", lambda c: c.model.architecture == "encoder-decoder", "an encoder-decoder"),
+    ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),
+    ("model.init_std", lambda c: c.model.init in ("normal", "scaled-normal"), "init = 'normal' or 'scaled-normal'"),
+    ("objective.mask_fraction", lambda c: c.objective.kind == "masked", "objective.kind = 'masked'"),
+    ("optimizer.decay_factor", lambda c: c.optimizer.schedule == "step", "schedule = 'step'"),
+)
+LONG = 1024  # tokens from which a window or linear attention begins to save time (measured on CPU)
+
+
+def _set_without_effect(config: RunConfig, _: int | None) -> Lint | None:
+    own, usual = flatten(config.dump()), flatten(RunConfig().dump())
+    idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
+    if not idle:
+        return None
+    key, where = idle[0]
+    others = "".join(f"; nor has {other} ({there})" for other, there in idle[1:])
+    return Lint(key, f"is set and has no effect here: it acts with {where}{others}")
+
+
+def _saves_no_time(config: RunConfig, _: int | None) -> Lint | None:
+    model = config.model
+    if model.attention == "sparse":
+        return Lint("model.attention", "'sparse' is computed with a dense mask: it costs as much as 'global'")
+    if model.attention in ("window", "linear") and model.context_length < LONG:
+        text = f"'{model.attention}' saves no time at a context of {model.context_length}, only from about {LONG:,} on"
+        return Lint("model.attention", text)
+    return None
+
+
+RULES: tuple[Rule, ...] = (
+    _warmup_longer_than_run,
+    _context_longer_than_corpus,
+    _evaluation_never_due,
+    _set_without_effect,
+    _saves_no_time,
+)
 
 
 def lint(config: RunConfig, train_tokens: int | None = None) -> list[Lint]:

@@ -357,7 +357,10 @@ class RunConfig(Section):
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
         if "n_kv_heads" in model:
             model["n_kv_heads"] = 1 if self.model.kv_heads < self.model.n_heads else heads
-        model |= {"window": min(model["window"], 5), "link_every": min(model["link_every"], 4)}
+        if model["attention"] in ("window", "sparse"):
+            model["window"] = min(model["window"], 5)
+        if model["attention"] == "sparse":
+            model["link_every"] = min(model["link_every"], 4)
         model.pop("vocab_size", None)
         data["data"] |= {"corpus": "playlets", "corpus_size": 20_000}
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}

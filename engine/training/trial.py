@@ -109,7 +109,9 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
         change = float((left(*inputs) - right(*inputs)).abs().max())
     if change > 0.0:
         return f"changes the predictions (by up to {change:.2g} in a logit)"
-    return "changes the length of a context" if a.model.context_length != b.model.context_length else ""
+    if a.model.context_length != b.model.context_length:
+        return "changes the length of a context"
+    return "changes the length of a source" if a.model.source_tokens != b.model.source_tokens else ""
 
 
 @dataclass(frozen=True)

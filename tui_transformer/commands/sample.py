@@ -84,8 +84,18 @@ class Writer:
         ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
         if self.continues:
             self._warn_of_overflow(ids.numel() + int(settings["length"]))
+        else:
+            self._warn_of_length(ids.numel())
         for drawn in write(self.model, self.config, size, ids, int(settings["length"]), how, seed):
             yield Piece(self.tokenizer.decode([drawn.token]), drawn.probability)
+
+    def _warn_of_length(self, given: int) -> None:
+        trained = self.config.model.source_tokens
+        if given == trained or self._warned:
+            return
+        self._warned = True
+        then = "the newest count" if given > trained else "others are new to it"
+        warn(f"the model was trained on sources of {trained} characters and this one has {given}: {then}")
 
     def _warn_of_overflow(self, wanted: int) -> None:
         context = self.config.model.context_length
