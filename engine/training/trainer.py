@@ -13,12 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-from torch import nn
-from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches
-from engine.data.objectives import IGNORED
 from engine.evaluation.evaluator import Evaluator
 from engine.evaluation.verdict import LEAK
 from engine.generation.samples import Sampler
@@ -27,16 +24,15 @@ from engine.runs.commands import Command
 from engine.runs.room import FULL, GiveUp, patiently
 from engine.runs.twins import fingerprint
 from engine.runs.writer import RunWriter
-from engine.seeds import seed_for
 from engine.training import checkpoint
 from engine.training.control import Control
 from engine.training.devices import device_load, memory_in_use
 from engine.training.ends import PAUSE_INTERVAL, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
 from engine.training.inspector import Inspector
-from engine.training.numerics import autocast, chosen_precision, set_fp32_matmul
-from engine.training.optimizer import learning_rate, make_optimizer
+from engine.training.numerics import set_fp32_matmul
 from engine.training.space import WaitingForSpace
 from engine.training.state import TrainerState
+from engine.training.step import Stepper, Taken
 
 log = logging.getLogger(__name__)
 
@@ -70,25 +66,13 @@ class Trainer:
         self.config, self.model, self.batches = config, model, batches
         self.writer, self.control, self.clock = writer, control, clock
         self.evaluator, self.sampler = evaluator, sampler
-        self.device = next(model.parameters()).device
-        self.precision = chosen_precision(config.train, self.device)
-        self.optimizer = make_optimizer(model, config.optimizer)
+        self.stepper = Stepper(config, model, batches)
+        self.device = self.stepper.device
         self.state = TrainerState()
         self._saved = -1
         self._evaluated = -1
         self._sampled = -1
         self.inspector = Inspector(config, model, batches, writer, sampler.tokenizer.vocab_size)
-        model_config = config.model
-        self._random_forward = (
-            max(
-                model_config.dropout,
-                model_config.attention_dropout,
-                model_config.attention_output_dropout,
-                model_config.embedding_dropout,
-                model_config.ff_dropout,
-            )
-            > 0.0
-        )
 
     def run(self) -> Outcome:
         """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""
@@ -113,7 +97,7 @@ class Trainer:
         Raises:
             InputError: a piece is missing or belongs to another model.
         """
-        self.state = checkpoint.load_state(folder, self.model, self.optimizer)
+        self.state = checkpoint.load_state(folder, self.model, self.stepper.optimizer)
         self._saved = self.state.step
 
     def _run(self) -> Outcome:
@@ -130,7 +114,7 @@ class Trainer:
             if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
                 raise Leaking(f"{LEAK} before the first step: {leak.why}")
         self.writer.status(state="running", phase="training", control_id=self.control.obeyed)
-        where = f"{self.config.train.steps} steps on {self.device} in {self.precision}"
+        where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
         try:
             if resumed:
@@ -202,49 +186,18 @@ class Trainer:
 
     def _step(self) -> None:
         started = self.clock()
-        step, train = self.state.step + 1, self.config.train
+        step = self.state.step + 1
         while True:
             try:
-                nll, n_targets = self._gradients(step)
+                taken = self.stepper.take(step, pieces=self.state.pieces, between=self._between)
                 break
             except torch.OutOfMemoryError as error:
                 self._cut_smaller(step, error)
-        if not math.isfinite(nll):
-            raise Diverged(f"the loss is not a number at step {step}; the last good state is step {step - 1}")
-        norm = float(nn.utils.clip_grad_norm_(self.model.parameters(), train.clip or math.inf))
-        if not math.isfinite(norm):
-            raise Diverged(f"a gradient is not a number at step {step}; the last good state is step {step - 1}")
-        rate = learning_rate(self.config.optimizer, step, train.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.optimizer.step()
-        self._count(step, nll, n_targets, self.clock() - started, rate, norm)
-
-    def _gradients(self, step: int) -> tuple[float, int]:
-        """Fill the gradients of one optimizer step; gives back Σ nll and how many targets that is."""
-        self.optimizer.zero_grad(set_to_none=True)
-        micro_batches = [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
-        scored = sum(batch.n_targets for batch in micro_batches)
-        nll = 0.0
-        for micro, batch in enumerate(micro_batches):
-            if micro:
-                self._between()
-            if self._random_forward:
-                self._seed_dropout(step, micro)
-            for piece in batch.pieces(self.state.pieces):  # none where the last step of an epoch has no more windows
-                with autocast(self.precision, self.device):
-                    logits = self.model(*piece.inputs).float()
-                total = F.cross_entropy(
-                    logits.flatten(0, 1), piece.targets.flatten(), ignore_index=IGNORED, reduction="sum"
-                )
-                # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
-                torch.autograd.backward(total / scored)
-                nll += total.item()
-        return nll, scored
+        self._count(step, taken, self.clock() - started)
 
     def _cut_smaller(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
-        self.optimizer.zero_grad(set_to_none=True)
+        self.stepper.optimizer.zero_grad(set_to_none=True)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
         size, pieces = self.config.train.batch_size, 2 * self.state.pieces
@@ -258,17 +211,11 @@ class Trainer:
         self.state.pieces = pieces
         self.writer.event("auto_batch", f"out of memory: {size} windows are now computed in {pieces} pieces", step=step)
 
-    def _seed_dropout(self, step: int, micro: int) -> None:
-        seed = seed_for(self.config.seed, "dropout", step, micro)
-        torch.default_generator.manual_seed(seed)
-        if self.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
-
-    def _count(self, step: int, nll: float, n_targets: int, seconds: float, rate: float, norm: float) -> None:
+    def _count(self, step: int, taken: Taken, seconds: float) -> None:
         state = self.state
-        state.step, state.tokens, state.seconds = step, state.tokens + n_targets, state.seconds + seconds
-        state.interval_nll += nll
-        state.interval_tokens += n_targets
+        state.step, state.tokens, state.seconds = step, state.tokens + taken.n_targets, state.seconds + seconds
+        state.interval_nll += taken.nll
+        state.interval_tokens += taken.n_targets
         state.interval_seconds += seconds
         if step % self.config.log.every and step != self.config.train.steps:
             return
@@ -279,8 +226,8 @@ class Trainer:
                 "tokens": state.tokens,
                 "seconds": round(state.seconds, 4),
                 "loss": state.interval_nll / state.interval_tokens,
-                "lr": rate,
-                "grad_norm": norm,
+                "lr": taken.rate,
+                "grad_norm": taken.norm,
                 "tokens_per_second": round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
                 "device_load": device_load(self.device),
                 "memory_bytes": memory_in_use(self.device),
@@ -345,7 +292,9 @@ class Trainer:
         self.writer.status(phase="checkpointing")
         self.state.offsets = self.writer.sync()
         name = patiently(
-            lambda: checkpoint.save(self.writer.path, self.model, self.optimizer, self.state, self.sampler.tokenizer),
+            lambda: checkpoint.save(
+                self.writer.path, self.model, self.stepper.optimizer, self.state, self.sampler.tokenizer
+            ),
             self.writer.waiting,
         )
         self._saved = self.state.step

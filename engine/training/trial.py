@@ -4,17 +4,16 @@ import time
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional as F
+from torch import Tensor
 
 from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
-from engine.data.objectives import Batch
+from engine.data.loader import Batches
 from engine.evaluation.metrics import evaluating
 from engine.evaluation.verdict import OK, Verdict
-from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
-from engine.training.optimizer import make_optimizer
+from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
+from engine.training.step import Stepper
 
 CHUNKS = (1, 3)
 PARITY_LIMIT = 1e-10  # absolute, in float64
@@ -122,22 +121,23 @@ class Fit:
     peak_bytes: int | None
 
 
-def one_step_fit(config: RunConfig, model: nn.Module, batch: Batch, repeats: int = 3) -> Fit:
-    """Time a training step at full size on the model's device; the first, which warms up, does not count."""
-    device = batch.tokens.device
-    optimizer = make_optimizer(model, config.optimizer)
+def one_step_fit(config: RunConfig, model: Network, batches: Batches, repeats: int = 3) -> Fit:
+    """Time a training step at full size on the model's device; the first, which warms up, does not count.
+
+    Args:
+        config: resolved.
+        model: it is trained by these steps.
+        batches: of the run.
+        repeats: steps that are timed; their median counts.
+    """
+    stepper = Stepper(config, model, batches)
+    device = stepper.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     times = []
-    for _ in range(repeats + 1):
+    for step in range(1, repeats + 2):
         started = time.perf_counter()
-        optimizer.zero_grad(set_to_none=True)
-        logits = model(*batch.inputs).float()
-        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
-        torch.autograd.backward(loss)
-        nn.utils.clip_grad_norm_(model.parameters(), config.train.clip or float("inf"))
-        optimizer.step()
-        loss.item()
+        stepper.take(step)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - started)

@@ -29,7 +29,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         from engine.evaluation.checks import leak_probe, order_check
         from engine.model import size
         from engine.training.assemble import built, load_data, needed_tokens
-        from engine.training.devices import device_name, resolve_device
+        from engine.training.devices import default_threads, device_name, resolve_device
         from engine.training.trial import cache_parity, one_step_fit, switch_effect
 
         where = resolve_device(device)
@@ -47,15 +47,18 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
             if parent is not None:
                 verdicts += switch_effect(config, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
+        runnable = config.resolved(
+            vocab_size=vocabulary, threads=default_threads(), train_tokens=data.tokens["train"].numel()
+        )
         try:
-            fit = one_step_fit(config, model, batches.batch(1, 0))
+            fit = one_step_fit(runnable, model, batches)
         except (MemoryError, RuntimeError) as error:
             raise InputError(
                 f"one training step does not fit on {where}: {str(error).splitlines()[0]}; "
                 f"try --set train.batch_size={max(1, config.train.batch_size // 2)}"
             ) from None
     parameters = size.parameter_count(config.model, vocabulary)
-    total = fit.seconds * config.train.steps * config.train.accumulation
+    total = fit.seconds * runnable.train.steps
     peak = fit.peak_bytes or size.memory_bytes(config, vocabulary)
     lints = lint(config, data.tokens["train"].numel())
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
@@ -72,12 +75,12 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         good = verdict.verdict == "ok"
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
         text.append(clean_line(f"{verdict.check}: {'' if good else verdict.verdict + ': '}{verdict.why}") + "\n")
-    rate = config.train.batch_size * config.window_targets / fit.seconds
+    rate = runnable.train.batch_size * config.train.accumulation * config.window_targets / fit.seconds
     about = "peak" if fit.peak_bytes is not None else "about"
     text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
     text.append(
         f"  one step takes {fit.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
-        f"{config.train.steps:,} steps ≈ {duration(total)}, evaluations aside"
+        f"{runnable.train.steps:,} steps ≈ {duration(total)}, evaluations aside"
     )
     if total > LONG_RUN and request.on is None and source.extends is not None:
         text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")

@@ -261,7 +261,7 @@ def test_a_failed_run_keeps_its_last_good_state(tmp_path) -> None:
                     trainer.model.head.weight[0, 0] = float("nan")
             return real.batch(step, micro)
 
-    trainer.batches = Poisoned()
+    trainer.stepper.batches = Poisoned()
     result = trainer.run()
     assert result.state == "failed" and "step 3" in result.reason and result.step == 2
     assert RunReader(ready.path).summary.get("best") is None

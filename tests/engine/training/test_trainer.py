@@ -193,7 +193,7 @@ def test_bf16_trains_with_fp32_weights_and_scores_in_fp32(tiny, tmp_path) -> Non
     trainer, run = train(tiny("train.precision=bf16", "train.steps=30"), tmp_path)
     assert run.facts("model")["built"]["precision"] == "bf16"
     assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
-    assert all(s.dtype == torch.float32 for p in trainer.optimizer.state.values() for s in p.values())
+    assert all(s.dtype == torch.float32 for p in trainer.stepper.optimizer.state.values() for s in p.values())
     exact = trainer.evaluator.scores(trainer.model).loss
     assert run.summary["last"]["loss"] == pytest.approx(exact, abs=1e-7)
     _, fp32 = train(tiny("train.steps=30"), tmp_path, "fp32")

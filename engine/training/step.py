@@ -1,0 +1,106 @@
+"""One optimizer step: micro-batches, gradients, clipping, learning rate, update. Nothing is written or printed here."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from engine.config.schema import RunConfig
+from engine.data.loader import Batches
+from engine.data.objectives import IGNORED
+from engine.model.transformer import Network
+from engine.seeds import seed_for
+from engine.training.ends import Diverged
+from engine.training.numerics import autocast, chosen_precision
+from engine.training.optimizer import learning_rate, make_optimizer
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a step came to.
+
+    Args:
+        nll: Σ nll over its targets, nats.
+        n_targets: how many.
+        rate: the learning rate.
+        norm: of the gradient before clipping.
+    """
+
+    nll: float
+    n_targets: int
+    rate: float
+    norm: float
+
+
+class Stepper:
+    """Takes optimizer steps; step n is the same whenever and in whatever process it is taken.
+
+    Args:
+        config: resolved.
+        model: fp32, on its device, in training mode.
+        batches: a pure function of (step, micro-batch).
+    """
+
+    def __init__(self, config: RunConfig, model: Network, batches: Batches) -> None:
+        self.config, self.model, self.batches = config, model, batches
+        self.device = next(model.parameters()).device
+        self.precision = chosen_precision(config.train, self.device)
+        self.optimizer = make_optimizer(model, config.optimizer)
+        self._parameters = list(model.parameters())
+        self._draws = any(isinstance(module, nn.Dropout) and module.p > 0.0 for module in model.modules()) or (
+            config.model.attention_dropout > 0.0
+        )
+
+    def take(self, step: int, *, pieces: int = 1, between: Callable[[], None] = lambda: None) -> Taken:
+        """Take optimizer step `step`, counted from 1.
+
+        Args:
+            step: which.
+            pieces: in how many parts a micro-batch is computed; the gradient stays that of the whole.
+            between: called between micro-batches; may raise to drop the step.
+
+        Raises:
+            Diverged: the loss or a gradient is no number; nothing was updated.
+            torch.OutOfMemoryError: it does not fit; nothing was updated.
+        """
+        nll, n_targets = self._gradients(step, pieces, between)
+        if not math.isfinite(nll):
+            raise Diverged(f"the loss is not a number at step {step}; the last good state is step {step - 1}")
+        norm = float(nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf))
+        if not math.isfinite(norm):
+            raise Diverged(f"a gradient is not a number at step {step}; the last good state is step {step - 1}")
+        rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        return Taken(nll, n_targets, rate, norm)
+
+    def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[float, int]:
+        self.optimizer.zero_grad(set_to_none=True)
+        micro_batches = [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
+        scored = sum(batch.n_targets for batch in micro_batches)
+        nll = 0.0
+        for micro, batch in enumerate(micro_batches):
+            if micro:
+                between()
+            if self._draws:
+                self._seed_dropout(step, micro)
+            for piece in batch.pieces(pieces):  # none where the last step of an epoch has no more windows
+                with autocast(self.precision, self.device):
+                    logits = self.model(*piece.inputs).float()
+                total = F.cross_entropy(
+                    logits.flatten(0, 1), piece.targets.flatten(), ignore_index=IGNORED, reduction="sum"
+                )
+                # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
+                torch.autograd.backward(total / scored)
+                nll += total.item()
+        return nll, scored
+
+    def _seed_dropout(self, step: int, micro: int) -> None:
+        seed = seed_for(self.config.seed, "dropout", step, micro)
+        torch.default_generator.manual_seed(seed)
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(seed)
