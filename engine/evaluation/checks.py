@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
+from engine.model.dropout import Dropout
 from engine.model.heads import SelfAttention
 from engine.model.span import Span
 from engine.model.transformer import EncoderDecoder, Network, Stack
@@ -188,7 +189,7 @@ def leak_probe(
         step: the optimizer step; other steps try other places.
     """
     where = places(objective)
-    drops = any(isinstance(module, nn.Dropout) and module.p > 0.0 for module in model.modules())
+    drops = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules())
     gradient, changes = 0.0, []
     if where is None:
         for training in (False, True)[: 1 + drops]:

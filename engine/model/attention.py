@@ -13,11 +13,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from engine.model.dropout import dropout
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
 from engine.model.visibility import Visibility
 
 BANDED_FROM = 1024  # tokens; below, a masked fused kernel is faster (measured on CPU)
+SCORES_AT_ONCE = 2**18  # numbers; in fp32 a megabyte
 SMALLEST_BLOCK = 64  # queries of a band's block: smaller ones cost more calls than they save products
 
 
@@ -78,7 +80,7 @@ def attention_weights(q: Tensor, k: Tensor, q_at: Span, k_at: Span, see: Visibil
 def _reference(case: Situation, v: Tensor) -> Tensor:
     weights = attention_weights(case.q, case.k, case.q_at, case.k_at, case.see, case.scheme)
     if case.dropout > 0.0:
-        weights = F.dropout(weights, case.dropout)
+        weights = dropout(weights, case.dropout)
     return weights @ v
 
 
@@ -110,6 +112,44 @@ def _sdpa_legal(case: Situation) -> str | None:
     if type(case.scheme).content is not PositionScheme.content:
         return "the scheme adds terms of queries and keys, which the fused kernel has no place for"
     return None
+
+
+def _in_blocks(case: Situation, v: Tensor) -> Tensor:
+    """Written out for dropout on a CPU, where the fused kernel has none: some rows of one head at a time, so that
+    their scores stay in the processor's cache."""
+    time = case.q.shape[2]
+    mask = _added_to_scores(case)  # (N or 1, H or 1, Tq, Tk) or None
+    at_once = max(1, SCORES_AT_ONCE // (time * case.k.shape[2]))
+    mixed = []
+    for head, parts in enumerate(zip(case.q.unbind(1), case.k.unbind(1), v.unbind(1), strict=True)):
+        rows = []
+        for i, (q, k, values) in enumerate(zip(*(torch.split(x, at_once) for x in parts), strict=True)):
+            if mask is None:
+                scores = torch.bmm(q, k.transpose(1, 2)) * case.scale  # (rows, Tq, Tk)
+            else:
+                of_head = mask[:, head if mask.shape[1] > 1 else 0]
+                of_rows = of_head if of_head.shape[0] == 1 else of_head[i * at_once : (i + 1) * at_once]
+                scores = torch.baddbmm(of_rows.to(q.dtype), q, k.transpose(1, 2), alpha=case.scale)
+            rows.append(torch.bmm(dropout(scores.softmax(-1), case.dropout), values))
+        mixed.append(torch.cat(rows) if len(rows) > 1 else rows[0])
+    return torch.stack(mixed, dim=1)
+
+
+def _added_to_scores(case: Situation) -> Tensor | None:
+    mask, is_causal = _sdpa_mask(case)
+    if is_causal:
+        mask = case.visible()
+    if mask is None or mask.dtype != torch.bool:
+        return mask
+    return torch.zeros_like(mask, dtype=case.q.dtype).masked_fill(~mask, -math.inf)
+
+
+def _in_blocks_legal(case: Situation) -> str | None:
+    if case.dropout == 0.0 or case.q.device.type != "cpu":
+        return "only dropout on a CPU is worth writing out"
+    if case.q_at.start is None or case.q_at.start != case.k_at.start or case.q_at.length != case.k_at.length:
+        return "a row may see nothing, which only the reference and the fused kernel know to handle"
+    return _sdpa_legal(case)
 
 
 def _radius(see: Visibility) -> int:
@@ -172,6 +212,7 @@ class Backend:
 # Fastest first; the first legal one that pays wins.
 BACKENDS: tuple[Backend, ...] = (
     Backend("banded", _banded_legal, lambda case: case.q.shape[2] >= BANDED_FROM, _banded),
+    Backend("blocks", _in_blocks_legal, lambda case: True, _in_blocks),
     Backend("sdpa", _sdpa_legal, lambda case: True, _sdpa),
     Backend("reference", lambda case: None, lambda case: True, _reference),
 )

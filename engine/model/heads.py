@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from engine.config.schema import ModelConfig
 from engine.model.attention import softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState, WindowCache
+from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
@@ -37,7 +38,7 @@ class SelfAttention(nn.Module):
         self.dropout, self.backend = model.attention_dropout, model.backend
         self.query_key_value = nn.Linear(model.d_model, sum(self.widths), bias=model.bias)
         self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
-        self.output_dropout = nn.Dropout(model.attention_output_dropout)
+        self.output_dropout = Dropout(model.attention_output_dropout)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """(B, T, D) → queries (B, H, T, Dh), keys and values (B, Hkv, T, Dh)."""
@@ -112,7 +113,7 @@ class CrossAttention(nn.Module):
         self.query = nn.Linear(model.d_model, model.d_model, bias=model.bias)
         self.key_value = nn.Linear(model.d_model, 2 * model.kv_width, bias=model.bias)
         self.output = nn.Linear(model.d_model, model.d_model, bias=model.bias)
-        self.output_dropout = nn.Dropout(model.attention_output_dropout)
+        self.output_dropout = Dropout(model.attention_output_dropout)
 
     def keys_and_values(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """The encoder's output (B, S, D) → keys and values (B, H, S, Dh): once a source, however long the target."""

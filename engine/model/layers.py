@@ -8,6 +8,7 @@ from torch.nn import functional as F
 
 from engine.config.schema import ModelConfig
 from engine.model.cache import LayerState
+from engine.model.dropout import Dropout
 from engine.model.heads import SELF_ATTENTION, CrossAttention
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
@@ -45,9 +46,9 @@ class FeedForward(nn.Module):
         super().__init__()
         self.activation = ACTIVATIONS[model.activation]
         self.expand = nn.Linear(model.d_model, model.ff_expansion, bias=model.bias)
-        self.hidden_dropout = nn.Dropout(model.ff_dropout)
+        self.hidden_dropout = Dropout(model.ff_dropout)
         self.output = nn.Linear(model.d_ff, model.d_model, bias=model.bias)
-        self.output_dropout = nn.Dropout(model.dropout)
+        self.output_dropout = Dropout(model.dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, T, D) → (B, T, D)."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from engine.config.schema import ModelConfig
 from engine.model.cache import Cache
+from engine.model.dropout import Dropout
 from engine.model.heads import SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
@@ -31,7 +32,7 @@ class Stack(nn.Module):
         see = self_attention(model, causal=causal)
         shared = all(scheme is schemes[0] for scheme in schemes)
         self.positions = schemes[0] if shared and model.position != "xl" else PositionScheme()
-        self.embedding_dropout = nn.Dropout(model.embedding_dropout)
+        self.embedding_dropout = Dropout(model.embedding_dropout)
         self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
         self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
 

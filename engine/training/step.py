@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from engine.config.schema import RunConfig
 from engine.data.loader import Batches
 from engine.data.objectives import IGNORED
+from engine.model.dropout import Dropout
 from engine.model.transformer import Network
 from engine.seeds import seed_for
 from engine.training.ends import Diverged
@@ -50,7 +51,7 @@ class Stepper:
         self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
         self._parameters = list(model.parameters())
-        self._draws = any(isinstance(module, nn.Dropout) and module.p > 0.0 for module in model.modules()) or (
+        self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
             config.model.attention_dropout > 0.0
         )
 

@@ -26,7 +26,7 @@ from engine.runs.twins import fingerprint
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.control import Control
-from engine.training.devices import device_load, memory_in_use
+from engine.training.devices import device_load, keep_memory, memory_in_use
 from engine.training.ends import PAUSE_INTERVAL, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
 from engine.training.inspector import Inspector
 from engine.training.numerics import set_fp32_matmul
@@ -104,6 +104,8 @@ class Trainer:
         if self.config.train.threads is not None:
             torch.set_num_threads(self.config.train.threads)
         set_fp32_matmul(self.config.train.fp32_matmul)
+        if self.device.type == "cpu":
+            keep_memory()
         self.control.attach(self.writer.path)
         self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
         resumed = self._saved >= 0

@@ -1,0 +1,1 @@
+"""How fast the engine is here, beside other people's code and the machine's own limit."""

@@ -1,0 +1,71 @@
+"""Interleaved timing: contenders take turns, so that what else the machine does falls on all of them alike."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something to time.
+
+    Args:
+        name: in tables.
+        work: does a piece of work and gives back how many units that was (tokens, calls).
+    """
+
+    name: str
+    work: Callable[[], int]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Units per second over the rounds: median, slowest and fastest."""
+
+    name: str
+    median: float
+    low: float
+    high: float
+    rounds: int
+
+
+def interleaved(
+    contenders: Sequence[Contender],
+    *,
+    rounds: int,
+    seconds: float,
+    device: torch.device | str = "cpu",
+    said: Callable[[str], None] = lambda _: None,
+) -> list[Speed]:
+    """Time contenders in turns.
+
+    Args:
+        contenders: each is warmed up once first.
+        rounds: turns of each; the order turns too.
+        seconds: the least that one turn takes.
+        device: what to wait for.
+        said: told what is being timed.
+    """
+    found: dict[str, list[float]] = {c.name: [] for c in contenders}
+    for contender in contenders:
+        said(f"warming up {contender.name}")
+        contender.work()
+    for i in range(rounds):
+        for contender in [*contenders[i % len(contenders) :], *contenders[: i % len(contenders)]]:
+            said(f"round {i + 1} of {rounds}: {contender.name}")
+            found[contender.name].append(_rate(contender, seconds, torch.device(device)))
+    return [Speed(name, statistics.median(v), min(v), max(v), rounds) for name, v in found.items()]
+
+
+def _rate(contender: Contender, seconds: float, device: torch.device) -> float:
+    units, started = 0, time.perf_counter()
+    while True:
+        units += contender.work()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        passed = time.perf_counter() - started
+        if passed >= seconds:
+            return units / passed

@@ -1,0 +1,155 @@
+"""The same network from other libraries, trained by the same loop: what ours is held against.
+
+Each is imported only when it is asked for; all get AdamW (fused), the same clipping, batches and precision.
+"""
+
+import importlib.util
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from engine.config.schema import RunConfig
+from engine.data.loader import Batches
+from engine.errors import InputError, one_of
+from engine.training.numerics import autocast
+
+
+class TorchDecoder(nn.Module):
+    """torch.nn.TransformerEncoder with a causal mask, pre-norm, learned positions."""
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        super().__init__()
+        model = config.model
+        self.embedding = nn.Embedding(vocab_size, model.d_model)
+        self.positions = nn.Embedding(model.context_length, model.d_model)
+        self.dropout = nn.Dropout(model.dropout)
+        layer = nn.TransformerEncoderLayer(
+            model.d_model, model.n_heads, model.d_ff, model.dropout, "gelu", batch_first=True, norm_first=True
+        )
+        self.stack = nn.TransformerEncoder(
+            layer, model.n_layers, nn.LayerNorm(model.d_model), enable_nested_tensor=False
+        )
+        self.head = nn.Linear(model.d_model, vocab_size, bias=False)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T) → (B, T, V)."""
+        length = tokens.shape[1]
+        x = self.dropout(self.embedding(tokens) + self.positions.weight[:length])
+        mask = nn.Transformer.generate_square_subsequent_mask(length, device=tokens.device)
+        logits: Tensor = self.head(self.stack(x, mask=mask, is_causal=True))
+        return logits
+
+
+def _torch(config: RunConfig, vocab_size: int) -> nn.Module:
+    return TorchDecoder(config, vocab_size)
+
+
+def gpt2(config: RunConfig, vocab_size: int) -> nn.Module:
+    """transformers' GPT-2 of the same size."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model, p = config.model, config.model.dropout
+    made = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=vocab_size,
+            n_positions=model.context_length,
+            n_embd=model.d_model,
+            n_layer=model.n_layers,
+            n_head=model.n_heads,
+            n_inner=model.d_ff,
+            resid_pdrop=p,
+            embd_pdrop=p,
+            attn_pdrop=p,
+            bos_token_id=None,
+            eos_token_id=None,
+            pad_token_id=None,
+        )
+    )
+    made.config.use_cache = False
+    made.set_attn_implementation("sdpa")
+    return made
+
+
+class _Logits(nn.Module):
+    """Takes the logits out of a transformers output."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """(B, T) → (B, T, V)."""
+        logits: Tensor = self.inner(tokens).logits
+        return logits
+
+
+def _transformers(config: RunConfig, vocab_size: int) -> nn.Module:
+    return _Logits(gpt2(config, vocab_size))
+
+
+def _x_transformers(config: RunConfig, vocab_size: int) -> nn.Module:
+    from x_transformers import Decoder, TransformerWrapper
+
+    model = config.model
+    layers = Decoder(
+        dim=model.d_model,
+        depth=model.n_layers,
+        heads=model.n_heads,
+        attn_dim_head=model.head_width,
+        attn_dropout=model.dropout,
+        ff_dropout=model.dropout,
+        ff_mult=model.d_ff // model.d_model,
+        attn_flash=True,
+    )
+    made: nn.Module = TransformerWrapper(
+        num_tokens=vocab_size, max_seq_len=model.context_length, emb_dropout=model.dropout, attn_layers=layers
+    )
+    return made
+
+
+PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
+    "transformers": ("transformers", _transformers),
+    "x-transformers": ("x_transformers", _x_transformers),
+    "torch": ("torch", _torch),
+}
+
+
+def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) -> nn.Module:
+    """A peer's network, (B, T) tokens → (B, T, V) logits.
+
+    Raises:
+        InputError: no such peer, or it is not installed.
+    """
+    if name not in PEERS:
+        raise InputError(f"--against '{name[:40]}': must be {one_of(PEERS)}")
+    module, build = PEERS[name]
+    if importlib.util.find_spec(module) is None:
+        raise InputError(f"--against {name}: it is not installed; pip install {name}")
+    return build(config, vocab_size).to(device).train()
+
+
+def training_step(
+    model: nn.Module, config: RunConfig, batches: Batches, precision: str, device: torch.device
+) -> Callable[[], int]:
+    """A bare loop's step over any network: forward, backward, clip, update; gives back its tokens."""
+    parameters = list(model.parameters())
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
+    done = 0
+
+    def step() -> int:
+        nonlocal done
+        done += 1
+        batch = batches.batch(done, 0)
+        optimizer.zero_grad(set_to_none=True)
+        with autocast(precision, device):
+            logits = model(*batch.inputs).float()
+        loss = F.cross_entropy(logits.flatten(0, 1), batch.targets.flatten())
+        torch.autograd.backward(loss)
+        nn.utils.clip_grad_norm_(parameters, config.train.clip)
+        optimizer.step()
+        loss.item()
+        return batch.n_targets
+
+    return step

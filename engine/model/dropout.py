@@ -1,0 +1,81 @@
+"""Dropout (Srivastava et al. 2014), with masks that cost a CPU little.
+
+torch draws a CPU mask number by number in one thread; here one byte of a fast generator decides about each element (two
+bytes where the rate is too fine for one). The rate is exact to 1/512, and what is kept is scaled by the share that is
+really kept. Masks follow from torch's own generator, so seeding that seeds them. Other devices use torch's kernel.
+"""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+COARSE = 0.1  # relative error of a rate up to which one byte an element will do
+
+
+def _levels(p: float) -> tuple[int, int]:
+    """(dropped, of): the rate as a fraction of 256, or of 65,536 where that is too coarse."""
+    dropped = round(p * 256)
+    return (dropped, 256) if abs(dropped / 256 - p) <= COARSE * p * (1 - p) else (round(p * 65_536), 65_536)
+
+
+def keep_mask(shape: tuple[int, ...] | torch.Size, p: float) -> tuple[Tensor, float]:
+    """Which elements stay, as 0 and 1 in bytes on the CPU, and the factor that keeps the mean.
+
+    Args:
+        shape: of the mask.
+        p: the share that is dropped, 0 < p < 1.
+    """
+    dropped, of = _levels(p)
+    count = int(np.prod(shape))
+    # One seed from torch's generator a mask: the two streams stay in step, and a run repeats bit for bit.
+    seed = int(torch.randint(2**62, (1,)))
+    words = -(-count * (1 if of == 256 else 2) // 8)
+    generator = np.random.Generator(np.random.SFC64(seed))
+    drawn = generator.integers(0, 2**64 - 1, size=words, dtype=np.uint64, endpoint=True)
+    numbers = drawn.view(np.uint8)[:count] if of == 256 else drawn.view(np.uint16)[:count]
+    mask = torch.from_numpy(np.greater_equal(numbers, dropped).view(np.uint8)).view(shape)
+    return mask, of / (of - dropped)
+
+
+class _Dropped(torch.autograd.Function):
+    """x · mask · factor, and the same for its gradient."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor, mask: Tensor, factor: float) -> Tensor:
+        context.save_for_backward(mask)
+        context.factor = factor
+        return (x * mask).mul_(factor)
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        (mask,) = context.saved_tensors
+        return (gradient * mask).mul_(context.factor), None, None
+
+
+def dropout(x: Tensor, p: float) -> Tensor:
+    """Drop a share p of the elements, scale the others so that the mean stays."""
+    if p == 0.0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, p)
+    dropped: Tensor = _Dropped.apply(x, *keep_mask(x.shape, p))  # type: ignore[no-untyped-call]
+    return dropped
+
+
+class Dropout(nn.Module):
+    """`dropout` while training, nothing else."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Any shape, the same shape back."""
+        return dropout(x, self.p) if self.training else x
+
+    def extra_repr(self) -> str:
+        """The rate."""
+        return f"p={self.p}"
