@@ -193,6 +193,37 @@ def evaluate(
     )
 
 
+@app.command()
+def bench(
+    case: Annotated[list[str] | None, typer.Option("--case", help="training, attention; again for more.")] = None,
+    size: Annotated[str, typer.Option("--size", help="A preset that says how large.")] = "baseline",
+    precision: Annotated[str, typer.Option("--precision", help="Of fp32, fp32-fast, bf16, with commas.")] = "fp32,bf16",
+    against: Annotated[str, typer.Option("--against", help="Of transformers, x-transformers, torch.")] = "",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Turns of each contender.")] = 5,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help="The least a turn takes.")] = 2.0,
+    device: Device = "auto",
+    json: Json = False,
+    write: Annotated[Path | None, typer.Option("--write", help="A Markdown file to put the tables into.")] = None,
+) -> int:
+    """Time training and attention beside other libraries, in turns."""
+    from tui_transformer.commands.bench import CASES, bench_command
+
+    def several(text: str) -> tuple[str, ...]:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+
+    return bench_command(
+        tuple(case or CASES),
+        size=size,
+        precisions=several(precision),
+        against=several(against),
+        rounds=rounds,
+        seconds=seconds,
+        device=device,
+        as_json=json,
+        write=write,
+    )
+
+
 @app.command("runs")
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     """List the runs: state, score, and what is wrong with it."""
