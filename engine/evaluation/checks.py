@@ -9,6 +9,7 @@ where that is affordable, else one random t in each stretch.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ GRADIENT_LIMIT = 0.0
 PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums taken in another order
 GRADIENT_PLACES = 24
 ORDERED = 32  # tokens of the text that is permuted
+ORDER_LIMIT = 1e-9  # relative, in float64
 FEWEST_PLACES = 8
 ROWS_AT_ONCE = 16
 # Multiply-adds a probe may cost, roughly: a second or two on either kind of device.
@@ -230,47 +232,48 @@ def _rows(batch: Batch) -> Iterator[tuple[Tensor, Tensor, int, Tensor | None]]:
 
 
 def order_check(model: Network, vocab_size: int, *, when: When = "before", step: int = 0) -> Verdict | None:
-    """Whether positions reach the model; None for one that has none.
+    """Whether positions reach the model; None for one that has none, or no text long enough to tell.
 
     Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions
-    and nothing else. So the masks are lifted, and a text of different tokens is permuted.
+    and nothing else. So in a copy with other weights the masks are lifted and two neighbours change places; in float64
+    anything more than rounding counts.
     """
-    if model.config.position == "none":
+    length = min(ORDERED, model.config.context_length, model.config.source_tokens)
+    if model.config.position == "none" or length < 3 or vocab_size < 2:
         return None
+    copy = deepcopy(model).double().eval()
+    for part in copy.modules():
+        if isinstance(part, SelfAttention):
+            part.see = Visibility(causal=False)
+    device = next(copy.parameters()).device
     generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
-    longest = min(ORDERED, model.config.context_length, model.config.source_tokens)
-    tokens = torch.randint(vocab_size, (2, longest), generator=generator)
-    shuffled = torch.randperm(longest, generator=generator)
-    device = next(model.parameters()).device
-    tokens, shuffled = tokens.to(device), shuffled.to(device)
-    kept: list[tuple[SelfAttention, Visibility]] = []
-    with _mode(model, training=False), torch.no_grad():
-        for part in model.modules():
-            if isinstance(part, SelfAttention):
-                kept.append((part, part.see))
-                part.see = Visibility(causal=False)
-        try:
-            moved = [0.0]
-            for stack in [part for part in model.modules() if isinstance(part, Stack)]:
-                outputs = [_hidden(model, stack, text) for text in (tokens, tokens[:, shuffled])]
-                moved.append(_relative_change(outputs[0][:, shuffled].double(), outputs[1].double()))
-        finally:
-            for part, see in kept:
-                part.see = see
-    if min(moved[1:]) > PERTURBATION_LIMIT or longest < 2:
+    with torch.no_grad():  # weights of another size: what is asked is how the parts are joined, not how they start
+        for weight in copy.parameters():
+            if weight.dim() >= 2:
+                drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64) / weight.shape[-1] ** 0.5
+                weight.copy_(drawn.to(device))
+    tokens = torch.arange(length, device=device)[None] % min(vocab_size, length)
+    swapped = torch.arange(length, device=device)
+    swapped[:2] = torch.tensor([1, 0])
+    with torch.no_grad():
+        moved = []
+        for stack in [part for part in copy.modules() if isinstance(part, Stack)]:
+            before, after = (_hidden(copy, stack, text) for text in (tokens, tokens[:, swapped]))
+            moved.append(_relative_change(before[:, swapped], after))
+    if not min(moved) <= ORDER_LIMIT:
         return Verdict("order", when, step, OK, 0.0, f"the model tells order ({model.config.position} positions)")
     why = (
         f"permuting a text only permutes the predictions: {model.config.position} positions never reach the model "
         "(a table indexed by batch instead of time is the usual cause)"
     )
-    return Verdict("order", when, step, NO_ORDER, min(moved[1:]), why)
+    return Verdict("order", when, step, NO_ORDER, min(moved), why)
 
 
 def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
-    """What one stack alone makes of a text; a decoder over a source gets an empty one."""
+    """What one stack alone makes of a text; a decoder over a source gets the same few random vectors for it."""
     at, x = Span.run(tokens.shape[1], 0, tokens.device), model.token_embedding(tokens)
     if not isinstance(model, EncoderDecoder) or stack is model.encoder:
         return stack.run(x, at)
-    nothing = x.new_zeros(x.shape[0], model.config.n_heads, 1, model.config.head_width)
-    source_at = Span(torch.full((1, 1), -1, device=x.device))
-    return stack.run(x, at, None, [(nothing, nothing)] * len(stack.layers), source_at)
+    generator = torch.Generator().manual_seed(seed_for(0, "probe", "source"))
+    hidden = torch.randn(1, 4, x.shape[-1], generator=generator, dtype=torch.float64).to(x)
+    return stack.run(x, at, None, model.read(hidden), Span.run(4, 0, x.device))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from engine.config.schema import ModelConfig
 from engine.model.cache import Cache
 from engine.model.dropout import Dropout
-from engine.model.heads import SelfAttention
+from engine.model.heads import CrossAttention, SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
 from engine.model.positions import PositionScheme, make_schemes
@@ -156,6 +156,11 @@ class EncoderDecoder(nn.Module):
         at = at or Span.run(source.shape[1], 0, source.device)
         return Memory(self.encoder.run(self.token_embedding(source), at), at)
 
+    def read(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Each decoder layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D)."""
+        parts = [layer.get_submodule("cross_attention") for layer in self.layers]
+        return [part.keys_and_values(hidden) for part in parts if isinstance(part, CrossAttention)]
+
     def decode(self, target: Tensor, memory: Memory, at: Span | None = None, cache: Cache | None = None) -> Tensor:
         """Logits of the next target token at every position.
 
@@ -171,7 +176,7 @@ class EncoderDecoder(nn.Module):
         at = at or Span.run(target.shape[1], cache.length if cache else 0, target.device)
         source = cache.memory if cache else None
         if source is None:
-            source = [layer.get_submodule("cross_attention").keys_and_values(memory.hidden) for layer in self.layers]  # type: ignore[operator]
+            source = self.read(memory.hidden)
             if cache is not None:
                 cache.memory = source
         x = self.decoder.run(self.token_embedding(target), at, cache, source, memory.at)

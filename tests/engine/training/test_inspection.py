@@ -15,6 +15,7 @@ from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.trial import switch_effect
+from tests.engine.model import cells
 from tests.engine.training.test_resume import miniature
 
 VOCAB = 12
@@ -51,6 +52,20 @@ def test_positions_indexed_by_batch_are_caught(tmp_path, monkeypatch) -> None:
 def test_right_positions_pass_the_order_check(name: str) -> None:
     verdict = order_check(build_model(miniature(name).model, VOCAB, 1), VOCAB)
     assert verdict is not None and verdict.verdict == "ok"
+
+
+CHANGES = [{}, {"residual": False}, {"init_std": 0.002}, {"context_length": 3}, {"position_init": "zero"}]
+
+
+@pytest.mark.parametrize("changes", CHANGES, ids=str)
+def test_order_is_told_by_every_network_that_has_positions(changes: dict) -> None:
+    for cell in cells.cells():
+        model = cell.model.model_copy(update=changes)
+        verdict = order_check(build_model(model, VOCAB, 1), VOCAB)
+        if model.position == "none":
+            assert verdict is None
+        else:
+            assert verdict is not None and verdict.verdict == "ok", (cells.name(cell), changes, verdict)
 
 
 def test_a_dropped_switch_is_inert_by_its_metrics_and_by_its_effect(tmp_path, monkeypatch) -> None:
