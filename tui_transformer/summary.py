@@ -12,7 +12,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.output import emit, is_terminal, program, stdout
-from tui_transformer.words import duration, short, unit
+from tui_transformer.words import duration, short, sparkline, unit
 
 CHART_HEIGHT = 16
 MAX_WIDTH = 100
@@ -99,6 +99,9 @@ def _scores(reader: RunReader) -> Text | None:
         )
     if last.get("honest_loss") is not None:
         lines.append(f"  {last['honest_loss']:.4f} over the answers that cannot be copied from its input")
+    profile = [value for value in last.get("profile") or [] if isinstance(value, int | float)]
+    if len(profile) > 1:
+        lines.append(f"  by place in the window {sparkline(profile)} {profile[0]:.2f} → {profile[-1]:.2f}")
     counts = [f"{name} {data[name]:.3f}" for name in ("unigram", "bigram") if data.get(name) is not None]
     lines.append(f"  knowing only counts would score: {', '.join(counts)}")
     if "nanogpt_loss" in last:
@@ -113,13 +116,16 @@ def _verdicts(reader: RunReader) -> Text | None:
     if not reader.verdicts:
         return None
     text = Text()
+    alike: dict[tuple[str, str, str], list[dict[str, Any]]] = {}  # the same finding at many evaluations is one line
     for verdict in reader.verdicts:
-        ok = verdict.get("verdict") == "ok"
-        when = f"{verdict.get('when')} training" if verdict.get("when") != "evaluation" else "while training"
+        alike.setdefault(tuple(str(verdict.get(key)) for key in ("check", "verdict", "when")), []).append(verdict)  # type: ignore[arg-type]
+    for (check, found, when), verdicts in alike.items():
+        ok = found == "ok"
+        time = f"{when} training" if when != "evaluation" else "while training"
+        fine = "no leak" if check == "leak" else f"{check}: ok again"
+        again = f", {len(verdicts)} times" if len(verdicts) > 1 else ""
         text.append("✓ " if ok else "✗ ", style="green" if ok else "bold red")
-        fine = "no leak" if verdict.get("check") == "leak" else f"{verdict.get('check')}: ok again"
-        label = fine if ok else str(verdict.get("verdict"))
-        text.append(clean_line(f"{label}, {when}: {verdict.get('why')}") + "\n")
+        text.append(clean_line(f"{fine if ok else found}, {time}{again}: {verdicts[-1].get('why')}") + "\n")
     text.rstrip()
     return text
 

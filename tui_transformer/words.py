@@ -1,5 +1,9 @@
 """Numbers as people read them."""
 
+from collections.abc import Sequence
+
+BARS = "▁▂▃▄▅▆▇█"
+
 
 def duration(seconds: float) -> str:
     """`0:48`, `12:05`, `3:20:00`."""
@@ -28,3 +32,10 @@ def memory(n_bytes: float) -> str:
 def unit(objective: str) -> str:
     """What a loss is the mean over."""
     return "hidden character" if objective == "masked" else "character"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Numbers as a row of bars, the largest full."""
+    low, high = min(values), max(values)
+    spread = high - low or 1.0
+    return "".join(BARS[round((value - low) / spread * (len(BARS) - 1))] for value in values)

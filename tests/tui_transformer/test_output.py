@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tui_transformer.charts import Series, line_chart, thin
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.columns import print_columns
-from tui_transformer.words import duration, memory, short
+from tui_transformer.words import duration, memory, short, sparkline
 
 
 @given(st.text())
@@ -94,3 +94,7 @@ def test_columns_wrap_between_words_on_a_terminal(capsys, monkeypatch) -> None:
     lines = capsys.readouterr().out.splitlines()
     assert lines[1:4] == ["a       one two three four", "        five six seven eight", "        nine ten"]
     assert max(map(len, lines)) <= 30
+
+
+def test_a_sparkline_runs_from_the_lowest_bar_to_the_highest() -> None:
+    assert sparkline([3.0, 2.0, 1.0]) == "█▅▁" and sparkline([1.0, 1.0]) == "▁▁"
