@@ -65,6 +65,18 @@ def validate(data: Mapping[str, Any], where: str) -> RunConfig:
         raise InputError(f"{where}: nested too deeply; sections are one level deep") from None
 
 
+def resolved(config: RunConfig, where: str, *, vocab_size: int, threads: int, train_tokens: int) -> RunConfig:
+    """`RunConfig.resolved`, whose durations and counts may turn out to be impossible only now.
+
+    Raises:
+        InputError: what does not come out right.
+    """
+    try:
+        return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens)
+    except ValidationError as error:
+        raise InputError(f"{where}: at this corpus and batch size, {_first(error)}") from None
+
+
 def write(config: RunConfig) -> str:
     """The complete config as TOML text."""
     return tomli_w.dumps(config.dump())

@@ -31,6 +31,7 @@ ORDERED = 32  # tokens of the text that is permuted
 ORDER_LIMIT = 1e-9  # relative, in float64
 FEWEST_PLACES = 8
 ROWS_AT_ONCE = 16
+MOST_BYTES = 2**29  # of logits at once
 # Multiply-adds a probe may cost, roughly: a second or two on either kind of device.
 BUDGET = {"cpu": 1e11, "cuda": 1e13}
 SHARE = {"before": 1.0, "evaluation": 0.1, "after": 1.0}
@@ -105,8 +106,10 @@ def perturbation_leak(
     answers = places.answers.to(device)
     texts = [places.tokens] if row.source is None else [places.source, places.tokens]
     with torch.no_grad():
-        for start in range(0, len(tried), ROWS_AT_ONCE):
-            group = torch.tensor(tried[start : start + ROWS_AT_ONCE], device=device)
+        logits_bytes = answers.numel() * getattr(model, "vocab_size", vocab_size) * 8
+        at_once = max(1, min(ROWS_AT_ONCE, MOST_BYTES // (6 * logits_bytes)))  # two passes, their change, some copies
+        for start in range(0, len(tried), at_once):
+            group = torch.tensor(tried[start : start + at_once], device=device)
             generator = torch.Generator().manual_seed(seed_for(seed, "probe", "perturbation", start))
             same = [part.expand(len(group), -1) for part in row.inputs]
             other = []

@@ -18,6 +18,7 @@ from engine.model.positions import PositionScheme
 from engine.model.span import Span
 from engine.model.visibility import Visibility
 
+NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
 BANDED_FROM = 1024  # tokens; below, a masked fused kernel is faster (measured on CPU)
 SCORES_AT_ONCE = 2**18  # numbers; in fp32 a megabyte
 SMALLEST_BLOCK = 64  # queries of a band's block: smaller ones cost more calls than they save products
@@ -165,9 +166,9 @@ def _banded(case: Situation, v: Tensor) -> Tensor:
     `softmax_attention` again; slots past either end have position −1.
     """
     batch, heads, time, width = case.q.shape
-    before = _radius(case.see)
+    before = min(_radius(case.see), time - 1)
     after = 0 if case.see.causal else before
-    block = max(SMALLEST_BLOCK, before)
+    block = min(max(SMALLEST_BLOCK, before), time)
     n = -(-time // block)
     reach = block + before + after
 
@@ -199,6 +200,11 @@ def _banded_legal(case: Situation) -> str | None:
     return None
 
 
+def _banded_pays(case: Situation) -> bool:
+    time = case.q.shape[2]
+    return time >= BANDED_FROM and case.see.window is not None and NARROW * _radius(case.see) <= time
+
+
 @dataclass(frozen=True)
 class Backend:
     """A way to compute the same attention: when it may be used (None, or why not), when it pays, and how."""
@@ -211,7 +217,7 @@ class Backend:
 
 # Fastest first; the first legal one that pays wins.
 BACKENDS: tuple[Backend, ...] = (
-    Backend("banded", _banded_legal, lambda case: case.q.shape[2] >= BANDED_FROM, _banded),
+    Backend("banded", _banded_legal, _banded_pays, _banded),
     Backend("blocks", _in_blocks_legal, lambda case: True, _in_blocks),
     Backend("sdpa", _sdpa_legal, lambda case: True, _sdpa),
     Backend("reference", lambda case: None, lambda case: True, _reference),

@@ -118,12 +118,14 @@ class LinearState:
 class Cache:
     """The state of a whole decoder: one entry a layer, and how many tokens it has seen.
 
-    `memory` has each layer's keys and values of the source, computed once, where there is a source.
+    `memory` has each layer's keys and values of the source, computed once, where there is a source, `memory_at` their
+    positions.
     """
 
     layers: list[LayerState] = field(default_factory=list)
     length: int = 0
     memory: list[tuple[Tensor, Tensor]] | None = None
+    memory_at: Span | None = None
 
     def select(self, rows: Tensor) -> None:
         """Reorder batch rows in every layer (beam search)."""
@@ -131,3 +133,5 @@ class Cache:
             layer.select(rows)
         if self.memory is not None:
             self.memory = [(k[rows], v[rows]) for k, v in self.memory]
+        if self.memory_at is not None and self.memory_at.index.shape[0] > 1:
+            self.memory_at = Span(self.memory_at.index[rows], self.memory_at.start, self.memory_at.one_side)

@@ -20,7 +20,7 @@ CHUNK = 64  # tokens whose products are taken as a small matrix; between chunks 
 
 def feature_map(x: Tensor) -> Tensor:
     """φ(x) = elu(x) + 1, positive everywhere."""
-    return F.elu(x) + 1.0
+    return torch.where(x > 0, x + 1.0, x.clamp(max=0.0).exp())  # elu(x) + 1 would round small values to 0
 
 
 def _features(q: Tensor, k: Tensor, at: Span, scheme: PositionScheme) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -93,12 +93,17 @@ def _prefix(
     turned_q, turned_k = (split(turned_q), split(turned_k)) if rotated else (plain_q, plain_k)
     key_values = turned_k.transpose(-2, -1) @ v  # (B, H, n, Dh, Dh)
     keys = plain_k.sum(-2)  # (B, H, n, Dh)
+    # What came before a chunk is shifted in, not got by taking the chunk out of its sum again: that would leave its
+    # rounding behind, and with it a trace of later tokens.
     up_to, keys_up_to = key_values.cumsum(2), keys.cumsum(2)
+    before = F.pad(up_to, (0, 0, 0, 0, 1, 0))[:, :, :-1]
+    keys_before = F.pad(keys_up_to, (0, 0, 1, 0))[:, :, :-1]
     if state is not None:
+        all_values, all_keys = up_to[:, :, -1], keys_up_to[:, :, -1]
         if state.key_values is not None and state.keys is not None:
-            up_to, keys_up_to = up_to + state.key_values[:, :, None], keys_up_to + state.keys[:, :, None]
-        state.key_values, state.keys = up_to[:, :, -1], keys_up_to[:, :, -1]
-    before, keys_before = up_to - key_values, keys_up_to - keys
+            before, keys_before = before + state.key_values[:, :, None], keys_before + state.keys[:, :, None]
+            all_values, all_keys = all_values + state.key_values, all_keys + state.keys
+        state.key_values, state.keys = all_values, all_keys
     products = (turned_q @ turned_k.transpose(-2, -1)).tril()  # (B, H, n, C, C)
     shares = (plain_q @ plain_k.transpose(-2, -1)).tril() if rotated else products
     mixed = products @ v + turned_q @ before

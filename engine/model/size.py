@@ -92,11 +92,11 @@ def memory_bytes(config: RunConfig, vocab_size: int) -> int:
     model = config.model
     vocab = model.vocab_size or vocab_size
     state = 4 * BYTES * parameter_count(model, vocab_size)
-    tokens = config.train.batch_size * model.context_length
+    target = config.train.batch_size * model.context_length
     # Kept for backward, a token and layer: two norms, q k v, mixed, output, two residuals ≈ 9 D; hidden twice 2 ff.
     per_layer = 9 * model.d_model + 2 * model.ff_expansion
     if model.attention_dropout > 0.0:  # the fused kernel is out, so weights and their mask are stored
         per_layer += 2 * model.n_heads * _keys_seen(model, model.context_length)
-    layers = sum(n for n, *_ in _stacks(model))
-    activations = tokens * (layers * per_layer + 2 * vocab) * BYTES
+    layer_tokens = sum(layers * config.train.batch_size * length for layers, length, *_ in _stacks(model))
+    activations = (layer_tokens * per_layer + 2 * target * vocab) * BYTES
     return state + activations

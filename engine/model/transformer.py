@@ -178,8 +178,9 @@ class EncoderDecoder(nn.Module):
         if source is None:
             source = self.read(memory.hidden)
             if cache is not None:
-                cache.memory = source
-        x = self.decoder.run(self.token_embedding(target), at, cache, source, memory.at)
+                cache.memory, cache.memory_at = source, memory.at
+        source_at = cache.memory_at if cache else memory.at  # a cache may have reordered its rows
+        x = self.decoder.run(self.token_embedding(target), at, cache, source, source_at)
         logits: Tensor = self.head(x)
         return logits
 

@@ -13,9 +13,18 @@ from engine.errors import InputError
 from engine.runs.files import read_lines
 from engine.runs.reader import RunReader, list_runs
 
-# Settings that may well change nothing: they only act when something happens.
+# Settings that may rightly change nothing: they act only when something happens, or say a default aloud.
 CONDITIONAL = (
     "train.auto_batch",
+    "train.clip",
+    "train.precision",
+    "evaluation.every",
+    "evaluation.stride",
+    "data.corpus_size",
+    "model.n_kv_heads",
+    "model.source_length",
+    "model.embedding_std",
+    "model.vocab_size",
     "train.allow_leak",
     "train.threads",
     "evaluation.patience",

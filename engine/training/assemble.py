@@ -16,6 +16,7 @@ import torch
 from engine import capabilities
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
+from engine.config.toml import resolved
 from engine.data.cache import tokens_of
 from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
 from engine.data.loader import training_batches
@@ -243,7 +244,9 @@ def assemble(
             f"model.vocab_size = {config.model.vocab_size}: the corpus has {data.tokenizer.vocab_size} different "
             f"characters{special}; leave it out, or set at least {needed}"
         )
-    config = config.resolved(
+    config = resolved(
+        config,
+        f"preset '{config.preset}'" if config.preset else "config",
         vocab_size=needed,
         threads=default_threads(),
         train_tokens=data.tokens["train"].numel(),

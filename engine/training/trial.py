@@ -18,6 +18,7 @@ from engine.training.step import Stepper
 CHUNKS = (1, 3)
 PARITY_LIMIT = 1e-10  # absolute, in float64
 PARITY_TOKENS = 48
+MOST_TOKENS = 1024  # of one try
 RESIDUAL_KEYS = ("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
 
 
@@ -42,10 +43,12 @@ def cache_parity(config: RunConfig, vocab_size: int, chunks: tuple[int, ...] = C
     return Verdict("cache parity", "before", 0, OK if ok else "DIFFERS", worst, why)
 
 
-def trial_inputs(config: RunConfig, vocab_size: int) -> tuple[Tensor, Tensor]:
-    """Random tokens (2, T) and a random source (2, S) of a size worth trying."""
-    generator = torch.Generator().manual_seed(0)
-    lengths = (min(PARITY_TOKENS, n) for n in (config.model.context_length, config.model.source_tokens))
+def trial_inputs(config: RunConfig, vocab_size: int, at_least: int = 0) -> tuple[Tensor, Tensor]:
+    """Random tokens (2, T) and a random source (2, S), long enough for what acts at a distance to show."""
+    generator, model = torch.Generator().manual_seed(0), config.model
+    reaches = {"window": 3 * model.window, "sparse": 2 * max(model.window, model.link_every) + 2}
+    worth = max(PARITY_TOKENS, reaches.get(model.attention, 0), at_least)
+    lengths = (min(worth, n, MOST_TOKENS) for n in (model.context_length, model.source_tokens))
     tokens, source = (torch.randint(vocab_size, (2, length), generator=generator) for length in lengths)
     return tokens, source
 
@@ -102,7 +105,8 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
     if type(left) is not type(right):
         return "makes another kind of network"
     shorter = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens))
-    tokens, source = trial_inputs(shorter, vocab_size)
+    far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
+    tokens, source = trial_inputs(shorter, vocab_size, 2 * far + 2)
     inputs = (source, tokens) if isinstance(left, EncoderDecoder) else (tokens,)
     with evaluating(left), evaluating(right):
         change = float((left(*inputs) - right(*inputs)).abs().max())

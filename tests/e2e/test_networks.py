@@ -118,3 +118,13 @@ def test_check_tries_the_other_networks_too(capsys) -> None:
         extra = ["--set", "model.vocab_size=70", "--set", "model.source_length=32"] if "report" in preset else []
         assert main(["check", "--preset", preset, *small, *extra, "--device", "cpu"]) == 0, capsys.readouterr()
         assert "tells order" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["optimizer.decay_over=0 tokens", "train.batch_tokens=1000000000", "optimizer.warmup=9999999999999 epochs"],
+)
+def test_what_only_the_corpus_shows_to_be_impossible_is_one_line(setting: str, tmp_path, capsys) -> None:
+    assert tiny("baseline", "run", tmp_path, setting) == 2
+    error = capsys.readouterr().err
+    assert "at this corpus" in error and "Traceback" not in error and not any(tmp_path.iterdir())

@@ -8,6 +8,7 @@ from rich.text import Text
 from engine import capabilities
 from engine.config import presets
 from engine.config.lints import lint
+from engine.config.toml import resolved
 from engine.errors import InputError
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import Request, loading
@@ -47,8 +48,9 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
             if parent is not None:
                 verdicts += switch_effect(config, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
-        runnable = config.resolved(
-            vocab_size=vocabulary, threads=default_threads(), train_tokens=data.tokens["train"].numel()
+        tokens = data.tokens["train"].numel()
+        runnable = resolved(
+            config, f"preset '{source.name}'", vocab_size=vocabulary, threads=default_threads(), train_tokens=tokens
         )
         try:
             fit = one_step_fit(runnable, model, batches)

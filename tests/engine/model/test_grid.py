@@ -119,6 +119,21 @@ def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str)
             assert (out[row][at.index[row] >= 0] - alone).abs().max() <= 1e-10
 
 
+def test_rows_of_a_padded_source_are_reordered_with_it(cell) -> None:
+    """As beam search does, here with more rows after than before."""
+    model, rows = network(cell), torch.tensor([1, 0, 1])
+    if not isinstance(model, EncoderDecoder):
+        return
+    source, source_at = padded(SOURCES, [SOURCE, 9], "right")
+    with torch.no_grad():
+        cache, memory = model.new_cache(), model.encode(source, source_at)
+        model.decode(TOKENS[:, :7], memory, cache=cache)
+        cache.select(rows)
+        after = model.decode(TOKENS[rows][:, 7:9], memory, cache=cache)
+        whole = model(source[rows], TOKENS[rows], Span(source_at.index[rows], one_side=True))
+        assert (after - whole[:, 7:9]).abs().max() <= 1e-10
+
+
 def test_size_counts_what_is_built(cell) -> None:
     changes = [{}, {"tie_embeddings": True}, {"head_bias": True, "bias": False}, {"n_kv_heads": 1}]
     changes += [{"activation": "swiglu"}, {"n_encoder_layers": 1}, {"final_norm": not cell.model.final_norm}]

@@ -10,6 +10,8 @@ from torch.utils._pytree import tree_leaves
 
 from engine import capabilities
 from engine.config.schema import RunConfig
+from engine.model.linear_attention import linear_attention
+from engine.model.positions import make_schemes
 from engine.model.span import Span
 from engine.model.transformer import build_model
 
@@ -117,3 +119,22 @@ def test_peak_memory_grows_linearly_up_to_16k_tokens() -> None:
         print(attention, dict(zip(lengths, (round(p) for p in peaks), strict=True)))
         assert peaks[-1] - peaks[-2] < 2.6 * (peaks[-2] - peaks[-3])
         assert peaks[-1] < 16384**2 * 4 / 2**20  # one T × T matrix of numbers alone
+
+
+@pytest.mark.parametrize("position", ["none", "rope"])
+def test_no_rounding_of_later_tokens_reaches_earlier_ones(position: str) -> None:
+    """In fp32, over several chunks: what stands after a token does not change its output by one bit."""
+    torch.manual_seed(0)
+    scheme = make_schemes(LONG.model.model_copy(update={"position": position}), 1, 8, causal=True)[0]
+    q, k, v = (torch.randn(1, 2, 200, 8) * 3 for _ in range(3))
+    at = Span.run(200)
+    out = linear_attention(q, k, v, at, scheme, causal=True)
+    for t in (0, 63, 64, 100, 130, 198):
+        k2, v2 = (torch.cat((x[:, :, : t + 1], torch.randn(1, 2, 199 - t, 8) * 30), dim=2) for x in (k, v))
+        assert torch.equal(linear_attention(q, k2, v2, at, scheme, causal=True)[:, :, : t + 1], out[:, :, : t + 1])
+
+
+def test_a_window_wider_than_the_text_costs_no_more_than_a_mask() -> None:
+    config = capabilities.with_value(LONG, "model.attention", "window")
+    for window in (400, 1024, 10**6, 10**12):
+        assert largest(capabilities.with_value(config, "model.window", window), 1024) <= 2 * 1024**2
