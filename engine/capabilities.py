@@ -101,11 +101,6 @@ def _objective_is_for_others(config: RunConfig) -> str:
     return f"objective '{kind}' is not for architecture '{architecture}': {why}"
 
 
-def _target_length(config: RunConfig) -> int:
-    """Tokens of a target that comes from a source, where the source's length says so."""
-    return {"copy": 0, "reverse": 0, "shifted": -1}.get(config.objective.kind, -(10**12)) + config.model.source_tokens
-
-
 RULES: tuple[Rule, ...] = (
     Rule(
         ("model.n_heads", "model.d_model"),
@@ -161,10 +156,10 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("model.source_length", "model.context_length"),
-        lambda c: _target_length(c) > c.model.context_length,
+        lambda c: c.window_targets > c.model.context_length,
         lambda c: (
-            f"a target of '{c.objective.kind}' is {_target_length(c):,} tokens long and the decoder's context only "
-            f"{c.model.context_length:,}; --set model.context_length={_target_length(c)}"
+            f"a target of '{c.objective.kind}' is {c.window_targets:,} tokens long and the decoder's context only "
+            f"{c.model.context_length:,}; --set model.context_length={c.window_targets}"
         ),
     ),
     Rule(

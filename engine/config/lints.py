@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
+from engine.model.visibility import BANDED_FROM
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,6 @@ ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
     ("objective.mask_fraction", lambda c: c.objective.kind == "masked", "objective.kind = 'masked'"),
     ("optimizer.decay_factor", lambda c: c.optimizer.schedule == "step", "schedule = 'step'"),
 )
-LONG = 1024  # tokens from which a window or linear attention begins to save time (measured on CPU)
 
 
 def _set_without_effect(config: RunConfig, _: int | None) -> Lint | None:
@@ -85,9 +85,9 @@ def _saves_no_time(config: RunConfig, _: int | None) -> Lint | None:
     model = config.model
     if model.attention == "sparse":
         return Lint("model.attention", "'sparse' is computed with a dense mask: it costs as much as 'global'")
-    if model.attention in ("window", "linear") and model.context_length < LONG:
-        text = f"'{model.attention}' saves no time at a context of {model.context_length}, only from about {LONG:,} on"
-        return Lint("model.attention", text)
+    if model.attention in ("window", "linear") and model.context_length < BANDED_FROM:
+        text = f"'{model.attention}' saves no time at a context of {model.context_length}"
+        return Lint("model.attention", f"{text}, only from about {BANDED_FROM:,} on")
     return None
 
 

@@ -310,6 +310,10 @@ class RunConfig(Section):
         """Tokens the objective needs besides the text's, numbered after them."""
         return SPECIAL_TOKENS.get(self.objective.kind, ())
 
+    def needed_tokens(self, text_tokens: int) -> int:
+        """Tokens a model needs at least: the text's and the objective's own."""
+        return text_tokens + len(self.special_tokens)
+
     @property
     def stride(self) -> int:
         """Tokens between two evaluation windows; by default what one window predicts, as nanoGPT's windows are."""

@@ -9,26 +9,19 @@ where that is affordable, else one random t in each stretch.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
-from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
+from engine.evaluation.verdict import LEAK, OK, Verdict, When
 from engine.model.dropout import Dropout
-from engine.model.heads import SelfAttention
-from engine.model.span import Span
-from engine.model.transformer import EncoderDecoder, Network, Stack
-from engine.model.visibility import Visibility
 from engine.seeds import seed_for
 
 GRADIENT_LIMIT = 0.0
 PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums taken in another order
 GRADIENT_PLACES = 24
-ORDERED = 32  # tokens of the text that is permuted
-ORDER_LIMIT = 1e-9  # relative, in float64
 FEWEST_PLACES = 8
 ROWS_AT_ONCE = 16
 MOST_BYTES = 2**29  # of logits at once
@@ -123,14 +116,15 @@ def perturbation_leak(
                 passes.append(model(*inputs).double())
             before_answer = answers[None] <= answers[group][:, None]
             before, after = (logits[before_answer] for logits in passes)  # (places up to t, V)
-            largest = _relative_change(before, after)
+            largest = relative_change(before, after)
             if largest != largest:
                 return largest
             worst = max(worst, largest)
     return worst
 
 
-def _relative_change(before: Tensor, after: Tensor) -> float:
+def relative_change(before: Tensor, after: Tensor) -> float:
+    """Largest change of an entry, relative to itself and to a usual entry; NaN where anything became NaN."""
     scale = before.abs().nan_to_num(posinf=0.0)
     limit = scale + scale.median()
     return float(torch.where(before == after, 0.0, (before - after).abs() / limit.clamp(min=1e-30)).max())
@@ -155,7 +149,7 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
         for inputs in (asked.inputs, redrawn.inputs):
             torch.manual_seed(seed)
             passes.append(model(*inputs).double()[hidden])
-    return _relative_change(*passes) if passes[0].numel() else 0.0
+    return relative_change(*passes) if passes[0].numel() else 0.0
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
@@ -232,51 +226,3 @@ def _rows(batch: Batch) -> Iterator[tuple[Tensor, Tensor, int, Tensor | None]]:
         row = slice(i, i + 1)
         source = None if batch.source is None else batch.source[row]
         yield batch.tokens[row], batch.targets[row], 0, source
-
-
-def order_check(model: Network, vocab_size: int, *, when: When = "before", step: int = 0) -> Verdict | None:
-    """Whether positions reach the model; None for one that has none, or no text long enough to tell.
-
-    Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions
-    and nothing else. So in a copy with other weights the masks are lifted and two neighbours change places; in float64
-    anything more than rounding counts.
-    """
-    length = min(ORDERED, model.config.context_length, model.config.source_tokens)
-    if model.config.position == "none" or length < 3 or vocab_size < 2:
-        return None
-    copy = deepcopy(model).double().eval()
-    for part in copy.modules():
-        if isinstance(part, SelfAttention):
-            part.see = Visibility(causal=False)
-    device = next(copy.parameters()).device
-    generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
-    with torch.no_grad():  # weights of another size: what is asked is how the parts are joined, not how they start
-        for weight in copy.parameters():
-            if weight.dim() >= 2:
-                drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64) / weight.shape[-1] ** 0.5
-                weight.copy_(drawn.to(device))
-    tokens = torch.arange(length, device=device)[None] % min(vocab_size, length)
-    swapped = torch.arange(length, device=device)
-    swapped[:2] = torch.tensor([1, 0])
-    with torch.no_grad():
-        moved = []
-        for stack in [part for part in copy.modules() if isinstance(part, Stack)]:
-            before, after = (_hidden(copy, stack, text) for text in (tokens, tokens[:, swapped]))
-            moved.append(_relative_change(before[:, swapped], after))
-    if not min(moved) <= ORDER_LIMIT:
-        return Verdict("order", when, step, OK, 0.0, f"the model tells order ({model.config.position} positions)")
-    why = (
-        f"permuting a text only permutes the predictions: {model.config.position} positions never reach the model "
-        "(a table indexed by batch instead of time is the usual cause)"
-    )
-    return Verdict("order", when, step, NO_ORDER, min(moved), why)
-
-
-def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
-    """What one stack alone makes of a text; a decoder over a source gets the same few random vectors for it."""
-    at, x = Span.run(tokens.shape[1], 0, tokens.device), model.token_embedding(tokens)
-    if not isinstance(model, EncoderDecoder) or stack is model.encoder:
-        return stack.run(x, at)
-    generator = torch.Generator().manual_seed(seed_for(0, "probe", "source"))
-    hidden = torch.randn(1, 4, x.shape[-1], generator=generator, dtype=torch.float64).to(x)
-    return stack.run(x, at, None, model.read(hidden), Span.run(4, 0, x.device))

@@ -16,10 +16,9 @@ from torch.nn import functional as F
 from engine.model.dropout import dropout
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
-from engine.model.visibility import Visibility
+from engine.model.visibility import BANDED_FROM, Visibility
 
 NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
-BANDED_FROM = 1024  # tokens; below, a masked fused kernel is faster (measured on CPU)
 SCORES_AT_ONCE = 2**18  # numbers; in fp32 a megabyte
 SMALLEST_BLOCK = 64  # queries of a band's block: smaller ones cost more calls than they save products
 
@@ -153,12 +152,6 @@ def _in_blocks_legal(case: Situation) -> str | None:
     return _sdpa_legal(case)
 
 
-def _radius(see: Visibility) -> int:
-    """Slots before a query that a window reaches; after it as many, where it is not causal."""
-    assert see.window is not None
-    return see.window - 1 if see.causal else see.window // 2
-
-
 def _banded(case: Situation, v: Tensor) -> Tensor:
     """Windowed attention in blocks of queries, each with the band of keys it can reach: O(T · window), no T × T.
 
@@ -166,7 +159,7 @@ def _banded(case: Situation, v: Tensor) -> Tensor:
     `softmax_attention` again; slots past either end have position −1.
     """
     batch, heads, time, width = case.q.shape
-    before = min(_radius(case.see), time - 1)
+    before = min(case.see.reach(1) or 0, time - 1)
     after = 0 if case.see.causal else before
     block = min(max(SMALLEST_BLOCK, before), time)
     n = -(-time // block)
@@ -201,8 +194,8 @@ def _banded_legal(case: Situation) -> str | None:
 
 
 def _banded_pays(case: Situation) -> bool:
-    time = case.q.shape[2]
-    return time >= BANDED_FROM and case.see.window is not None and NARROW * _radius(case.see) <= time
+    time, reach = case.q.shape[2], case.see.reach(1)
+    return time >= BANDED_FROM and reach is not None and NARROW * reach <= time
 
 
 @dataclass(frozen=True)

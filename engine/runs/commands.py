@@ -35,11 +35,16 @@ def read_commands(run: Path) -> list[tuple[int, Command]]:
     return sorted(found)
 
 
+def newest_command(run: Path) -> int:
+    """The id of the last command there; 0 if there is none."""
+    return max((number for number, _ in read_commands(run)), default=0)
+
+
 def send(run: Path, command: Command) -> int:
     """Write a command for whoever trains this run; gives back its id. Several may write at once."""
     with FileLock(run / ".control.lock", timeout=10):
         before = read_commands(run)
-        number = max((number for number, _ in before), default=0) + 1
+        number = newest_command(run) + 1
         entries = [{"id": n, "command": c.value} for n, c in [*before[-KEPT:], (number, command)]]
         write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
     return number

@@ -13,7 +13,7 @@ from engine.errors import InputError
 from engine.runs.files import read_lines
 from engine.runs.reader import RunReader, list_runs
 
-# Settings that may rightly change nothing: they act only when something happens, or say a default aloud.
+# Settings that may rightly change nothing: they act only when something happens.
 CONDITIONAL = (
     "train.auto_batch",
     "train.clip",
@@ -21,10 +21,6 @@ CONDITIONAL = (
     "evaluation.every",
     "evaluation.stride",
     "data.corpus_size",
-    "model.n_kv_heads",
-    "model.source_length",
-    "model.embedding_std",
-    "model.vocab_size",
     "train.allow_leak",
     "train.threads",
     "evaluation.patience",
@@ -53,6 +49,11 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
             found = diff(other.config, run.config)
         except InputError:
             continue  # damaged, or written by another version
-        found = {key: values for key, values in found.items() if key not in CONDITIONAL}
+        ours, theirs = run.config.model, other.config.model
+        said_aloud = {
+            "model.n_kv_heads": ours.kv_heads == theirs.kv_heads,
+            "model.source_length": ours.source_tokens == theirs.source_tokens,
+        }
+        found = {key: v for key, v in found.items() if key not in CONDITIONAL and not said_aloud.get(key)}
         if found and other.config.seed == run.config.seed:
             yield other.name, found

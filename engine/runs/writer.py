@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
 from engine.errors import InputError
+from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
 from engine.runs.room import FULL, GiveUp, Waiting, patiently
@@ -52,6 +53,7 @@ class RunWriter:
         self._status: dict[str, Any] = {}
         self._status_written = -STATUS_INTERVAL
         self.attempt = 1
+        self.heard = newest_command(path)  # what was asked for before this attempt was for another one
 
     @classmethod
     def create(cls, root: Path, name: str, config: RunConfig, facts: Mapping[str, Any]) -> "RunWriter":
@@ -121,6 +123,7 @@ class RunWriter:
         before = before if isinstance(before, dict) else {}
         self.attempt = int(before.get("attempt", 1)) + 1
         self._status = before | self._owner() | {"state": "starting", "phase": "loading", "reason": "", "step": step}
+        self._status["control_id"] = self.heard
         self._status["beat"] = int(before.get("beat", 0))
         self.status()
 
@@ -168,11 +171,13 @@ class RunWriter:
         self._replace("summary", {"schema": SCHEMA, **data})
 
     def status(self, **changes: Any) -> None:
-        """Change status.json. A change of the step alone is written at most twice a second."""
-        quiet = set(changes) <= {"step"} and all(changes.get(k) != self._status.get("steps") for k in changes)
+        """Change status.json. Where nothing or the step alone is new, it is written at most twice a second."""
+        new = {key for key, value in changes.items() if self._status.get(key, "unset") != value}
         self._status |= changes
+        last = "step" in new and self._status["step"] == self._status["steps"]
+        quiet = bool(changes) and new <= {"step"} and not last
         clock = time.monotonic()
-        if changes and quiet and clock - self._status_written < STATUS_INTERVAL:
+        if quiet and clock - self._status_written < STATUS_INTERVAL:
             return
         self._status_written = clock
         self._status["beat"] = int(self._status["beat"]) + 1

@@ -145,11 +145,6 @@ def data_facts(config: RunConfig, data: Data) -> dict[str, Any]:
     }
 
 
-def needed_tokens(config: RunConfig, tokenizer: CharacterTokenizer) -> int:
-    """Tokens a model needs: the text's and the objective's own."""
-    return tokenizer.vocab_size + len(config.special_tokens)
-
-
 def model_facts(config: RunConfig, model: Network) -> dict[str, Any]:
     """The content of model.json: what was built, read off the module and not off the config."""
     built = sum(parameter.numel() for parameter in model.parameters())
@@ -237,7 +232,7 @@ def assemble(
         check_name(name)
     where = resolve_device(device)
     data = load_data(config, data_dir)
-    needed = needed_tokens(config, data.tokenizer)
+    needed = config.needed_tokens(data.tokenizer.vocab_size)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(f" and {name}" for name in config.special_tokens)
         raise InputError(
@@ -322,7 +317,7 @@ def resume(run: Path, *, data_dir: Path | None = None, device: str = "auto", con
             raise InputError(
                 f"corpus {data.corpus.name}: not the text that run '{reader.name}' began with; put it back"
             )
-        model = built(config, needed_tokens(config, data.tokenizer), where)
+        model = built(config, config.needed_tokens(data.tokenizer.vocab_size), where)
         trainer = _trainer(config, model, data, where, writer, control, _prompt(config, data))
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)

@@ -263,7 +263,7 @@ def load_trained(
     tokenizer = load_tokenizer(folder / TOKENIZER)
     config = reader.config
     capabilities.require(config, str(reader.path / "config.toml"))
-    vocabulary = config.model.vocab_size or tokenizer.vocab_size + len(config.special_tokens)
+    vocabulary = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
     try:
         with torch.device("meta"):
             shapes = {

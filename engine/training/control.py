@@ -22,10 +22,9 @@ class Control:
         self.reason = ""
         self.signal: int | None = None
 
-    def attach(self, run: Path) -> None:
-        """Listen to a run's control.json from now on; what stands there already was for an earlier attempt."""
-        self._run = run
-        self.obeyed = max((number for number, _ in read_commands(run)), default=0)
+    def attach(self, run: Path, *, after: int = 0) -> None:
+        """Listen to a run's control.json; commands up to number `after` were for an earlier attempt."""
+        self._run, self.obeyed = run, after
 
     def request(self, command: Command, reason: str = "", *, signal: int | None = None) -> None:
         """Ask for a command to be obeyed at the next boundary.

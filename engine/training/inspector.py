@@ -6,7 +6,8 @@ from typing import Any
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches
 from engine.evaluation.alarms import implausible, not_learning, same_text
-from engine.evaluation.checks import leak_probe, order_check
+from engine.evaluation.checks import leak_probe
+from engine.evaluation.order import order_check
 from engine.evaluation.verdict import INERT, OK, Verdict, When
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader

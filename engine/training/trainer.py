@@ -106,7 +106,7 @@ class Trainer:
         set_fp32_matmul(self.config.train.fp32_matmul)
         if self.device.type == "cpu":
             keep_memory()
-        self.control.attach(self.writer.path)
+        self.control.attach(self.writer.path, after=self.writer.heard)
         self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
         resumed = self._saved >= 0
         if not resumed:
@@ -115,7 +115,7 @@ class Trainer:
             leak = self.inspector.leak
             if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
                 raise Leaking(f"{LEAK} before the first step: {leak.why}")
-        self.writer.status(state="running", phase="training", control_id=self.control.obeyed)
+        self.writer.status(state="running", phase="training")
         where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
         try:
@@ -159,7 +159,6 @@ class Trainer:
     def _obey(self) -> None:
         """Do what has been asked for since the last boundary."""
         while (command := self.control.poll()) is not None:
-            self.writer.status(control_id=self.control.obeyed)
             if command is Command.STOP:
                 raise StopRequested
             if command is Command.CHECKPOINT:
@@ -167,17 +166,19 @@ class Trainer:
                 self.writer.event("checkpoint", step=self.state.step)
             if command is Command.PAUSE:
                 self._pause()
+            self.writer.status(control_id=self.control.obeyed)
 
     def _pause(self) -> None:
         """Wait for `continue` or `stop`; the beat goes on, the clock of training does not."""
         self._save()
         self.writer.event("paused", step=self.state.step)
-        self.writer.status(state="paused", reason=self.control.reason)
+        self.writer.status(state="paused", reason=self.control.reason, control_id=self.control.obeyed)
         while (command := self.control.poll()) is not Command.CONTINUE:
             if command is Command.STOP:
                 raise StopRequested
-            time.sleep(PAUSE_INTERVAL)
-            self.writer.status(step=self.state.step)
+            if command is None:
+                time.sleep(PAUSE_INTERVAL)
+            self.writer.status(step=self.state.step, control_id=self.control.obeyed)
         self.writer.event("continued", step=self.state.step)
         self.writer.status(state="running", phase="training", reason="", control_id=self.control.obeyed)
 

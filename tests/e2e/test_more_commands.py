@@ -148,6 +148,28 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     assert RunReader(tmp_path / "demo").status["attempt"] == 2
 
 
+def test_a_command_is_heard_from_the_first_moment_and_acknowledged_when_obeyed(tmp_path) -> None:
+    from engine.runs.commands import Command, send
+    from engine.training.assemble import assemble
+    from tui_transformer.commands.run import Request
+
+    request = Request("demo", None, None, (*SETTINGS, "evaluation.every=0"), None, None)
+    trainer = assemble(request.resolve(), runs_dir=tmp_path, device="cpu").trainer
+    orders = [send(tmp_path / "demo", command) for command in (Command.PAUSE, Command.PAUSE, Command.STOP)]
+    seen, write = [], trainer.writer._replace
+
+    def record(name: str, data: dict) -> None:
+        if name == "status":
+            seen.append((data["control_id"], data["state"]))
+        write(name, data)
+
+    trainer.writer._replace = record
+    trainer.run()
+    allowed = {0: {"starting", "running"}, orders[0]: {"paused"}, orders[1]: {"paused"}}
+    assert all(state in allowed.get(number, {"paused", "running", "stopped"}) for number, state in seen), seen
+    assert (orders[0], "paused") in seen and seen[-1] == (orders[-1], "stopped")
+
+
 def test_another_terminal_pauses_continues_and_stops_a_run(tmp_path, capsys) -> None:
     from engine.training.assemble import assemble
     from tui_transformer.commands.run import Request
@@ -161,3 +183,14 @@ def test_another_terminal_pauses_continues_and_stops_a_run(tmp_path, capsys) -> 
         assert json.loads(capsys.readouterr().out)["state"] == state
     thread.join(timeout=30)
     assert not thread.is_alive()
+
+
+def test_a_vocabulary_larger_than_the_text_is_built_saved_resumed_and_never_drawn(tmp_path, capsys) -> None:
+    sets = [part for setting in (*SETTINGS, "model.vocab_size=300") for part in ("--set", setting)]
+    where = ["--runs-dir", str(tmp_path), "--device", "cpu", "--json"]
+    assert main(["run", "--preset", "demo", *sets, *where]) == 0
+    run = RunReader(tmp_path / "demo")
+    assert run.facts("model")["components"]["token embedding"] == 300 * 16
+    capsys.readouterr()
+    assert main(["sample", "demo", "--prompt", "a", "--length", "30", "--temperature", "9", *where]) == 0
+    assert len(json.loads(capsys.readouterr().out)["text"]) == 30

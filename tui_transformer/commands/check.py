@@ -27,15 +27,17 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
     with loading("loading the engine, the corpus and the model"):
         from engine.data.loader import training_batches
         from engine.data.objectives import make_objective
-        from engine.evaluation.checks import leak_probe, order_check
+        from engine.evaluation.checks import leak_probe
+        from engine.evaluation.order import order_check
         from engine.model import size
-        from engine.training.assemble import built, load_data, needed_tokens
+        from engine.training.assemble import built, load_data
         from engine.training.devices import default_threads, device_name, resolve_device
         from engine.training.trial import cache_parity, one_step_fit, switch_effect
 
         where = resolve_device(device)
         data = load_data(config, data_dir)
-        characters, vocabulary = data.tokenizer.vocab_size, needed_tokens(config, data.tokenizer)
+        characters = data.tokenizer.vocab_size
+        vocabulary = config.needed_tokens(characters)
         model = built(config, vocabulary, where)
         objective = make_objective(config, characters)
         batches = training_batches(data.tokens["train"], config, objective, where)

@@ -41,7 +41,8 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
     entry = REGISTRY.get(config.data.corpus)
-    vocabulary = config.model.vocab_size or _tokens(config, entry.vocabulary if entry else None)
+    needed = config.needed_tokens(entry.vocabulary) if entry and entry.vocabulary else None
+    vocabulary = config.model.vocab_size or needed
     cost: dict[str, Any] = {}
     if vocabulary is not None:
         cost = {
@@ -139,8 +140,3 @@ def schema_command() -> int:
 
 def _value(value: Any) -> str:
     return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))
-
-
-def _tokens(config: "RunConfig", characters: int | None) -> int | None:
-    """Tokens a model of this corpus needs, the objective's special ones too."""
-    return None if characters is None else characters + len(config.special_tokens)

@@ -8,7 +8,8 @@ from engine.config.schema import RunConfig
 from engine.data import objectives
 from engine.data.objectives import Batch
 from engine.errors import InputError
-from engine.evaluation.checks import leak_probe, order_check
+from engine.evaluation.checks import leak_probe
+from engine.evaluation.order import order_check
 from engine.model import attention, positions, transformer
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model
