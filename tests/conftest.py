@@ -1,6 +1,7 @@
 """Shared by all tests: one CPU thread each (two workers share two cores), small configs, a small corpus."""
 
 import os
+import signal
 import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -19,6 +20,10 @@ from engine.config.presets import merge
 from engine.config.schema import RunConfig
 
 torch.set_num_threads(1)
+# A shell that puts these tests into the background has them ignore what the tests send: runs would keep that.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 TINY: dict[str, Any] = {
     "model": {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 32, "context_length": 16, "dropout": 0.0},

@@ -195,7 +195,9 @@ def evaluate(
 
 @app.command()
 def bench(
-    case: Annotated[list[str] | None, typer.Option("--case", help="training, attention; again for more.")] = None,
+    case: Annotated[
+        str, typer.Option("--case", help="Of training, trainer, evaluation, sampling, attention; with commas.")
+    ] = "",
     size: Annotated[str, typer.Option("--size", help="A preset that says how large.")] = "baseline",
     precision: Annotated[str, typer.Option("--precision", help="Of fp32, fp32-fast, bf16, with commas.")] = "fp32,bf16",
     against: Annotated[str, typer.Option("--against", help="Of transformers, x-transformers, torch.")] = "",
@@ -205,14 +207,14 @@ def bench(
     json: Json = False,
     write: Annotated[Path | None, typer.Option("--write", help="A Markdown file to put the tables into.")] = None,
 ) -> int:
-    """Time training and attention beside other libraries, in turns."""
-    from tui_transformer.commands.bench import CASES, bench_command
+    """Time training, evaluation, sampling and attention beside other libraries, in turns."""
+    from tui_transformer.commands.bench import bench_command
 
     def several(text: str) -> tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
 
     return bench_command(
-        tuple(case or CASES),
+        several(case),
         size=size,
         precisions=several(precision),
         against=several(against),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from engine.benchmark.memory import peak_bytes
+
 
 @dataclass(frozen=True)
 class Contender:
@@ -23,13 +25,14 @@ class Contender:
 
 @dataclass(frozen=True)
 class Speed:
-    """Units per second over the rounds: median, slowest and fastest."""
+    """Units per second over the rounds: median, slowest and fastest; and what a piece of work adds to memory."""
 
     name: str
     median: float
     low: float
     high: float
     rounds: int
+    peak_bytes: int | None = None
 
 
 def interleaved(
@@ -43,21 +46,23 @@ def interleaved(
     """Time contenders in turns.
 
     Args:
-        contenders: each is warmed up once first.
+        contenders: each is warmed up first, once, and once more for its memory.
         rounds: turns of each; the order turns too.
         seconds: the least that one turn takes.
         device: what to wait for.
         said: told what is being timed.
     """
     found: dict[str, list[float]] = {c.name: [] for c in contenders}
+    memory: dict[str, int | None] = {}
     for contender in contenders:
         said(f"warming up {contender.name}")
         contender.work()
+        memory[contender.name] = peak_bytes(contender.work, torch.device(device))
     for i in range(rounds):
         for contender in [*contenders[i % len(contenders) :], *contenders[: i % len(contenders)]]:
             said(f"round {i + 1} of {rounds}: {contender.name}")
             found[contender.name].append(_rate(contender, seconds, torch.device(device)))
-    return [Speed(name, statistics.median(v), min(v), max(v), rounds) for name, v in found.items()]
+    return [Speed(name, statistics.median(v), min(v), max(v), rounds, memory[name]) for name, v in found.items()]
 
 
 def _rate(contender: Contender, seconds: float, device: torch.device) -> float:

@@ -109,6 +109,41 @@ def _x_transformers(config: RunConfig, vocab_size: int) -> nn.Module:
     return made
 
 
+# Writes (B, 1) tokens after (B, 1), T times: greedy aside, drawn as ours are.
+Writes = Callable[[Tensor, int], None]
+
+
+def _transformers_writes(config: RunConfig, vocab_size: int, device: torch.device) -> Writes:
+    model, how = gpt2(config, vocab_size).to(device).eval(), config.generation
+
+    def write(tokens: Tensor, length: int) -> None:
+        past = None
+        for _ in range(length):
+            out = model(tokens, past_key_values=past, use_cache=True)
+            past = out.past_key_values
+            likeliest = out.logits[:, -1].topk(how.top_k)
+            drawn = torch.multinomial((likeliest.values / how.temperature).softmax(-1), 1)
+            tokens = likeliest.indices.gather(1, drawn)
+
+    return write
+
+
+def _x_transformers_writes(config: RunConfig, vocab_size: int, device: torch.device) -> Writes:
+    from x_transformers import AutoregressiveWrapper
+
+    model, how = AutoregressiveWrapper(_x_transformers(config, vocab_size)).to(device).eval(), config.generation
+
+    def write(tokens: Tensor, length: int) -> None:
+        model.generate(tokens, length, temperature=how.temperature, filter_kwargs={"k": how.top_k}, cache_kv=True)
+
+    return write
+
+
+WRITERS: dict[str, Callable[[RunConfig, int, torch.device], Writes]] = {
+    "transformers": _transformers_writes,
+    "x-transformers": _x_transformers_writes,
+}
+
 PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
     "transformers": ("transformers", _transformers),
     "x-transformers": ("x_transformers", _x_transformers),
@@ -116,17 +151,17 @@ PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
 }
 
 
-def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) -> nn.Module:
-    """A peer's network, (B, T) tokens → (B, T, V) logits.
-
-    Raises:
-        InputError: no such peer, or it is not installed.
-    """
+def require_peer(name: str) -> None:
+    """Raise InputError where there is no such peer, or it is not installed."""
     if name not in PEERS:
         raise InputError(f"--against '{name[:40]}': must be {one_of(PEERS)}")
-    module, build = PEERS[name]
-    if importlib.util.find_spec(module) is None:
-        raise InputError(f"--against {name}: it is not installed; pip install {name}")
+    if importlib.util.find_spec(PEERS[name][0]) is None:
+        raise InputError(f"--against {name}: it is not installed; pip install 'tui-transformer[bench]'")
+
+
+def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) -> nn.Module:
+    """A peer's network, (B, T) tokens → (B, T, V) logits, in training mode."""
+    _, build = PEERS[name]
     return build(config, vocab_size).to(device).train()
 
 

@@ -75,7 +75,7 @@ class ModelConfig(Section):
     attention: Literal["global", "window", "sparse", "linear"] = "global"
     window: Positive = 16
     link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
-    backend: Literal["auto", "reference", "sdpa", "banded", "chunked"] = bookkeeping("auto")
+    backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
 
     norm: Literal["layer", "rms", "none"] = "layer"
     norm_placement: Literal["pre", "post"] = "pre"

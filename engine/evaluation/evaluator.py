@@ -41,6 +41,11 @@ def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] 
     return found.numpy() if found.any() else None
 
 
+def evaluation_batch(config: RunConfig) -> int:
+    """Windows that are scored at once."""
+    return config.evaluation.batch_size or 2 * config.train.batch_size
+
+
 class Evaluator:
     """Exact scores of one split.
 
@@ -60,7 +65,7 @@ class Evaluator:
         """Every target's score."""
         config = self.config
         context, stride = config.model.context_length, config.stride
-        batch_size = config.evaluation.batch_size or 2 * config.train.batch_size
+        batch_size = evaluation_batch(config)
         if config.objective.kind == "next-token":  # the last, shorter window counts too
             return score_tokens(
                 model, self.tokens, context=context, stride=stride, batch_size=batch_size, between=between

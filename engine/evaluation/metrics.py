@@ -79,7 +79,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     was_training = model.training
     model.eval()
     try:
-        with torch.no_grad():
+        with torch.inference_mode():
             yield
     finally:
         model.train(was_training)

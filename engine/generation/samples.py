@@ -21,7 +21,7 @@ from engine.generation.sampling import (
     FromEncoder,
     FromSource,
     Sampling,
-    distribution,
+    draw,
     stream,
 )
 from engine.model.transformer import EncoderDecoder, EncoderLM, Network
@@ -48,7 +48,6 @@ def answer(
         how: temperature, cuts, and what to do when the context is full.
         seed: of the draws.
     """
-    generator = torch.Generator().manual_seed(seed)
     context = config.model.context_length
     writer: Decodes
     if isinstance(model, EncoderDecoder):
@@ -61,7 +60,7 @@ def answer(
         how = Sampling(how.temperature, how.top_k, how.top_p, "stop")
     else:
         writer = FromEncoder(model) if isinstance(model, EncoderLM) else FromDecoder(model)
-    yield from stream(writer, ids, length, how, generator, context=context, allowed=vocab_size)
+    yield from stream(writer, ids, length, how, seed, context=context, allowed=vocab_size)
 
 
 def fill(
@@ -81,13 +80,14 @@ def fill(
     Returns:
         (T,) the text with its gaps filled.
     """
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        logits = model(torch.where(gaps, vocab_size, ids)[None])[0].float().cpu()
-    filled = ids.clone()
-    for t in gaps.nonzero().flatten().tolist():
-        filled[t] = int(torch.multinomial(distribution(logits[t], how, vocab_size), 1, generator=generator))
-    return filled
+    count = int(gaps.sum())
+    if count == 0:
+        return ids
+    chances = torch.rand(count, 1, generator=torch.Generator().manual_seed(seed))
+    with torch.inference_mode():
+        logits = model(torch.where(gaps, vocab_size, ids)[None])[0]
+        drawn, _ = draw(logits[gaps], how, 1.0 - chances.to(ids.device), vocab_size)
+    return ids.masked_scatter(gaps, drawn)
 
 
 class Sampler:

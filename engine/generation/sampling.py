@@ -1,9 +1,11 @@
 """Sampling: one token after the other, from a cut and tempered distribution, with a KV cache.
 
-Draws come from a generator of their own, so sampling never disturbs a training. V vocabulary.
+Each row has a stream of chance of its own: its text does not depend on what is written beside it, and sampling never
+disturbs a training. Notation: B rows, T time, V vocabulary, K candidates.
 """
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,7 +13,10 @@ import torch
 from torch import Tensor
 
 from engine.model.cache import Cache
+from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM
+
+COLD = 1e-3  # temperature
 
 
 class Progress(Protocol):
@@ -21,14 +26,14 @@ class Progress(Protocol):
 
 
 class Decodes(Protocol):
-    """What can write a text token by token."""
+    """What can write texts token by token."""
 
-    def new_cache(self) -> Any:
-        """An empty memory, a `Progress`."""
+    def new_cache(self, room: int) -> Any:
+        """An empty memory, a `Progress`, with room for so many tokens."""
         ...
 
     def next_logits(self, tokens: Tensor, cache: Any) -> Tensor:
-        """(1, T) new tokens → (V,) logits of the token after them; the memory is extended in place."""
+        """(B, T) new tokens → (B, V) logits of the token after them; the memory is extended in place."""
         ...
 
 
@@ -38,14 +43,13 @@ class FromDecoder:
     def __init__(self, model: DecoderLM) -> None:
         self.model = model
 
-    def new_cache(self) -> Cache:
+    def new_cache(self, room: int) -> Decoding:
         """An empty KV cache."""
-        return self.model.new_cache()
+        return Decoding(self.model, room)
 
-    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
-        """(1, T) → (V,)."""
-        logits: Tensor = self.model(tokens, cache=cache)[0, -1]
-        return logits
+    def next_logits(self, tokens: Tensor, cache: Decoding) -> Tensor:
+        """(B, T) → (B, V)."""
+        return cache.feed(tokens)
 
 
 class FromEncoder:
@@ -53,7 +57,7 @@ class FromEncoder:
 
     @dataclass
     class Text:
-        """The tokens so far, (1, T)."""
+        """The tokens so far, (B, T)."""
 
         tokens: Tensor | None = None
 
@@ -65,32 +69,32 @@ class FromEncoder:
     def __init__(self, model: EncoderLM) -> None:
         self.model = model
 
-    def new_cache(self) -> "FromEncoder.Text":
+    def new_cache(self, room: int) -> "FromEncoder.Text":
         """No text yet."""
         return FromEncoder.Text()
 
     def next_logits(self, tokens: Tensor, cache: "FromEncoder.Text") -> Tensor:
-        """(1, T) → (V,)."""
+        """(B, T) → (B, V)."""
         cache.tokens = tokens if cache.tokens is None else torch.cat((cache.tokens, tokens), dim=1)
-        logits: Tensor = self.model(cache.tokens)[0, -1]
+        logits: Tensor = self.model(cache.tokens)[:, -1]
         return logits
 
 
 class FromSource:
-    """A decoder over one source, which was read once."""
+    """A decoder over sources (B, S), which were read once."""
 
     def __init__(self, model: EncoderDecoder, source: Tensor) -> None:
         self.model = model
-        with torch.no_grad():
+        with torch.inference_mode():
             self.memory = model.encode(source)
 
-    def new_cache(self) -> Cache:
+    def new_cache(self, room: int) -> Cache:
         """An empty cache; it also keeps the source's keys and values."""
-        return self.model.new_cache()
+        return self.model.new_cache(room)
 
     def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
-        """(1, T) → (V,)."""
-        return self.model.decode(tokens, self.memory, cache=cache)[0, -1]
+        """(B, T) → (B, V)."""
+        return self.model.decode(tokens, self.memory, cache=cache)[:, -1]
 
 
 @dataclass(frozen=True)
@@ -110,16 +114,50 @@ class Sampling:
     overflow: str = "restart"
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """One token.
+class Chances:
+    """Uniform numbers for each row from a seed of its own.
 
     Args:
-        token: its id.
-        probability: under the model, at temperature 1 and nothing cut.
-        chance: under the distribution it was drawn from.
+        seeds: one a row.
+        device: where they are wanted; they are drawn on the CPU, so that all devices draw alike.
+    """
+
+    AHEAD = 64
+
+    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
+        self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+        self._device = device
+        self._drawn: Iterator[Tensor] = iter(())
+
+    def next(self) -> Tensor:
+        """(B, 1) numbers in (0, 1]."""
+        for column in self._drawn:
+            return column
+        drawn = torch.stack([1.0 - torch.rand(self.AHEAD, generator=own) for own in self._generators])
+        self._drawn = iter(torch.split(drawn.to(self._device), 1, dim=1))
+        return next(self._drawn)
+
+
+@dataclass(frozen=True)
+class Column:
+    """The next token of every row.
+
+    Args:
+        tokens: (B, 1) ids.
+        probability: (B, 1), under the model, at temperature 1 and nothing cut.
+        chance: (B, 1), under the distribution it was drawn from.
         restarted: the context was full and began anew before it.
     """
+
+    tokens: Tensor
+    probability: Tensor
+    chance: Tensor
+    restarted: bool
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One token of one row; see `Column`."""
 
     token: int
     probability: float
@@ -127,35 +165,114 @@ class Drawn:
     restarted: bool
 
 
+def _candidates(logits: Tensor, how: Sampling, allowed: int | None) -> tuple[Tensor, Tensor | None]:
+    """(B, V) → (B, K) probabilities that sum to 1, and the tokens they belong to where those are not 0 … K − 1."""
+    scores = logits.float() if allowed is None else logits[:, :allowed].float()
+    if how.temperature == 0.0:
+        likeliest = scores.argmax(-1, keepdim=True)
+        return torch.ones_like(likeliest, dtype=torch.float32), likeliest
+    tokens = None
+    if 0 < how.top_k < scores.shape[1]:
+        scores, tokens = scores.topk(how.top_k)
+    elif how.top_p < 1.0:
+        scores, tokens = scores.sort(descending=True)
+    if how.temperature < COLD:
+        scores = scores - scores.amax(-1, keepdim=True)  # or the division would overflow
+    probabilities = (scores / max(how.temperature, 1e-30)).softmax(-1)
+    if how.top_p < 1.0:
+        before = probabilities.cumsum(-1) - probabilities  # mass of the likelier ones; the first is always kept
+        probabilities = probabilities.masked_fill(before >= how.top_p, 0.0)
+        probabilities = probabilities / probabilities.sum(-1, keepdim=True)
+    return probabilities, tokens
+
+
 def distribution(logits: Tensor, how: Sampling, allowed: int | None = None) -> Tensor:
-    """The distribution that is drawn from.
+    """The distributions that are drawn from.
 
     Args:
-        logits: (V,).
+        logits: (B, V).
         how: temperature and cuts; temperature 0 puts all mass on the likeliest token.
         allowed: tokens the tokenizer has; ids past it (a padded embedding) are never drawn.
 
     Returns:
-        (V,) fp32 probabilities that sum to 1.
+        (B, V) fp32 probabilities, each row sums to 1.
     """
-    logits = logits.float()
-    if allowed is not None:
-        logits = logits.clone()
-        logits[allowed:] = -torch.inf
-    if how.temperature == 0.0:
-        return torch.nn.functional.one_hot(logits.argmax(), logits.numel()).float()
-    # Shifted before the division, so that a tiny temperature cannot overflow.
-    scores = (logits - logits.max()) / max(how.temperature, 1e-30)
-    if 0 < how.top_k < scores.numel():
-        kept = scores.topk(how.top_k).indices  # by index: of equal scores only as many as k has room for
-        scores = torch.full_like(scores, -torch.inf).index_copy(0, kept, scores[kept])
-    probabilities = scores.softmax(-1)
-    if how.top_p < 1.0:
-        ordered, order = probabilities.sort(descending=True)
-        before = ordered.cumsum(-1) - ordered  # mass of the likelier ones; the first is always kept
-        probabilities[order[before >= how.top_p]] = 0.0
-        probabilities = probabilities / probabilities.sum()
-    return probabilities
+    probabilities, tokens = _candidates(logits, how, allowed)
+    if tokens is None:
+        tokens = torch.arange(probabilities.shape[1], device=logits.device).expand_as(probabilities)
+    return torch.zeros_like(logits, dtype=torch.float32).scatter_(1, tokens, probabilities)
+
+
+def draw(logits: Tensor, how: Sampling, chances: Tensor, allowed: int | None = None) -> tuple[Tensor, Tensor]:
+    """Draw a token for each row: the first candidate where the summed probability reaches the row's chance.
+
+    Args:
+        logits: (B, V).
+        how: temperature and cuts.
+        chances: (B, 1) uniform in (0, 1].
+        allowed: tokens the tokenizer has.
+
+    Returns:
+        (B, 1) token ids, and (B, 1) the probability each was drawn with.
+    """
+    probabilities, tokens = _candidates(logits, how, allowed)
+    if probabilities.shape[1] == 1:
+        chosen = torch.zeros_like(chances, dtype=torch.long)
+    else:
+        reached = probabilities.cumsum(-1)
+        chosen = torch.searchsorted(reached, chances * reached[:, -1:])
+    chance = probabilities.gather(1, chosen)
+    return (chosen if tokens is None else tokens.gather(1, chosen)), chance
+
+
+def columns(
+    model: Decodes,
+    prompts: Tensor,
+    length: int,
+    how: Sampling,
+    seeds: Sequence[int],
+    *,
+    context: int,
+    allowed: int | None = None,
+) -> Iterator[Column]:
+    """Draw `length` tokens after each of several prompts of equal length, one column at a time.
+
+    Args:
+        model: writes, in evaluation mode.
+        prompts: (B, T) token ids, at least one each; only the newest `context` tokens count.
+        length: how many tokens to draw.
+        how: temperature, cuts, and what to do when the context is full.
+        seeds: one a row, the only source of chance.
+        context: tokens the model was trained on at once. When they are used up, `restart` keeps the newest
+            context // 2 tokens and reads them again from position 0.
+        allowed: tokens the tokenizer has.
+
+    Raises:
+        ValueError: empty prompts.
+    """
+    if prompts.shape[1] == 0:
+        raise ValueError("a prompt needs at least one token")
+    chances = Chances(seeds, prompts.device)
+    half = max(1, context // 2)
+    pending = prompts[:, -context:]
+    recent = deque(torch.split(pending, 1, dim=1), maxlen=half)
+    room = min(context, pending.shape[1] + length)
+    cache = model.new_cache(room)
+    for _ in range(length):
+        restarted = False
+        if cache.length + pending.shape[1] > context:
+            if how.overflow == "stop":
+                return
+            restarted = True
+            pending = torch.cat(tuple(recent), dim=1)
+            cache = model.new_cache(room)
+        with torch.inference_mode():
+            logits = model.next_logits(pending, cache).float()
+            tokens, chance = draw(logits, how, chances.next(), allowed)
+            probability = logits.softmax(-1).gather(1, tokens)
+        yield Column(tokens, probability, chance, restarted)
+        recent.append(tokens)
+        pending = tokens
 
 
 def stream(
@@ -163,44 +280,17 @@ def stream(
     prompt: Tensor,
     length: int,
     how: Sampling,
-    generator: torch.Generator,
+    seed: int,
     *,
     context: int,
     allowed: int | None = None,
 ) -> Iterator[Drawn]:
-    """Draw `length` tokens after a prompt, one at a time.
-
-    Args:
-        model: writes, in evaluation mode.
-        prompt: (T,) token ids, at least one; only its newest `context` tokens count.
-        length: how many tokens to draw.
-        how: temperature, cuts, and what to do when the context is full.
-        generator: on the CPU; the only source of chance.
-        context: tokens the model was trained on at once. When they are used up, `restart` keeps the newest
-            context // 2 tokens and reads them again from position 0.
-        allowed: tokens the tokenizer has.
+    """Draw `length` tokens after one prompt (T,), one at a time; see `columns`.
 
     Raises:
         ValueError: an empty prompt.
     """
-    if prompt.numel() == 0:
-        raise ValueError("a prompt needs at least one token")
-    recent = prompt.tolist()[-context:]
-    cache = model.new_cache()
-    device = prompt.device
-    pending = recent
-    for _ in range(length):
-        restarted = False
-        if cache.length + len(pending) > context:
-            if how.overflow == "stop":
-                return
-            restarted = True
-            recent = recent[-max(1, context // 2) :]
-            cache, pending = model.new_cache(), recent
-        with torch.no_grad():
-            logits = model.next_logits(torch.tensor([pending], device=device), cache).float().cpu()
-        drawn_from = distribution(logits, how, allowed)
-        chosen = int(torch.multinomial(drawn_from, 1, generator=generator))
-        yield Drawn(chosen, float(logits.softmax(-1)[chosen]), float(drawn_from[chosen]), restarted)
-        recent.append(chosen)
-        pending = [chosen]
+    for column in columns(model, prompt[None], length, how, [seed], context=context, allowed=allowed):
+        values = (column.tokens, column.probability, column.chance)
+        token, probability, chance = (float(value) for value in values)
+        yield Drawn(int(token), probability, chance, column.restarted)

@@ -19,7 +19,7 @@ from engine.model.span import Span
 from engine.model.visibility import BANDED_FROM, Visibility
 
 NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
-SCORES_AT_ONCE = 2**18  # numbers; in fp32 a megabyte
+SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel's on a CPU
 SMALLEST_BLOCK = 64  # queries of a band's block: smaller ones cost more calls than they save products
 
 
@@ -114,42 +114,37 @@ def _sdpa_legal(case: Situation) -> str | None:
     return None
 
 
-def _in_blocks(case: Situation, v: Tensor) -> Tensor:
-    """Written out for dropout on a CPU, where the fused kernel has none: some rows of one head at a time, so that
-    their scores stay in the processor's cache."""
-    time = case.q.shape[2]
-    mask = _added_to_scores(case)  # (N or 1, H or 1, Tq, Tk) or None
-    at_once = max(1, SCORES_AT_ONCE // (time * case.k.shape[2]))
-    mixed = []
-    for head, parts in enumerate(zip(case.q.unbind(1), case.k.unbind(1), v.unbind(1), strict=True)):
-        rows = []
-        for i, (q, k, values) in enumerate(zip(*(torch.split(x, at_once) for x in parts), strict=True)):
-            if mask is None:
-                scores = torch.bmm(q, k.transpose(1, 2)) * case.scale  # (rows, Tq, Tk)
-            else:
-                of_head = mask[:, head if mask.shape[1] > 1 else 0]
-                of_rows = of_head if of_head.shape[0] == 1 else of_head[i * at_once : (i + 1) * at_once]
-                scores = torch.baddbmm(of_rows.to(q.dtype), q, k.transpose(1, 2), alpha=case.scale)
-            rows.append(torch.bmm(dropout(scores.softmax(-1), case.dropout), values))
-        mixed.append(torch.cat(rows) if len(rows) > 1 else rows[0])
-    return torch.stack(mixed, dim=1)
-
-
-def _added_to_scores(case: Situation) -> Tensor | None:
+def _dense(case: Situation, v: Tensor) -> Tensor:
+    """Three products over all rows and heads at once: what a CPU does fastest at short lengths, and with dropout."""
+    batch, heads, time, _ = case.q.shape
     mask, is_causal = _sdpa_mask(case)
-    if is_causal:
-        mask = case.visible()
+    mask = _as_scores(case.visible() if is_causal else mask, case.q.dtype)
+    q, k, values = (x.flatten(0, 1) for x in (case.q, case.k, v))
+    if mask is not None and mask.shape[:2] == (1, 1):
+        scores = torch.baddbmm(mask[0], q, k.transpose(1, 2), alpha=case.scale)
+    else:
+        scores = torch.bmm(q * case.scale, k.transpose(1, 2))
+        if mask is not None:
+            scores = (scores.view(batch, heads, time, -1) + mask).flatten(0, 1)
+    return torch.bmm(dropout(scores.softmax(-1), case.dropout), values).view(batch, heads, time, -1)
+
+
+def _as_scores(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """A mask as what is added to scores: 0 where it lets through, −∞ elsewhere."""
     if mask is None or mask.dtype != torch.bool:
-        return mask
-    return torch.zeros_like(mask, dtype=case.q.dtype).masked_fill(~mask, -math.inf)
+        return None if mask is None else mask.to(dtype)
+    return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
 
 
-def _in_blocks_legal(case: Situation) -> str | None:
-    if case.dropout == 0.0 or case.q.device.type != "cpu":
-        return "only dropout on a CPU is worth writing out"
+def _dense_legal(case: Situation) -> str | None:
     if case.q_at.start is None or case.q_at.start != case.k_at.start or case.q_at.length != case.k_at.length:
         return "a row may see nothing, which only the reference and the fused kernel know to handle"
     return _sdpa_legal(case)
+
+
+def _dense_pays(case: Situation) -> bool:
+    short_bf16 = case.q.dtype == torch.bfloat16 and case.q.shape[2] <= SHORT
+    return case.q.device.type == "cpu" and (case.dropout > 0.0 or short_bf16)
 
 
 def _banded(case: Situation, v: Tensor) -> Tensor:
@@ -211,7 +206,7 @@ class Backend:
 # Fastest first; the first legal one that pays wins.
 BACKENDS: tuple[Backend, ...] = (
     Backend("banded", _banded_legal, _banded_pays, _banded),
-    Backend("blocks", _in_blocks_legal, lambda case: True, _in_blocks),
+    Backend("dense", _dense_legal, _dense_pays, _dense),
     Backend("sdpa", _sdpa_legal, lambda case: True, _sdpa),
     Backend("reference", lambda case: None, lambda case: True, _reference),
 )

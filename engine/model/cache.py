@@ -7,9 +7,12 @@ the same positions as attention without one.
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 from engine.model.span import Span
+
+SMALLEST_ROOM = 64  # tokens
 
 
 class LayerState(Protocol):
@@ -20,14 +23,19 @@ class LayerState(Protocol):
 
 
 class KeyValueCache:
-    """All keys and values so far, (B, H, T, Dh), in buffers that double when full."""
+    """All keys and values so far, (B, H, T, Dh) each, in one buffer (B, 2 H, room, Dh) that doubles when full.
 
-    def __init__(self) -> None:
-        self._keys: Tensor | None = None
-        self._values: Tensor | None = None
-        self._index: Tensor | None = None
-        self._start: int | None = None
+    Args:
+        room: tokens the buffer holds at first; its other sizes are those of the first keys.
+    """
+
+    def __init__(self, room: int = 0) -> None:
+        self.room = room
         self.length = 0
+        self._buffer: Tensor | None = None
+        self._heads = 0
+        self._start: int | None = None  # tokens stand in a row from here
+        self._index: Tensor | None = None  # (N, room) their positions, where they do not
 
     def extend(self, k: Tensor, v: Tensor, at: Span) -> tuple[Tensor, Tensor, Span]:
         """Append new keys and values, give back all of them with their positions.
@@ -37,39 +45,64 @@ class KeyValueCache:
             v: (B, H, T, Dh).
             at: positions of the new tokens.
         """
-        new = k.shape[2]
-        known = at.start is not None and (
-            self.length == 0 or (self._start is not None and at.start == self._start + self.length)
-        )
-        self._start = (at.start if self.length == 0 else self._start) if known else None
-        self._keys = self._room(self._keys, k, 2)
-        self._values = self._room(self._values, v, 2)
-        self._index = self._room(self._index, at.index, 1)
-        stop = self.length + new
-        self._keys[:, :, self.length : stop] = k
-        self._values[:, :, self.length : stop] = v
-        self._index[:, self.length : stop] = at.index
-        self.length = stop
-        span = Span(self._index[:, :stop], self._start)
-        return self._keys[:, :, :stop], self._values[:, :, :stop], span
+        length, heads = self.length, k.shape[1]
+        known = self._place(at)
+        buffer = self._room_for(k.shape[0], heads, k.shape[2], k.shape[3], k)
+        self.length = stop = length + k.shape[2]
+        buffer[:, :heads, length:stop] = k
+        buffer[:, heads:, length:stop] = v
+        return buffer[:, :heads, :stop], buffer[:, heads:, :stop], known
 
-    def _room(self, buffer: Tensor | None, new: Tensor, axis: int) -> Tensor:
-        needed = self.length + new.shape[axis]
-        if buffer is not None and buffer.shape[axis] >= needed and buffer.shape[0] >= new.shape[0]:
-            return buffer
-        shape = list(new.shape)
-        shape[axis] = max(needed, 2 * self.length, 64)
-        room = new.new_zeros(shape)
-        if buffer is not None:
-            room.narrow(axis, 0, self.length).copy_(buffer.narrow(axis, 0, self.length))
-        return room
+    def append(self, keys_values: Tensor, window: int | None) -> tuple[Tensor, Tensor]:
+        """Append one token, which stands right after the others; give back all it may see.
+
+        Args:
+            keys_values: (B, 2 H, 1, Dh), keys first.
+            window: the newest so many only, itself included.
+        """
+        length, heads = self.length, self._heads
+        buffer = self._buffer
+        if buffer is None or buffer.shape[2] == length:
+            buffer = self._room_for(
+                keys_values.shape[0], keys_values.shape[1] // 2, 1, keys_values.shape[3], keys_values
+            )
+        self.length = stop = length + 1
+        buffer[:, :, length:stop] = keys_values
+        first = 0 if window is None else max(0, stop - window)
+        return buffer[:, :heads, first:stop], buffer[:, heads:, first:stop]
+
+    def _place(self, at: Span) -> Span:
+        """The positions of all tokens when those at `at` have joined; remembered."""
+        stop, first = self.length + at.length, self.length == 0
+        in_a_row = at.start is not None and (
+            first or (self._start is not None and at.start == self._start + self.length)
+        )
+        if in_a_row:
+            self._start = at.start if first else self._start
+            return Span.run(stop, self._start or 0, at.index.device)
+        before = self._index
+        if before is None:
+            before = torch.arange(self.length, device=at.index.device)[None] + (self._start or 0)
+        rows = max(before.shape[0], at.index.shape[0])
+        self._start = None
+        self._index = torch.cat((before.expand(rows, -1), at.index.expand(rows, -1)), dim=1)
+        return Span(self._index)
+
+    def _room_for(self, rows: int, heads: int, new: int, width: int, like: Tensor) -> Tensor:
+        needed, old = self.length + new, self._buffer
+        if old is not None and old.shape[2] >= needed:
+            return old
+        room = max(needed, 2 * self.length, self.room, SMALLEST_ROOM)
+        self._buffer, self._heads = like.new_zeros(rows, 2 * heads, room, width), heads
+        if old is not None:
+            self._buffer[:, :, : self.length] = old[:, :, : self.length]
+        return self._buffer
 
     def select(self, rows: Tensor) -> None:
         """Reorder batch rows: row i becomes the old row rows[i]."""
-        if self._keys is None or self._values is None or self._index is None:
-            return
-        self._keys, self._values = self._keys[rows], self._values[rows]
-        if self._index.shape[0] > 1:
+        if self._buffer is not None:
+            self._buffer = self._buffer[rows]
+        if self._index is not None and self._index.shape[0] > 1:
             self._index = self._index[rows]
 
 
@@ -86,19 +119,22 @@ class WindowCache(KeyValueCache):
     def extend(self, k: Tensor, v: Tensor, at: Span) -> tuple[Tensor, Tensor, Span]:
         """Append new keys and values, give back those the new queries may see, then forget what no later one will."""
         seen = super().extend(k, v, at)
-        spare = self.length - (self.window - 1)
-        if self._start is not None and spare > self.window + k.shape[2]:  # not at each token: moving costs too
-            self._forget(spare)
+        self._forget(k.shape[2])
         return seen
 
-    def _forget(self, oldest: int) -> None:
-        assert self._keys is not None and self._values is not None and self._index is not None
-        assert self._start is not None
-        kept = slice(oldest, self.length)
-        self._keys, self._values = self._keys[:, :, kept].clone(), self._values[:, :, kept].clone()
-        self._index = self._index[:, kept].clone()
-        self._start += oldest
-        self.length -= oldest
+    def append(self, keys_values: Tensor, window: int | None) -> tuple[Tensor, Tensor]:
+        """One token; see `KeyValueCache.append`."""
+        seen = super().append(keys_values, window)
+        self._forget(1)
+        return seen
+
+    def _forget(self, new: int) -> None:
+        spare = self.length - (self.window - 1)
+        if self._start is None or self._buffer is None or spare <= self.window + new:
+            return  # moving costs too, so not at each token
+        self._buffer = self._buffer[:, :, spare : self.length].clone()
+        self._start += spare
+        self.length -= spare
 
 
 class LinearState:

@@ -21,12 +21,13 @@ def _levels(p: float) -> tuple[int, int]:
     return (dropped, 256) if abs(dropped / 256 - p) <= COARSE * p * (1 - p) else (round(p * 65_536), 65_536)
 
 
-def keep_mask(shape: tuple[int, ...] | torch.Size, p: float) -> tuple[Tensor, float]:
-    """Which elements stay, as 0 and 1 in bytes on the CPU, and the factor that keeps the mean.
+def keep_mask(shape: tuple[int, ...] | torch.Size, p: float, dtype: torch.dtype = torch.float32) -> Tensor:
+    """What to multiply with: 0 where an element is dropped, elsewhere the factor that keeps the mean. On the CPU.
 
     Args:
         shape: of the mask.
         p: the share that is dropped, 0 < p < 1.
+        dtype: that of what it multiplies; with another one, torch would convert the mask at each use.
     """
     dropped, of = _levels(p)
     count = int(np.prod(shape))
@@ -35,24 +36,24 @@ def keep_mask(shape: tuple[int, ...] | torch.Size, p: float) -> tuple[Tensor, fl
     words = -(-count * (1 if of == 256 else 2) // 8)
     generator = np.random.Generator(np.random.SFC64(seed))
     drawn = generator.integers(0, 2**64 - 1, size=words, dtype=np.uint64, endpoint=True)
-    numbers = drawn.view(np.uint8)[:count] if of == 256 else drawn.view(np.uint16)[:count]
-    mask = torch.from_numpy(np.greater_equal(numbers, dropped).view(np.uint8)).view(shape)
-    return mask, of / (of - dropped)
+    numbers = torch.from_numpy(drawn.view(np.uint8 if of == 256 else np.int16)[:count]).view(shape)
+    lowest = 0 if of == 256 else -of // 2
+    mask = torch.ge(numbers, lowest + dropped, out=torch.empty(shape, dtype=dtype))
+    return mask.mul_(of / (of - dropped))
 
 
 class _Dropped(torch.autograd.Function):
-    """x · mask · factor, and the same for its gradient."""
+    """x · mask, and the same for its gradient."""
 
     @staticmethod
-    def forward(context: Any, x: Tensor, mask: Tensor, factor: float) -> Tensor:
+    def forward(context: Any, x: Tensor, mask: Tensor) -> Tensor:
         context.save_for_backward(mask)
-        context.factor = factor
-        return (x * mask).mul_(factor)
+        return x * mask
 
     @staticmethod
-    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (mask,) = context.saved_tensors
-        return (gradient * mask).mul_(context.factor), None, None
+        return gradient * mask, None
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
@@ -61,7 +62,7 @@ def dropout(x: Tensor, p: float) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, p)
-    dropped: Tensor = _Dropped.apply(x, *keep_mask(x.shape, p))  # type: ignore[no-untyped-call]
+    dropped: Tensor = _Dropped.apply(x, keep_mask(x.shape, p, x.dtype))  # type: ignore[no-untyped-call]
     return dropped
 
 

@@ -49,8 +49,8 @@ class SelfAttention(nn.Module):
         """The attention itself: → (B, H, T, Dh)."""
         raise NotImplementedError
 
-    def new_state(self) -> LayerState:
-        """An empty memory for decoding."""
+    def new_state(self, room: int) -> LayerState:
+        """An empty memory for decoding, at first with room for so many tokens."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, at: Span, state: LayerState | None = None) -> Tensor:
@@ -73,10 +73,10 @@ class SoftmaxSelfAttention(SelfAttention):
         dropout = self.dropout if self.training else 0.0
         return softmax_attention(q, k, v, at, k_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
 
-    def new_state(self) -> LayerState:
+    def new_state(self, room: int) -> LayerState:
         """Keys and values so far; of a window only those it can reach."""
         window = self.see.window if self.see.link_every is None else None
-        return KeyValueCache() if window is None else WindowCache(window)
+        return KeyValueCache(room) if window is None else WindowCache(window)
 
 
 class LinearSelfAttention(SelfAttention):
@@ -88,8 +88,8 @@ class LinearSelfAttention(SelfAttention):
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
         return linear_attention(q, k, v, at, self.scheme, causal=self.see.causal, state=state, backend=self.backend)
 
-    def new_state(self) -> LayerState:
-        """Two sums."""
+    def new_state(self, room: int) -> LayerState:
+        """Two sums, whatever is to come."""
         return LinearState()
 
 

@@ -91,15 +91,19 @@ class Layer(nn.Module):
             source: this layer's keys and values of the source, in a decoder over one.
             source_at: the source's positions.
         """
-        x = self._around(x, self.attention_norm, lambda y: self.attention(y, at, state))
+        wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
+        x = wrap(x, self.attention_norm, lambda y: self.attention(y, at, state))
         if self.cross_attention is not None:
             cross = self.cross_attention
-            x = self._around(x, self.cross_attention_norm, lambda y: cross(y, at, source, source_at))
-        return self._around(x, self.feed_forward_norm, self.feed_forward)
+            x = wrap(x, self.cross_attention_norm, lambda y: cross(y, at, source, source_at))
+        return wrap(x, self.feed_forward_norm, self.feed_forward)
 
-    def _around(self, x: Tensor, norm: nn.Module, f: Callable[[Tensor], Tensor]) -> Tensor:
-        y = f(norm(x)) if self.pre_norm else f(x)
-        if self.residual:
-            y = x + y
-        out: Tensor = y if self.pre_norm else norm(y)
-        return out
+
+def around(
+    x: Tensor, norm: Callable[[Tensor], Tensor], f: Callable[[Tensor], Tensor], *, pre_norm: bool, residual: bool
+) -> Tensor:
+    """A part of a layer with its norm, before it or after, and the stream that goes past it."""
+    y = f(norm(x)) if pre_norm else f(x)
+    if residual:
+        y = x + y
+    return y if pre_norm else norm(y)

@@ -102,16 +102,15 @@ class Rope(PositionScheme):
         return turned.to(x.dtype)
 
     def _cos_sin(self, pos: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        # All layers of one forward pass hand in the very same positions: turn the angles once. Not kept from
-        # inference mode, whose tensors may not enter a later training step.
+        # All layers of one forward pass hand in the very same positions: turn the angles once. What comes from
+        # inference mode may not enter a training step, but a step's positions are tensors of its own.
         if self._turn is not None and self._turn[0] is pos and self._turn[1] == dtype:
             return self._turn[2], self._turn[3]
         exact = angle_dtype(pos.device)
         even = torch.arange(0, self.head_width, 2, device=pos.device, dtype=exact)
         angle = pos[:, None, :, None].to(exact) * self.base ** (-even / self.head_width)
         cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
-        if not cos.is_inference():
-            self._turn = (pos, dtype, cos, sin)
+        self._turn = (pos, dtype, cos, sin)
         return cos, sin
 
 

@@ -56,9 +56,8 @@ class Stack(nn.Module):
         Raises:
             ValueError: a position past the learned table.
         """
-        longest = self.positions.longest
-        if longest is not None and at.start is not None and at.start + at.length > longest:
-            raise ValueError(f"position {at.start + at.length - 1} is past the {longest} learned positions")
+        if at.start is not None:
+            self.check_positions(at.start + at.length)
         if self.config.embedding_scale:
             x = x * math.sqrt(self.config.d_model)
         table = self.positions.embed(at.index)
@@ -72,10 +71,16 @@ class Stack(nn.Module):
         out: Tensor = self.final_norm(x)
         return out
 
-    def new_cache(self) -> Cache:
-        """An empty cache for incremental decoding."""
+    def check_positions(self, length: int) -> None:
+        """Raise ValueError where the positions 0 … length − 1 reach past a learned table."""
+        longest = self.positions.longest
+        if longest is not None and length > longest:
+            raise ValueError(f"position {length - 1} is past the {longest} learned positions")
+
+    def new_cache(self, room: int = 0) -> Cache:
+        """An empty cache for incremental decoding, at first with room for so many tokens."""
         attentions = [layer.get_submodule("attention") for layer in self.layers]
-        return Cache([part.new_state() for part in attentions if isinstance(part, SelfAttention)])
+        return Cache([part.new_state(room) for part in attentions if isinstance(part, SelfAttention)])
 
 
 class LanguageModel(Stack):
@@ -91,6 +96,11 @@ class LanguageModel(Stack):
 class DecoderLM(LanguageModel):
     """A language model: each token is predicted from those before it (GPT: Radford et al. 2018)."""
 
+    def hidden(self, tokens: Tensor, at: Span | None = None, cache: Cache | None = None) -> Tensor:
+        """`forward` without the head: (B, T) → (B, T, D)."""
+        at = at or Span.run(tokens.shape[1], cache.length if cache else 0, tokens.device)
+        return self.run(self.token_embedding(tokens), at, cache)
+
     def forward(self, tokens: Tensor, at: Span | None = None, cache: Cache | None = None) -> Tensor:
         """Logits of the next token at every position.
 
@@ -105,8 +115,7 @@ class DecoderLM(LanguageModel):
         Raises:
             ValueError: a position past the learned table.
         """
-        at = at or Span.run(tokens.shape[1], cache.length if cache else 0, tokens.device)
-        logits: Tensor = self.head(self.run(self.token_embedding(tokens), at, cache))
+        logits: Tensor = self.head(self.hidden(tokens, at, cache))
         return logits
 
 
@@ -193,9 +202,9 @@ class EncoderDecoder(nn.Module):
         """The decoder's."""
         return self.decoder.layers
 
-    def new_cache(self) -> Cache:
-        """An empty cache for incremental decoding."""
-        return self.decoder.new_cache()
+    def new_cache(self, room: int = 0) -> Cache:
+        """An empty cache for incremental decoding, at first with room for so many tokens."""
+        return self.decoder.new_cache(room)
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:

@@ -100,7 +100,12 @@ class Trainer:
         self.state = checkpoint.load_state(folder, self.model, self.stepper.optimizer)
         self._saved = self.state.step
 
-    def _run(self) -> Outcome:
+    def begin(self) -> None:
+        """What comes before the first step: process settings, checks, a first checkpoint.
+
+        Raises:
+            Leaking: the answers can be seen, and the config does not allow that.
+        """
         if self.config.train.threads is not None:
             torch.set_num_threads(self.config.train.threads)
         set_fp32_matmul(self.config.train.fp32_matmul)
@@ -118,14 +123,22 @@ class Trainer:
         self.writer.status(state="running", phase="training")
         where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
+
+    def advance(self) -> None:
+        """One optimizer step and all that belongs to it."""
+        self._step()
+        self._boundary()
+        self._obey()
+
+    def _run(self) -> Outcome:
+        resumed = self._saved >= 0
+        self.begin()
         try:
             if resumed:
                 self._look_around()  # what was due at the checkpoint's own step
             self._obey()
             while self.state.step < self.config.train.steps and not self._out_of_patience():
-                self._step()
-                self._boundary()
-                self._obey()
+                self.advance()
             self._finish()
         except StopRequested:
             while self.control.stopping():  # heard in the middle of something: it is obeyed now

@@ -12,6 +12,7 @@ from engine.config.schema import RunConfig
 from engine.data.loader import Batches
 from engine.evaluation.metrics import evaluating
 from engine.evaluation.verdict import OK, Verdict
+from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
 from engine.training.step import Stepper
 
@@ -36,6 +37,8 @@ def cache_parity(config: RunConfig, vocab_size: int, chunks: tuple[int, ...] = C
         for plan in plans:
             cached = in_chunks(model, tokens, [n for n in plan if n], source)
             worst = max(worst, float((cached - full).abs().max()))
+        if isinstance(model, DecoderLM):
+            worst = max(worst, float((_in_steps(model, tokens) - full).abs().max()))
     ok = worst <= PARITY_LIMIT
     why = f"decoding with a cache gives the logits of one full pass (largest difference {worst:.1e}, float64)"
     if not ok:
@@ -68,6 +71,12 @@ def in_chunks(
             parts.append(model(part, cache=cache))
         start += length
     return torch.cat(parts, dim=1)
+
+
+def _in_steps(model: DecoderLM, tokens: Tensor) -> Tensor:
+    """(B, T, V) logits of tokens (B, T), fed one by one as sampling does."""
+    decoding = Decoding(model, tokens.shape[1])
+    return torch.stack([decoding.feed(token) for token in torch.split(tokens, 1, dim=1)], dim=1)
 
 
 def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list[Verdict]:

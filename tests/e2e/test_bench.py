@@ -21,6 +21,19 @@ def test_training_is_timed_beside_torchs_own_and_the_limit(capsys, tmp_path) -> 
     assert "| matrix products alone |" in text and text.endswith("What was tried and lost.\n") and "Old" not in text
 
 
+def test_all_that_is_not_training_is_timed_too(capsys) -> None:
+    command = ["bench", "--case", "trainer,evaluation,sampling", "--size", "demo", "--precision", "fp32", "--json"]
+    assert main([*command, *LEAST, "--against", "torch"]) == 0
+    results = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    found = [(r["case"], [s["name"] for s in r["speeds"]]) for r in results]
+    assert found == [
+        ("trainer", ["trainer", "bare loop"]),
+        ("evaluation", ["tui-transformer", "torch"]),
+        ("sampling", ["tui-transformer"]),
+        ("sampling", ["tui-transformer"]),
+    ]
+
+
 @pytest.mark.parametrize(
     "wrong", [["--case", "training", "--against", "nano"], ["--case", "x"], ["--precision", "fp8"]]
 )

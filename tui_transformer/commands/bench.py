@@ -1,7 +1,6 @@
-"""`bench`: how fast training and attention are here, beside other libraries and the machine's own limit."""
+"""`bench`: how fast the engine is here, beside other libraries and the machine's own limit."""
 
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,8 +14,6 @@ from tui_transformer.output import emit, say
 if TYPE_CHECKING:
     from engine.benchmark.cases import Measured
 
-CASES = ("training", "attention")
-LENGTHS = (512, 1024, 2048, 4096)
 MARK = "<!-- written by `tui-transformer bench --write`; do not edit above the notes -->"
 NOTES = "## Notes"
 
@@ -34,29 +31,24 @@ def bench_command(
     write: Path | None,
 ) -> int:
     """Print one line a contender; with `write`, put the tables into a Markdown file too."""
-    for case in cases:
-        if case not in CASES:
-            raise InputError(f"--case '{case[:40]}': must be {one_of(CASES)}")
     config = presets.resolve(presets.find(size))
-    from engine.benchmark.cases import PRECISIONS, Effort, attention, training
+    from engine.benchmark.cases import CASES, PRECISIONS, Effort, Wanted
+    from engine.benchmark.peers import require_peer
     from engine.training.devices import default_threads, device_name, resolve_device
 
-    for precision in precisions:
-        if precision not in PRECISIONS:
-            raise InputError(f"--precision '{precision[:40]}': must be {one_of(PRECISIONS)}")
+    cases = cases or tuple(CASES)
+    for option, given, known in (("case", cases, CASES), ("precision", precisions, PRECISIONS)):
+        for name in given:
+            if name not in known:
+                raise InputError(f"--{option} '{name[:40]}': must be {one_of(known)}")
+    for name in against:
+        require_peer(name)
     where, threads = resolve_device(device), default_threads()
     effort = Effort(rounds, seconds, lambda text: say(f"bench: {text}"))
-
-    def run() -> "Iterator[Measured]":
-        if "training" in cases:
-            for precision in precisions:
-                yield training(config, precision, against, where, threads, effort)
-        if "attention" in cases:
-            for length in LENGTHS:
-                yield attention(length, where, threads, effort)
+    wanted = Wanted(config, precisions, against, where, threads, effort)
 
     measured = []
-    for result in run():
+    for result in (result for case in cases for result in CASES[case](wanted)):
         measured.append(result)
         if as_json:
             emit({"kind": "bench", "size": size, "device": str(where), "threads": threads, **asdict(result)})
@@ -73,14 +65,16 @@ def bench_command(
 
 def _rows(result: "Measured") -> list[tuple[str, ...]]:
     first = result.speeds[0]
-    rows: list[tuple[str, ...]] = [("contender", "median", "lowest", "highest", f"{first.name} is")]
+    rows: list[tuple[str, ...]] = [("contender", "median", "lowest", "highest", f"{first.name} is", "memory it adds")]
+    digits = 2 if first.median < 100 else 0
     for speed in result.speeds:
         ratio = f"{first.median / speed.median:.2f} × it" if speed is not first else ""
-        rows.append((speed.name, *(f"{v:,.0f}" for v in (speed.median, speed.low, speed.high)), ratio))
+        memory = "" if speed.peak_bytes is None else f"{speed.peak_bytes / 2**20:,.0f} MiB"
+        values = (f"{v:,.{digits}f}" for v in (speed.median, speed.low, speed.high))
+        rows.append((speed.name, *values, ratio, memory))
     if result.limit is not None:
-        rows.append(
-            ("matrix products alone", f"{result.limit:,.0f}", "", "", f"{first.median / result.limit:.0%} of it")
-        )
+        share = f"{first.median / result.limit:.0%} of it"
+        rows.append(("matrix products alone", f"{result.limit:,.0f}", "", "", share, ""))
     return rows
 
 

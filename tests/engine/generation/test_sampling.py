@@ -19,7 +19,7 @@ def model(tiny):
 
 
 def ids(model, length: int, how: Sampling = Sampling(1.0, 0), seed: int = 1, prompt=PROMPT) -> list[int]:
-    return [d.token for d in stream(FromDecoder(model), prompt, length, how, generator(seed), context=16)]
+    return [d.token for d in stream(FromDecoder(model), prompt, length, how, seed, context=16)]
 
 
 def test_greedy_takes_the_likeliest_of_a_full_pass_each_time(model) -> None:
@@ -42,7 +42,7 @@ def test_a_full_context_restarts_from_its_newest_half(model) -> None:
         with torch.no_grad():
             text.append(int(model(torch.tensor([window]))[0, -1].argmax()))
         window.append(text[-1])
-    drawn = list(stream(FromDecoder(model), PROMPT, 40, GREEDY, generator(), context=16))
+    drawn = list(stream(FromDecoder(model), PROMPT, 40, GREEDY, 1, context=16))
     assert [d.token for d in drawn] == text[3:]
     assert [i for i, d in enumerate(drawn) if d.restarted] == expected_restarts == [14, 23, 32]
 
@@ -79,22 +79,22 @@ def test_draws_follow_the_distribution(model) -> None:
 
 def test_reported_probabilities_are_the_models_own(model) -> None:
     text = PROMPT.tolist()
-    for drawn in stream(FromDecoder(model), PROMPT, 10, Sampling(0.5, 3, 0.9), generator(), context=16):
+    for drawn in stream(FromDecoder(model), PROMPT, 10, Sampling(0.5, 3, 0.9), 1, context=16):
         with torch.no_grad():
             probability = model(torch.tensor([text]))[0, -1].softmax(-1)[drawn.token].item()
         assert drawn.probability == pytest.approx(probability, abs=1e-6)
         text.append(drawn.token)
 
 
-LOGITS = torch.tensor([2.0, 1.0, 0.0, -1.0])
+LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
 
 
 def test_cuts_keep_what_they_say() -> None:
-    p = LOGITS.softmax(-1)
-    assert torch.allclose(distribution(LOGITS, Sampling(1.0, 0)), p)
-    assert torch.allclose(distribution(LOGITS, Sampling(1.0, 2)), torch.tensor([p[0], p[1], 0, 0]) / p[:2].sum())
-    assert distribution(LOGITS, Sampling(1.0, 0, 0.5)).tolist() == [1, 0, 0, 0]
-    assert (distribution(LOGITS, Sampling(1.0, 0, 0.7)) > 0).tolist() == [True, True, False, False]
+    p = LOGITS.softmax(-1)[0]
+    assert torch.allclose(distribution(LOGITS, Sampling(1.0, 0))[0], p)
+    assert torch.allclose(distribution(LOGITS, Sampling(1.0, 2))[0], torch.tensor([p[0], p[1], 0, 0]) / p[:2].sum())
+    assert distribution(LOGITS, Sampling(1.0, 0, 0.5)).tolist() == [[1, 0, 0, 0]]
+    assert (distribution(LOGITS, Sampling(1.0, 0, 0.7)) > 0).tolist() == [[True, True, False, False]]
     assert torch.allclose(distribution(LOGITS, Sampling(2.0, 0)), (LOGITS / 2).softmax(-1))
 
 
@@ -105,7 +105,7 @@ def test_extreme_settings_stay_distributions(how: Sampling) -> None:
 
 
 def test_tokens_the_tokenizer_lacks_are_never_drawn() -> None:
-    assert distribution(LOGITS.flip(0), Sampling(1.0, 0), allowed=2)[2:].sum() == 0
+    assert distribution(LOGITS.flip(1), Sampling(1.0, 0), allowed=2)[:, 2:].sum() == 0
 
 
 def test_an_empty_prompt_is_an_error(model) -> None:

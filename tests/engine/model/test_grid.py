@@ -7,6 +7,7 @@ from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
+from engine.model.decoding import Decoding
 from engine.model.size import parameter_count
 from engine.model.span import Span
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
@@ -75,9 +76,31 @@ def test_a_cache_whose_rows_are_reordered_follows_the_rows(cell) -> None:
         assert torch.allclose(after, logits(model, TOKENS[rows], SOURCES[rows])[:, 7:9], atol=1e-10)
 
 
+@pytest.mark.parametrize("change", [{}, {"n_kv_heads": 1, "embedding_scale": True, "activation": "swiglu"}])
+def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
+    """As sampling takes them: after a prefill, with more tokens than there was room for, and rows reordered."""
+    cell = cell.model_copy(update={"model": cell.model.model_copy(update=change)})
+    model = network(cell)
+    if not isinstance(model, DecoderLM):
+        return
+    rows = torch.tensor([1, 0])
+    with torch.inference_mode():
+        decoding, expected = Decoding(model.eval(), 8), model(TOKENS)
+        for t in range(4, LENGTH):
+            found = decoding.feed(TOKENS[:, :5] if t == 4 else TOKENS[:, t : t + 1])
+            assert (found - expected[:, t]).abs().max() <= 1e-10
+        assert decoding.length == decoding.cache.length == LENGTH
+        reordered = Decoding(model, LENGTH)
+        reordered.feed(TOKENS[:, :5])
+        reordered.feed(TOKENS[:, 5:6])
+        reordered.cache.select(rows)
+        assert (reordered.feed(TOKENS[rows, 6:7]) - expected[rows, 6]).abs().max() <= 1e-10
+
+
 def test_the_fast_backend_equals_the_reference(cell) -> None:
     """Predictions, and the gradient of every parameter."""
     wanted = ["auto", "reference"] + (["banded"] if cell.model.attention == "window" else [])
+    wanted += ["dense"] if cell.model.attention != "linear" and cell.model.position != "xl" else []
     found = []
     for backend in wanted:
         model = network(capabilities.with_value(cell, "model.backend", backend))
