@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from engine.model.banded import Bands, banded_attention
 from engine.model.dropout import dropout
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
@@ -20,7 +21,6 @@ from engine.model.visibility import BANDED_FROM, Visibility
 
 NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
 SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel's on a CPU
-SMALLEST_BLOCK = 64  # queries of a band's block: smaller ones cost more calls than they save products
 
 
 @dataclass(frozen=True)
@@ -148,35 +148,23 @@ def _dense_pays(case: Situation) -> bool:
 
 
 def _banded(case: Situation, v: Tensor) -> Tensor:
-    """Windowed attention in blocks of queries, each with the band of keys it can reach: O(T · window), no T × T.
+    if type(case.scheme).content is not PositionScheme.content:
+        return _banded_content(case, v)
+    return banded_attention(case.q, case.k, v, case.q_at, case.see, case.scheme, case.scale, case.dropout)
 
-    Blocks are folded into the batch. The predicate and the scheme are the same, only the spans are others, so it is
-    `softmax_attention` again; slots past either end have position −1.
-    """
-    batch, heads, time, width = case.q.shape
-    before = min(case.see.reach(1) or 0, time - 1)
-    after = 0 if case.see.causal else before
-    block = min(max(SMALLEST_BLOCK, before), time)
-    n = -(-time // block)
-    reach = block + before + after
 
-    def blocks(x: Tensor) -> Tensor:  # (B, H, T, Dh) → (B · n, H, block, Dh)
-        x = F.pad(x, (0, 0, 0, n * block - time)).view(batch, heads, n, block, width)
-        return x.transpose(1, 2).reshape(batch * n, heads, block, width)
+def _banded_content(case: Situation, v: Tensor) -> Tensor:
+    """Where queries and keys say more than their product: each block with its band as a text of its own."""
+    batch, heads, time, _ = case.q.shape
+    bands = Bands.of(time, case.see)
 
-    def bands(x: Tensor) -> Tensor:  # (B, H, T, Dh) → (B · n, H, reach, Dh)
-        x = F.pad(x, (0, 0, before, n * block - time + after)).unfold(2, reach, block)  # (B, H, n, Dh, reach)
-        return x.permute(0, 2, 1, 4, 3).reshape(batch * n, heads, reach, width)
+    def texts(parts: Tensor) -> Tensor:  # (B · H · n, …) → (B · n, H, …)
+        return parts.view(batch, heads, bands.n, *parts.shape[1:]).transpose(1, 2).flatten(0, 1)
 
-    def at(span: Span, left: int, right: int, length: int) -> Span:
-        index = F.pad(span.index, (left, n * block - time + right), value=-1).unfold(1, length, block)  # (N, n, length)
-        return Span(index.expand(batch, -1, -1).reshape(batch * n, length))
-
-    q_at, k_at = at(case.q_at, 0, 0, block), at(case.k_at, before, after, reach)
-    mixed = softmax_attention(
-        blocks(case.q), bands(case.k), bands(v), q_at, k_at, case.see, case.scheme, dropout=case.dropout
-    )
-    return mixed.view(batch, n, heads, block, width).transpose(1, 2).reshape(batch, heads, -1, width)[:, :, :time]
+    q_at, k_at = (Span(at.expand(batch, -1, -1).flatten(0, 1)) for at in bands.places(case.q_at))
+    parts = (texts(bands.blocks(case.q)), texts(bands.bands(case.k)), texts(bands.bands(v)))
+    mixed = softmax_attention(*parts, q_at, k_at, case.see, case.scheme, dropout=case.dropout)
+    return mixed.view(batch, bands.n, heads, bands.block, -1).transpose(1, 2).flatten(2, 3)[:, :, :time]
 
 
 def _banded_legal(case: Situation) -> str | None:

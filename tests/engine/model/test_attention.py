@@ -3,7 +3,7 @@ import torch
 from torch.nn import functional as F
 
 from engine.model.attention import BACKENDS, Situation, attention_weights, choose, softmax_attention
-from engine.model.positions import PositionScheme
+from engine.model.positions import PositionScheme, Relative
 from engine.model.span import Span
 from engine.model.visibility import Visibility
 
@@ -84,6 +84,40 @@ def test_weights_are_dropped_at_the_stated_rate() -> None:
         torch.manual_seed(0)
         out = softmax_attention(q, k, v, at, at, Visibility(False), PositionScheme(), dropout=0.2, backend=backend.name)
         assert (out == 0).double().mean().item() == pytest.approx(0.2, abs=0.005)
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+@pytest.mark.parametrize("causal", [True, False])
+@pytest.mark.parametrize("start", [0, 7])
+@pytest.mark.parametrize("length", [5, 40, 64, 90])
+def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, causal, batch) -> None:
+    at, see = Span.run(length, start), Visibility(causal, 9)
+    found = []
+    for backend in ("banded", "reference"):
+        torch.manual_seed(0)
+        scheme = Relative(2, 6).double()
+        q, k, v = (torch.randn(batch, 2, length, 4, dtype=torch.float64, requires_grad=True) for _ in range(3))
+        out = softmax_attention(q, k, v, at, at, see, scheme, backend=backend)
+        out.square().sum().backward()
+        found.append((out.detach(), q.grad, k.grad, v.grad, scheme.table.weight.grad))
+    for band, reference in zip(*found, strict=True):
+        assert (band - reference).abs().max() <= 1e-12
+
+
+def test_a_bands_weights_are_dropped_as_its_gradient_says() -> None:
+    """With the same mask the output is linear in the values, and that is its gradient."""
+    at, see = Span.run(50), Visibility(True, 9)
+    q, k, v = (torch.randn(1, 2, 50, 4, dtype=torch.float64) for _ in range(3))
+
+    def mixed(values: torch.Tensor) -> torch.Tensor:
+        torch.manual_seed(3)
+        return softmax_attention(q, k, values, at, at, see, PositionScheme(), dropout=0.4, backend="banded")
+
+    v.requires_grad_()
+    (mixed(v) * q).sum().backward()
+    change = torch.randn_like(v)
+    assert torch.allclose(((mixed(v + change) - mixed(v)) * q).sum(), (v.grad * change).sum())
+    assert not torch.allclose(mixed(v), softmax_attention(q, k, v, at, at, see, PositionScheme(), backend="banded"))
 
 
 def test_a_backend_that_cannot_serve_says_why() -> None:
