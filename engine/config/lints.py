@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
-from engine.model.visibility import BANDED_FROM
+from engine.model.visibility import LINEAR_FROM, QUICKER
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,10 @@ def _saves_no_time(config: RunConfig, _: int | None) -> Lint | None:
     model = config.model
     if model.attention == "sparse":
         return Lint("model.attention", "'sparse' is computed with a dense mask: it costs as much as 'global'")
-    if model.attention in ("window", "linear") and model.context_length < BANDED_FROM:
+    saves_from = {"window": QUICKER * (model.window - 1), "linear": LINEAR_FROM}.get(model.attention, 0)
+    if model.context_length < saves_from:
         text = f"'{model.attention}' saves no time at a context of {model.context_length}"
-        return Lint("model.attention", f"{text}, only from about {BANDED_FROM:,} on")
+        return Lint("model.attention", f"{text}, only from about {saves_from:,} on (`check` measures it here)")
     return None
 
 

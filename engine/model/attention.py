@@ -17,9 +17,8 @@ from engine.model.banded import Bands, banded_attention
 from engine.model.dropout import dropout
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
-from engine.model.visibility import BANDED_FROM, Visibility
+from engine.model.visibility import LONG, NARROW, QUICKER, Visibility
 
-NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
 SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel's on a CPU
 
 
@@ -178,7 +177,9 @@ def _banded_legal(case: Situation) -> str | None:
 
 def _banded_pays(case: Situation) -> bool:
     time, reach = case.q.shape[2], case.see.reach(1)
-    return time >= BANDED_FROM and reach is not None and NARROW * reach <= time
+    if reach is None or NARROW * reach > time:
+        return False
+    return time >= LONG or (case.q.device.type == "cpu" and QUICKER * reach <= time)
 
 
 @dataclass(frozen=True)

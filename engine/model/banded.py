@@ -174,7 +174,8 @@ class _Banded(torch.autograd.Function):
         d_scores = d_scores * context.scale if d_added is not None else d_scores.mul_(context.scale)
         d_queries = torch.bmm(d_scores, keys).view(*shape[:2], -1, shape[-1])[:, :, : bands.time]
         d_keys = torch.bmm(d_scores.transpose(1, 2), queries)
-        return d_queries, bands.unbanded(d_keys, shape), bands.unbanded(d_values, shape), d_added, None, None, None, None
+        d_keys, d_values = bands.unbanded(d_keys, shape), bands.unbanded(d_values, shape)
+        return d_queries, d_keys, d_values, d_added, None, None, None, None
 
 
 def _mask(weights: Tensor, rate: float) -> Tensor:

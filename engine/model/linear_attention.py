@@ -6,9 +6,11 @@ al. 2021, eq. 19). Sums are fp32 or wider. Notation: B batch, T time, H heads, D
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from engine.model.cache import LinearState
@@ -18,16 +20,59 @@ from engine.model.span import Span
 CHUNK = 64  # tokens whose products are taken as a small matrix; between chunks only sums are carried
 
 
+class _FeatureMap(torch.autograd.Function):
+    """x + 1 above 0, eˣ below: elu(x) + 1 itself would round small values to 0. φ′ = min(φ, 1)."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:
+        features = x.clamp(max=0.0).exp_().add_(x.relu())
+        context.save_for_backward(features)
+        return features
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        (features,) = context.saved_tensors
+        slope: Tensor = features.clamp(max=1.0)
+        return slope.mul_(gradient)
+
+
 def feature_map(x: Tensor) -> Tensor:
     """φ(x) = elu(x) + 1, positive everywhere."""
-    return torch.where(x > 0, x + 1.0, x.clamp(max=0.0).exp())  # elu(x) + 1 would round small values to 0
+    features: Tensor = _FeatureMap.apply(x)  # type: ignore[no-untyped-call]
+    return features
+
+
+class _Before(torch.autograd.Function):
+    """(R, n, …) → the sum of what stands before each of n places.
+
+    It is shifted in, not got by taking the place out of its own sum again: that would leave its rounding behind, and
+    with it a trace of later tokens.
+    """
+
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:
+        out = torch.empty_like(x)
+        out[:, 0] = 0
+        torch.cumsum(x[:, :-1], 1, out=out[:, 1:])
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        out = torch.empty_like(gradient)
+        out[:, -1] = 0
+        for i in range(gradient.shape[1] - 1, 0, -1):
+            torch.add(out[:, i], gradient[:, i], out=out[:, i - 1])
+        return out
 
 
 def _features(q: Tensor, k: Tensor, at: Span, scheme: PositionScheme) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """φ(q), φ(k) and the two of them rotated, fp32 or wider; φ(k) is zero where there is no token."""
     wide = torch.promote_types(q.dtype, torch.float32)
-    real = (at.index >= 0)[:, None, :, None]  # (N, 1, T, 1)
-    plain_q, plain_k = feature_map(q.to(wide)), feature_map(k.to(wide)) * real
+    plain_q, plain_k = feature_map(q.to(wide)), feature_map(k.to(wide))
+    if at.start is None:
+        plain_k = plain_k * (at.index >= 0)[:, None, :, None]
     return plain_q, plain_k, scheme.rotate(plain_q, at.index), scheme.rotate(plain_k, at.index)
 
 
@@ -72,43 +117,43 @@ def _chunked(
         total = plain_q @ plain_k.sum(-2, keepdim=True).transpose(-2, -1)
     else:
         mixed, total = _prefix(plain_q, plain_k, turned_q, turned_k, v, state)
-    real = (at.index >= 0)[:, None, :, None]
-    return torch.where(real & (total > 0), mixed / total.clamp(min=torch.finfo(total.dtype).tiny), 0.0)
+    shares = mixed / total.clamp(min=torch.finfo(total.dtype).tiny)  # where nothing is seen, both are 0
+    return shares if at.start is not None else torch.where((at.index >= 0)[:, None, :, None], shares, 0.0)
 
 
 def _prefix(
     plain_q: Tensor, plain_k: Tensor, turned_q: Tensor, turned_k: Tensor, v: Tensor, state: LinearState | None
 ) -> tuple[Tensor, Tensor]:
     """Numerators (B, H, T, Dh) and denominators (B, H, T, 1) over all keys up to each query, and what `state` holds."""
-    time = v.shape[2]
+    batch, heads, time, _ = v.shape
     chunk = min(CHUNK, time)
     n = -(-time // chunk)
 
-    def split(x: Tensor) -> Tensor:  # (B, H, T, Dh) → (B, H, n, C, Dh)
-        x = F.pad(x, (0, 0, 0, n * chunk - time))
-        return x.view(*x.shape[:2], n, chunk, x.shape[-1])
+    def split(x: Tensor) -> Tensor:  # (B, H, T, Dh) → (B · H · n, C, Dh)
+        x = F.pad(x, (0, 0, 0, n * chunk - time)) if n * chunk > time else x
+        return x.reshape(-1, chunk, x.shape[-1])
+
+    def before(x: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor]:
+        """(B · H · n, …) → the same, summed over the chunks before each and what was known; and over all."""
+        x = x.view(batch * heads, n, *x.shape[1:])
+        sums: Tensor = _Before.apply(x)  # type: ignore[no-untyped-call]
+        if known is not None:
+            sums = sums + known.flatten(0, 1)[:, None]
+        return sums.flatten(0, 1), (sums[:, -1] + x[:, -1]).view(batch, heads, *x.shape[2:])
 
     rotated = turned_q is not plain_q
     plain_q, plain_k, v = split(plain_q), split(plain_k), split(v)
     turned_q, turned_k = (split(turned_q), split(turned_k)) if rotated else (plain_q, plain_k)
-    key_values = turned_k.transpose(-2, -1) @ v  # (B, H, n, Dh, Dh)
-    keys = plain_k.sum(-2)  # (B, H, n, Dh)
-    # What came before a chunk is shifted in, not got by taking the chunk out of its sum again: that would leave its
-    # rounding behind, and with it a trace of later tokens.
-    up_to, keys_up_to = key_values.cumsum(2), keys.cumsum(2)
-    before = F.pad(up_to, (0, 0, 0, 0, 1, 0))[:, :, :-1]
-    keys_before = F.pad(keys_up_to, (0, 0, 1, 0))[:, :, :-1]
+    values_before, all_values = before(turned_k.transpose(1, 2) @ v, state.key_values if state else None)
+    keys_before, all_keys = before(plain_k.sum(1), state.keys if state else None)
     if state is not None:
-        all_values, all_keys = up_to[:, :, -1], keys_up_to[:, :, -1]
-        if state.key_values is not None and state.keys is not None:
-            before, keys_before = before + state.key_values[:, :, None], keys_before + state.keys[:, :, None]
-            all_values, all_keys = all_values + state.key_values, all_keys + state.keys
         state.key_values, state.keys = all_values, all_keys
-    products = (turned_q @ turned_k.transpose(-2, -1)).tril()  # (B, H, n, C, C)
-    shares = (plain_q @ plain_k.transpose(-2, -1)).tril() if rotated else products
-    mixed = products @ v + turned_q @ before
+    products = (turned_q @ turned_k.transpose(1, 2)).tril()  # (B · H · n, C, C)
+    shares = (plain_q @ plain_k.transpose(1, 2)).tril() if rotated else products
+    mixed = torch.baddbmm(products @ v, turned_q, values_before)
     total = shares.sum(-1, keepdim=True) + plain_q @ keys_before[..., None]
-    return mixed.flatten(2, 3)[:, :, :time], total.flatten(2, 3)[:, :, :time]
+    mixed, total = (x.view(batch, heads, n * chunk, -1)[:, :, :time] for x in (mixed, total))
+    return mixed, total
 
 
 Kernel = Callable[[Tensor, Tensor, Tensor, Span, PositionScheme, bool, LinearState | None], Tensor]

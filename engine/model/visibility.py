@@ -8,7 +8,10 @@ from typing import Any
 
 from engine.config.schema import ModelConfig
 
-BANDED_FROM = 1024  # tokens from which a band of keys is faster than a masked fused kernel (measured on CPU)
+LONG = 1024  # tokens from which a mask of T × T is not built where a band will do
+NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
+QUICKER = 8  # and quicker than attention to all where it is so many times longer (measured on a CPU)
+LINEAR_FROM = 512  # tokens from which linear attention is quicker than attention to all (measured on a CPU)
 
 
 @dataclass(frozen=True)

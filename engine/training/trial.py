@@ -14,6 +14,7 @@ from engine.evaluation.metrics import evaluating
 from engine.evaluation.verdict import OK, Verdict
 from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
+from engine.training.devices import keep_memory
 from engine.training.step import Stepper
 
 CHUNKS = (1, 3)
@@ -145,6 +146,8 @@ def one_step_fit(config: RunConfig, model: Network, batches: Batches, repeats: i
     """
     stepper = Stepper(config, model, batches)
     device = stepper.device
+    if device.type == "cpu":
+        keep_memory()  # as a run does
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     times = []

@@ -31,6 +31,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         from engine.evaluation.order import order_check
         from engine.model import size
         from engine.training.assemble import built, load_data
+        from engine.training.crossover import crossover
         from engine.training.devices import default_threads, device_name, resolve_device
         from engine.training.trial import cache_parity, one_step_fit, switch_effect
 
@@ -61,6 +62,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
                 f"one training step does not fit on {where}: {str(error).splitlines()[0]}; "
                 f"try --set train.batch_size={max(1, config.train.batch_size // 2)}"
             ) from None
+        crossed = crossover(config, where)
     parameters = size.parameter_count(config.model, vocabulary)
     total = fit.seconds * runnable.train.steps
     peak = fit.peak_bytes or size.memory_bytes(config, vocabulary)
@@ -70,7 +72,9 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         for verdict in verdicts:
             emit({"kind": "verdict", **verdict.to_json()})
         cost = {"parameters": parameters, "seconds_per_step": fit.seconds, "seconds": total, "memory_bytes": peak}
-        emit({"kind": "cost", "device": str(where), **cost, "lints": [asdict(found) for found in lints]})
+        measured = None if crossed is None else {"saves_from": crossed.saves_from, "ratio": crossed.ratio}
+        warnings = [asdict(found) for found in lints]
+        emit({"kind": "cost", "device": str(where), **cost, "attention": measured, "lints": warnings})
         return ExitCode.DONE if ok else ExitCode.FAILED
     for found in lints:
         warn(f"{found.key}: {found.text}")
@@ -86,6 +90,10 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         f"  one step takes {fit.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
         f"{runnable.train.steps:,} steps ≈ {duration(total)}, evaluations aside"
     )
+    if crossed is not None:
+        least = crossed.saves_from
+        saves = "saves no time at any length tried" if least is None else f"saves time from about {least:,} tokens on"
+        text.append(f"\n  here, '{crossed.kind}' attention {saves} (forward and backward of one layer, measured)")
     if total > LONG_RUN and request.on is None and source.extends is not None:
         text.append(f"\n  shorter: the same change on the small base, --preset {source.name} --on demo")
     stdout().print(text)

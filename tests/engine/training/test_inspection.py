@@ -176,3 +176,11 @@ def test_every_report_preset_counts_as_reported() -> None:
     expected |= {f"report-encoder-{v}": 3_192_897 for v in ("no-pe", "win16", "rope", "alibi", "sparse", "decoder")}
     for name, count in expected.items():
         assert parameter_count(presets.resolve(presets.find(name)).model, 65) == count, name
+
+
+def test_a_crossover_is_the_length_from_which_it_stays_quicker() -> None:
+    from engine.training.crossover import Crossover
+
+    assert Crossover("window", ((64, 0.9), (128, 1.2), (256, 0.8), (512, 0.5))).saves_from == 256
+    assert Crossover("window", ((64, 0.9), (128, 0.8))).saves_from == 64
+    assert Crossover("linear", ((64, 2.0), (128, 1.0))).saves_from is None
