@@ -175,6 +175,7 @@ class TrainConfig(Section):
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     fp32_matmul: Literal["exact", "fast"] = "exact"
     auto_batch: StrictBool = False
+    activation_checkpointing: StrictBool = False
     allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from engine.config.schema import ModelConfig
 from engine.model.cache import Cache
@@ -34,6 +35,8 @@ class Stack(nn.Module):
         self.positions = schemes[0] if shared and model.position != "xl" else PositionScheme()
         self.embedding_dropout = Dropout(model.embedding_dropout)
         self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
+        self.checkpointing = False
+        """Keep only what goes into each layer, and compute the rest again in the backward pass (Chen et al. 2016)."""
         self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
 
     def run(
@@ -65,7 +68,9 @@ class Stack(nn.Module):
             x = x + table.to(x.dtype)
         x = self.embedding_dropout(x)
         for i, layer in enumerate(self.layers):
-            x = layer(x, at, cache.layers[i] if cache else None, source[i] if source else None, source_at)
+            given = (x, at, cache.layers[i] if cache else None, source[i] if source else None, source_at)
+            again = self.checkpointing and self.training and cache is None and torch.is_grad_enabled()
+            x = checkpoint(layer, *given, use_reentrant=False) if again else layer(*given)
         if cache is not None:
             cache.length += at.length
         out: Tensor = self.final_norm(x)

@@ -15,6 +15,7 @@ from engine.runs.reader import RunReader, list_runs
 
 # Settings that may rightly change nothing: they act only when something happens.
 CONDITIONAL = (
+    "train.activation_checkpointing",
     "train.auto_batch",
     "train.clip",
     "train.precision",

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Batches
 from engine.data.objectives import IGNORED
 from engine.model.dropout import Dropout
-from engine.model.transformer import Network
+from engine.model.transformer import Network, Stack
 from engine.seeds import seed_for
 from engine.training.ends import Diverged
 from engine.training.numerics import autocast, chosen_precision
@@ -21,19 +21,35 @@ from engine.training.optimizer import learning_rate, make_optimizer
 
 @dataclass(frozen=True)
 class Taken:
-    """What a step came to.
+    """What a step came to; on the device until it is read, since reading waits for it.
 
     Args:
-        nll: Σ nll over its targets, nats.
-        n_targets: how many.
+        step: which.
+        totals: Σ nll over the targets of each piece, nats.
+        n_targets: how many targets.
         rate: the learning rate.
         norm: of the gradient before clipping.
     """
 
-    nll: float
+    step: int
+    totals: list[Tensor]
     n_targets: int
     rate: float
-    norm: float
+    norm: Tensor
+
+    def read(self) -> tuple[float, float]:
+        """(Σ nll in nats, norm).
+
+        Raises:
+            Diverged: one of them is no number; nothing was updated.
+        """
+        *totals, norm = torch.stack([*self.totals, self.norm.to(torch.float32)]).tolist()
+        nll = math.fsum(totals)
+        for what, value in (("the loss", nll), ("a gradient", norm)):
+            if not math.isfinite(value):
+                good = self.step - 1
+                raise Diverged(f"{what} is not a number at step {self.step}; the last good state is step {good}")
+        return nll, norm
 
 
 class Stepper:
@@ -43,14 +59,20 @@ class Stepper:
         config: resolved.
         model: fp32, on its device, in training mode.
         batches: a pure function of (step, micro-batch).
+        deferred: results are read later, so that the device never waits for the host; by default on CUDA. A step
+            that is no number then switches the updates off on the device, its own and all after it.
     """
 
-    def __init__(self, config: RunConfig, model: Network, batches: Batches) -> None:
+    def __init__(self, config: RunConfig, model: Network, batches: Batches, *, deferred: bool | None = None) -> None:
         self.config, self.model, self.batches = config, model, batches
         self.device = next(model.parameters()).device
         self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
+        for stack in (part for part in model.modules() if isinstance(part, Stack)):
+            stack.checkpointing = config.train.activation_checkpointing
         self._parameters = list(model.parameters())
+        self.deferred = self.device.type == "cuda" if deferred is None else deferred
+        self._lost = torch.zeros((), device=self.device)  # 1 after a step that was no number
         self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
             config.model.attention_dropout > 0.0
         )
@@ -64,26 +86,30 @@ class Stepper:
             between: called between micro-batches; may raise to drop the step.
 
         Raises:
-            Diverged: the loss or a gradient is no number; nothing was updated.
+            Diverged: the loss or a gradient is no number; nothing was updated. Where results are deferred, `Taken.read`
+                raises it.
             torch.OutOfMemoryError: it does not fit; nothing was updated.
         """
-        nll, n_targets = self._gradients(step, pieces, between)
-        if not math.isfinite(nll):
-            raise Diverged(f"the loss is not a number at step {step}; the last good state is step {step - 1}")
-        norm = float(nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf))
-        if not math.isfinite(norm):
-            raise Diverged(f"a gradient is not a number at step {step}; the last good state is step {step - 1}")
+        totals, n_targets = self._gradients(step, pieces, between)
+        norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
+        taken = Taken(step, totals, n_targets, rate, norm)
+        if self.deferred:
+            finite = torch.isfinite(torch.stack([*totals, norm])).all()
+            self._lost = torch.maximum(self._lost, 1.0 - finite.float())
+            self.optimizer.found_inf = self._lost  # type: ignore[attr-defined]  # as torch.amp.GradScaler says it
+        else:
+            taken.read()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
-        return Taken(nll, n_targets, rate, norm)
+        return taken
 
-    def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[float, int]:
+    def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[list[Tensor], int]:
         self.optimizer.zero_grad(set_to_none=True)
         micro_batches = [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
         scored = sum(batch.n_targets for batch in micro_batches)
-        nll = 0.0
+        totals = []
         for micro, batch in enumerate(micro_batches):
             if micro:
                 between()
@@ -97,8 +123,8 @@ class Stepper:
                 )
                 # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
                 torch.autograd.backward(total / scored)
-                nll += total.item()
-        return nll, scored
+                totals.append(total.detach())
+        return totals, scored
 
     def _seed_dropout(self, step: int, micro: int) -> None:
         seed = seed_for(self.config.seed, "dropout", step, micro)

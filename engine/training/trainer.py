@@ -72,6 +72,8 @@ class Trainer:
         self._saved = -1
         self._evaluated = -1
         self._sampled = -1
+        self._unread: list[Taken] = []  # steps whose results are not read yet
+        self._unread_seconds = 0.0
         self.inspector = Inspector(config, model, batches, writer, sampler.tokenizer.vocab_size)
 
     def run(self) -> Outcome:
@@ -209,7 +211,12 @@ class Trainer:
                 break
             except torch.OutOfMemoryError as error:
                 self._cut_smaller(step, error)
-        self._count(step, taken, self.clock() - started)
+        self.state.step = step
+        self._unread.append(taken)
+        self._unread_seconds += self.clock() - started
+        last = step == self.config.train.steps
+        if not self.stepper.deferred or self._due_at_all(step) or last:
+            self._read()
 
     def _cut_smaller(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
@@ -227,10 +234,32 @@ class Trainer:
         self.state.pieces = pieces
         self.writer.event("auto_batch", f"out of memory: {size} windows are now computed in {pieces} pieces", step=step)
 
-    def _count(self, step: int, taken: Taken, seconds: float) -> None:
-        state = self.state
-        state.step, state.tokens, state.seconds = step, state.tokens + taken.n_targets, state.seconds + seconds
-        state.interval_nll += taken.nll
+    def _due_at_all(self, step: int) -> bool:
+        config = self.config
+        wanted = (config.log.every, config.checkpoint.every, config.evaluation.every, config.evaluation.sample_every)
+        return any(_due(step, every) for every in wanted)
+
+    def _read(self) -> None:
+        """Read what the steps since the last time came to; the first that was no number ends the run."""
+        unread, self._unread = self._unread, []
+        found: list[tuple[float, float]] = []
+        started = self.clock()
+        try:
+            for taken in unread:
+                found.append(taken.read())
+        except Diverged:
+            self.state.step = unread[len(found)].step - 1
+            raise
+        finally:
+            seconds = self._unread_seconds + self.clock() - started
+            self._unread_seconds = 0.0
+            for taken, (nll, norm) in zip(unread, found, strict=False):
+                self._count(taken, nll, norm, seconds / len(unread))
+
+    def _count(self, taken: Taken, nll: float, norm: float, seconds: float) -> None:
+        state, step = self.state, taken.step
+        state.tokens, state.seconds = state.tokens + taken.n_targets, state.seconds + seconds
+        state.interval_nll += nll
         state.interval_tokens += taken.n_targets
         state.interval_seconds += seconds
         if step % self.config.log.every and step != self.config.train.steps:
@@ -243,7 +272,7 @@ class Trainer:
                 "seconds": round(state.seconds, 4),
                 "loss": state.interval_nll / state.interval_tokens,
                 "lr": taken.rate,
-                "grad_norm": taken.norm,
+                "grad_norm": norm,
                 "tokens_per_second": round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
                 "device_load": device_load(self.device),
                 "memory_bytes": memory_in_use(self.device),
@@ -303,6 +332,7 @@ class Trainer:
         self._sampled = self.state.step
 
     def _save(self) -> None:
+        self._read()
         if self._saved == self.state.step:
             return
         self.writer.status(phase="checkpointing")

@@ -11,14 +11,16 @@ LEAST = ["--rounds", "1", "--seconds", "0.01", "--device", "cpu"]
 
 def test_training_is_timed_beside_torchs_own_and_the_limit(capsys, tmp_path) -> None:
     page = tmp_path / "benchmarks.md"
-    page.write_text("# Old\n\n## Notes\n\nWhat was tried and lost.\n")
+    other = "## sampling, fp32, batch 1 (tokens/s)\n\nanother day\n\n| a table |\n"
+    page.write_text(f"# Old\n\n{other}\n## training, fp32 (tokens/s)\n\nlast year\n\n## Notes\n\nWhat was tried.\n")
     command = ["bench", "--case", "training", "--size", "demo", "--against", "torch", "--precision", "fp32", "--json"]
     assert main([*command, *LEAST, "--write", str(page)]) == 0
     result = json.loads(capsys.readouterr().out)
     assert [s["name"] for s in result["speeds"]] == ["tui-transformer", "torch"] and result["limit"] > 0
     assert all(0 < s["low"] <= s["median"] <= s["high"] for s in result["speeds"])
     text = page.read_text()
-    assert "| matrix products alone |" in text and text.endswith("What was tried and lost.\n") and "Old" not in text
+    assert "| matrix products alone |" in text and text.endswith("\n## Notes\n\nWhat was tried.\n")
+    assert other in text and "Old" not in text and "last year" not in text
 
 
 def test_all_that_is_not_training_is_timed_too(capsys) -> None:

@@ -1,5 +1,6 @@
 """`bench`: how fast the engine is here, beside other libraries and the machine's own limit."""
 
+import re
 import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -45,6 +46,8 @@ def bench_command(
         require_peer(name)
     where, threads = resolve_device(device), default_threads()
     effort = Effort(rounds, seconds, lambda text: say(f"bench: {text}"))
+    if where.type == "cpu":
+        say("bench: on the CPU; --device cuda measures the same cases on a GPU, its products' limit, and its memory")
     wanted = Wanted(config, precisions, against, where, threads, effort)
 
     measured = []
@@ -57,8 +60,8 @@ def bench_command(
             print_columns(_rows(result))
             print()
     if write is not None:
-        machine = f"{device_name(where)}, {threads} threads"
-        _write(write, measured, size, machine)
+        machine = f"size {size}, {device_name(where)}, {threads} threads"
+        _write(write, measured, machine)
         say(f"bench: wrote {write}")
     return 0
 
@@ -78,18 +81,21 @@ def _rows(result: "Measured") -> list[tuple[str, ...]]:
     return rows
 
 
-def _write(path: Path, measured: "list[Measured]", size: str, machine: str) -> None:
+def _write(path: Path, measured: "list[Measured]", machine: str) -> None:
+    """Put the tables into a page; what else was measured there before, and the notes, stay."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     notes = old[old.index(NOTES) :] if NOTES in old else f"{NOTES}\n"
+    sections = {}
+    for section in re.split(r"^(?=## )", old.removesuffix(notes), flags=re.MULTILINE)[1:]:
+        sections[section.splitlines()[0]] = section.rstrip() + "\n"
     import torch
 
-    lines = ["# Benchmarks", "", MARK, ""]
-    lines.append(f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}, size `{size}`.")
-    lines += ["Command: `tui-transformer " + " ".join(sys.argv[1:]) + "`", ""]
+    when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}"
+    command = "tui-transformer " + " ".join(sys.argv[1:])
     for result in measured:
-        lines += [f"## {result.case}, {result.setting} ({result.unit})", ""]
+        title = f"## {result.case}, {result.setting} ({result.unit})"
         head, *rows = _rows(result)
-        lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
-        lines.append("")
-    path.write_text("\n".join(lines) + "\n" + notes, encoding="utf-8")
+        table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+        table += ["| " + " | ".join(row) + " |" for row in rows]
+        sections[title] = "\n".join([title, "", f"{when}: `{command}`", "", *table]) + "\n"
+    path.write_text("\n".join(["# Benchmarks", "", MARK, "", *sections.values(), notes]), encoding="utf-8")

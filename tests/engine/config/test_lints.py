@@ -21,7 +21,14 @@ def test_no_preset_sets_what_does_nothing(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("attention", "context", "warned"),
-    [("window", 119, 1), ("window", 120, 0), ("linear", 511, 1), ("linear", 512, 0), ("sparse", 4096, 1), ("global", 128, 0)],
+    [
+        ("window", 119, 1),
+        ("window", 120, 0),
+        ("linear", 511, 1),
+        ("linear", 512, 0),
+        ("sparse", 4096, 1),
+        ("global", 128, 0),
+    ],
 )
 def test_what_saves_no_time_says_so(attention: str, context: int, warned: int) -> None:
     config = RunConfig.model_validate({"model": {"attention": attention, "context_length": context}})

@@ -11,6 +11,7 @@ from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_trained, weights_of
 from engine.training.control import Control
+from engine.training.step import Stepper
 from engine.training.trainer import Trainer
 
 CLOCK_FIELDS = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
@@ -248,6 +249,22 @@ def test_auto_batch_computes_in_pieces_and_learns_the_same(tiny, tmp_path) -> No
         assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "model", ["architecture=decoder", "architecture=encoder-decoder"], ids=["decoder", "encoder-decoder"]
+)
+def test_activation_checkpointing_learns_bit_for_bit_the_same(tiny, tmp_path, model: str) -> None:
+    kinds = {"architecture=encoder-decoder": ["objective.kind=copy", "model.source_length=8"]}
+    found = []
+    for name, wanted in (("kept", "false"), ("again", "true")):
+        config = tiny(
+            f"model.{model}", *kinds.get(model, []), "model.dropout=0.3", f"train.activation_checkpointing={wanted}"
+        )
+        trainer, run = train(config, tmp_path, name)
+        found.append(({n: w.clone() for n, w in weights_of(trainer.model).items()}, [m["loss"] for m in metrics(run)]))
+    assert found[0][1] == found[1][1]
+    assert all(torch.equal(found[0][0][name], found[1][0][name]) for name in found[0][0])
+
+
 def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) -> None:
     trainer, run = train(tiny("train.steps=9", "checkpoint.average_last=3", "checkpoint.every=1"), tmp_path)
     assert run.summary["average"]["steps"] == [7, 8, 9]
@@ -258,3 +275,33 @@ def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) ->
         assert torch.allclose(value, sum(weights[name] for weights in each) / 3, atol=1e-7)
         assert torch.equal(dict(trainer.model.named_parameters())[name], each[2][name])
     assert trainer.evaluator.scores(average).loss == pytest.approx(run.summary["average"]["loss"], abs=1e-7)
+
+
+def read_later(config, root: Path, name: str) -> tuple[Trainer, RunReader]:
+    """A run whose results are read at its records only, as on CUDA."""
+    ready = assemble(config, runs_dir=root, name=name, device="cpu")
+    ready.trainer.stepper = Stepper(config, ready.trainer.model, ready.trainer.batches, deferred=True)
+    ready.trainer.run()
+    return ready.trainer, RunReader(ready.path)
+
+
+def test_results_that_are_read_later_are_the_same(tiny, tmp_path) -> None:
+    config = tiny("train.steps=11", "train.accumulation=2", "log.every=4", "checkpoint.every=5", "evaluation.every=7")
+    (_, now), (_, later) = train(config, tmp_path, "now"), read_later(config, tmp_path, "later")
+    clocks = ("seconds", "tokens_per_second", "device_load", "memory_bytes")
+    found = [[{k: v for k, v in m.items() if k not in clocks} for m in metrics(run)] for run in (now, later)]
+    assert found[0] == found[1] and [m["step"] for m in found[0] if m["kind"] == "train"] == [4, 8, 11]
+
+
+def test_a_step_that_is_no_number_changes_nothing_even_if_it_is_read_later(tiny, tmp_path) -> None:
+    config = tiny(
+        *("train.steps=200", "train.clip=0", "optimizer.lr=1000", "optimizer.warmup=0", "optimizer.schedule=constant"),
+        *("model.init_std=10", "log.every=50", "checkpoint.every=0", "evaluation.every=0", "evaluation.sample_every=0"),
+    )
+    (first, now), (second, later) = train(config, tmp_path, "now"), read_later(config, tmp_path, "later")
+    assert now.status["state"] == later.status["state"] == "failed"
+    assert now.status["reason"] == later.status["reason"] and "is not a number at step" in now.status["reason"]
+    assert first.state.step == second.state.step and first.state.tokens == second.state.tokens
+    mine, others = weights_of(first.model), weights_of(second.model)
+    assert all(torch.isfinite(w).all() and torch.equal(w, others[name]) for name, w in mine.items())
+    assert now.status["checkpoint"] == later.status["checkpoint"]
