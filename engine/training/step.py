@@ -59,7 +59,7 @@ class Stepper:
         config: resolved.
         model: fp32, on its device, in training mode.
         batches: a pure function of (step, micro-batch).
-        deferred: results are read later, so that the device never waits for the host; by default on CUDA. A step
+        deferred: results are read later, so that the device need not wait for the host; by default on CUDA. A step
             that is no number then switches the updates off on the device, its own and all after it.
     """
 

@@ -214,9 +214,8 @@ class Trainer:
         self.state.step = step
         self._unread.append(taken)
         self._unread_seconds += self.clock() - started
-        last = step == self.config.train.steps
-        if not self.stepper.deferred or self._due_at_all(step) or last:
-            self._read()
+        now = not self.stepper.deferred or self._due_at_all(step) or step == self.config.train.steps
+        self._read(later=0 if now else 1)  # the device works on the last one
 
     def _cut_smaller(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
@@ -239,16 +238,19 @@ class Trainer:
         wanted = (config.log.every, config.checkpoint.every, config.evaluation.every, config.evaluation.sample_every)
         return any(_due(step, every) for every in wanted)
 
-    def _read(self) -> None:
-        """Read what the steps since the last time came to; the first that was no number ends the run."""
-        unread, self._unread = self._unread, []
+    def _read(self, *, later: int = 0) -> None:
+        """Read what the steps came to, but for the last `later`; the first that was no number ends the run."""
+        until = max(0, len(self._unread) - later)
+        unread, self._unread = self._unread[:until], self._unread[until:]
+        if not unread:
+            return
         found: list[tuple[float, float]] = []
         started = self.clock()
         try:
             for taken in unread:
                 found.append(taken.read())
         except Diverged:
-            self.state.step = unread[len(found)].step - 1
+            self.state.step, self._unread = unread[len(found)].step - 1, []
             raise
         finally:
             seconds = self._unread_seconds + self.clock() - started
