@@ -198,7 +198,9 @@ def training_backend(config: RunConfig, model: Network) -> str:
         return "chunked" if config.model.backend == "auto" else config.model.backend
     attention = _attention(model)
     at = Span.run(config.window_targets)
-    heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, device="meta")
+    device = next(model.parameters()).device
+    dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
+    heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
     case = Situation(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
     return choose(case, config.model.backend).name
 

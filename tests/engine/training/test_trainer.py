@@ -305,3 +305,31 @@ def test_a_step_that_is_no_number_changes_nothing_even_if_it_is_read_later(tiny,
     mine, others = weights_of(first.model), weights_of(second.model)
     assert all(torch.isfinite(w).all() and torch.equal(w, others[name]) for name, w in mine.items())
     assert now.status["checkpoint"] == later.status["checkpoint"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "backend"),
+    [
+        ((), "sdpa"),
+        (("model.dropout=0.1",), "dense"),
+        (("train.precision=bf16",), "dense"),
+        (("model.attention=window", "model.window=3"), "banded"),
+        (("model.attention=linear", "model.position=none"), "chunked"),
+    ],
+)
+def test_model_json_names_the_backend_that_a_step_uses(tiny, tmp_path, monkeypatch, changes, backend: str) -> None:
+    from engine.model import attention
+
+    used = []
+    choose = attention.choose
+
+    def noted(case: attention.Situation, wanted: str = "auto") -> attention.Backend:
+        found = choose(case, wanted)
+        used.append((case.q.requires_grad, found.name))
+        return found
+
+    monkeypatch.setattr(attention, "choose", noted)
+    _, run = train(tiny("train.steps=2", *changes), tmp_path)
+    assert run.facts("model")["built"]["backend"] == backend
+    trained = {name for trains, name in used if trains}
+    assert backend in trained or not used
