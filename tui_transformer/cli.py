@@ -35,6 +35,7 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML 
 Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Change one setting: model.n_heads=2")]
 Corpus = Annotated[str | None, typer.Option("--corpus", help="A corpus by name, or any UTF-8 text file.")]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Train in a process of its own and return at once.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
 RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")]
 RUNS = Path("runs")
@@ -67,6 +68,8 @@ def run(
     corpus: Corpus = None,
     seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
     name: Annotated[str | None, typer.Option("--name", help="The run's name; by default the preset's.")] = None,
+    detach: Detach = False,
+    queue: Annotated[bool, typer.Option("--queue", help="Train it when the device is free; returns at once.")] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -76,21 +79,53 @@ def run(
     from tui_transformer.commands.run import Request, run_command
 
     request = Request(preset, config, on, tuple(set_ or ()), corpus, seed)
+    if queue:
+        from tui_transformer.commands.detached import run_queued
+
+        return run_queued(request, name=name, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
+    if detach:
+        from tui_transformer.commands.detached import run_detached
+
+        return run_detached(request, name=name, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
     return run_command(request, name=name, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
 
 
 @app.command()
 def resume(
     run: RunArgument = "last",
+    detach: Detach = False,
+    handed_over: Annotated[bool, typer.Option("--handed-over", hidden=True)] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
     """Go on with a stopped, interrupted, failed or lost run, bit for bit."""
+    if detach:
+        from tui_transformer.commands.detached import resume_detached
+
+        return resume_detached(run, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
     from tui_transformer.commands.run import resume_command
 
-    return resume_command(run, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
+    return resume_command(
+        run, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir, handed_over=handed_over
+    )
+
+
+@app.command()
+def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Train what `run --queue` left, one after the other; that starts this by itself in the background."""
+    from tui_transformer.commands.detached import queue_command
+
+    return queue_command(device=device, as_json=json, runs_dir=runs_dir)
+
+
+@app.command(hidden=True)
+def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
+    """Train a queued run; what `run --detach` starts."""
+    from tui_transformer.commands.run import begin_command
+
+    return begin_command(run, device=device, runs_dir=runs_dir, data_dir=data_dir)
 
 
 @app.command()
@@ -232,6 +267,47 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     from tui_transformer.commands.runs import runs_command
 
     return runs_command(as_json=json, runs_dir=runs_dir)
+
+
+@app.command()
+def rename(
+    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")],
+    name: Annotated[str, typer.Argument(help="Its new name.")],
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Give a run another name. A live one is refused."""
+    from tui_transformer.commands.manage import rename_command
+
+    return rename_command(run, name, as_json=json, runs_dir=runs_dir)
+
+
+@app.command()
+def delete(
+    run: Annotated[list[str], typer.Argument(help="Runs' names.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Delete runs with their checkpoints. A live one is refused."""
+    from tui_transformer.commands.manage import delete_command
+
+    return delete_command(run, yes=yes, as_json=json, runs_dir=runs_dir)
+
+
+@app.command()
+def note(
+    run: RunArgument = "last",
+    text: Annotated[str | None, typer.Argument(help="The new note; without it, the old one is shown.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to add.")] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help="A tag to take away.")] = None,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Show or change a run's notes and tags."""
+    from tui_transformer.commands.manage import note_command
+
+    return note_command(run, text, tag or [], untag or [], as_json=json, runs_dir=runs_dir)
 
 
 @app.command()

@@ -111,7 +111,10 @@ class RunReader:
         if status.get("host") != socket.gethostname():
             return self._by_beat(status.get("beat"))
         try:
-            started = psutil.Process(int(status["pid"])).create_time()
+            process = psutil.Process(int(status["pid"]))
+            started = process.create_time()
+            if process.status() == psutil.STATUS_ZOMBIE:  # ended, and its parent has not looked yet
+                return "dead"
         except (psutil.Error, KeyError, TypeError, ValueError):
             return "dead"
         return "alive" if abs(started - float(status.get("process_started", 0))) < 1.0 else "dead"
@@ -127,9 +130,14 @@ class RunReader:
 
     @property
     def state(self) -> str:
-        """The state to show: `lost` for a run that says it lives and whose process is gone."""
+        """The state to show: `lost` for a run that says it lives and whose process is gone.
+
+        A run that was handed over to a process that never took it is as good as interrupted.
+        """
         state = str(self.status.get("state", "unknown"))
-        return "lost" if state in LIVE_STATES and self.liveness() == "dead" else state
+        if state not in LIVE_STATES or self.liveness() != "dead":
+            return state
+        return "interrupted" if state == "handing-over" else "lost"
 
     def _table(self, name: str) -> dict[str, Any]:
         found = read_json(self.path / f"{name}.json")

@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -31,12 +32,20 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+@dataclass(frozen=True)
+class Successor:
+    """The process that will go on with a run: its id, and when it started (seconds since 1970)."""
+
+    pid: int
+    started: float
+
+
 class RunWriter:
     """Appends to the files of one run. Made by `create`; closed once, by `close`."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._lock = FileLock(path / ".lock", timeout=0, thread_local=False)  # a worker thread lets go of it
+    def __init__(self, path: Path, *, wait: float = 0.0, launch: str = "thread") -> None:
+        self.path, self.launch = path, launch
+        self._lock = FileLock(path / ".lock", timeout=wait, thread_local=False)  # a worker thread lets go of it
         try:
             self._lock.acquire()
         except Timeout:
@@ -56,14 +65,17 @@ class RunWriter:
         self.heard = newest_command(path)  # what was asked for before this attempt was for another one
 
     @classmethod
-    def create(cls, root: Path, name: str, config: RunConfig, facts: Mapping[str, Any]) -> "RunWriter":
-        """A new run directory, its state `starting`.
+    def create(
+        cls, root: Path, name: str, config: RunConfig, facts: Mapping[str, Any], *, state: str = "starting"
+    ) -> "RunWriter":
+        """A new run directory.
 
         Args:
             root: the runs folder; made if missing.
             name: see `engine.runs.names`.
             config: resolved and complete.
             facts: more entries of run.json, e.g. the command.
+            state: `starting`, or `queued` for one that another process will adopt.
 
         Raises:
             InputError: a bad name, a run of that name, or a folder that cannot be written.
@@ -88,8 +100,8 @@ class RunWriter:
         write_atomic(path / "config.toml", config_toml(config))
         writer._status = {
             "schema": SCHEMA,
-            "state": "starting",
-            "phase": "loading",
+            "state": state,
+            "phase": "loading" if state == "starting" else "",
             "reason": "",
             "step": 0,
             "steps": config.train.steps,
@@ -101,6 +113,27 @@ class RunWriter:
         }
         writer.status()
         return writer
+
+    @classmethod
+    def adopt(cls, path: Path, *, launch: str = "process") -> "RunWriter":
+        """Take a queued run, its state then `starting`.
+
+        Raises:
+            InputError: another process has it, or it is not queued.
+        """
+        writer = cls(path, launch=launch)
+        status = read_json(path / "status.json")
+        if not isinstance(status, dict) or status.get("state") != "queued":
+            writer.release()
+            raise InputError(f"run '{path.name}' is not queued")
+        writer._status = status | writer._owner() | {"state": "starting", "phase": "loading", "reason": ""}
+        writer.status()
+        return writer
+
+    def keep_config(self, config: RunConfig) -> None:
+        """What was asked, with what only the start of a run knows filled in; before it is trained."""
+        self._status["steps"] = config.train.steps
+        write_atomic(self.path / "config.toml", config_toml(config))
 
     def rewind(self, offsets: Mapping[str, int], step: int) -> None:
         """Begin another attempt from a checkpoint: metrics and samples end where they did then; events stay.
@@ -133,7 +166,7 @@ class RunWriter:
             "pid": os.getpid(),
             "process_started": psutil.Process().create_time(),
             "host": socket.gethostname(),
-            "launch": "thread",
+            "launch": self.launch,
         }
 
     def facts(self, name: str, data: Any) -> None:
@@ -201,11 +234,20 @@ class RunWriter:
             file.close()
         self._lock.release()
 
-    def close(self, state: str, reason: str = "") -> None:
-        """Say how the run ended, if the disk has room for that, and let go of the lock."""
+    def close(self, state: str, reason: str = "", successor: Successor | None = None) -> None:
+        """Say how the run ended, if the disk has room for that, and let go of the lock.
+
+        Args:
+            state: how.
+            reason: why, in a sentence.
+            successor: who goes on with it, where it is handed over.
+        """
         self.waiting = GiveUp()
+        owner: dict[str, Any] = {}
+        if successor is not None and state == "handing-over":
+            owner = {"pid": successor.pid, "process_started": successor.started, "launch": "process"}
         try:
-            self.status(state=state, phase="", reason=reason)
+            self.status(state=state, phase="", reason=reason, **owner)
         except OSError as error:
             if error.errno not in FULL:
                 raise

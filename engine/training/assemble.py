@@ -40,6 +40,7 @@ from engine.training.devices import busy_share, default_threads, environment, re
 from engine.training.numerics import chosen_precision
 from engine.training.trainer import Trainer
 
+HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
 EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may be taken in another order
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
 
@@ -229,9 +230,50 @@ def assemble(
     Raises:
         InputError: anything wrong with config, data, name or device.
     """
-    capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
     if name is not None:
         check_name(name)
+    loaded = _loaded(config, data_dir, device)
+    name = name if name is not None else free_name(runs_dir, config.preset or "run")
+    return _opened(loaded, RunWriter.create(runs_dir, name, loaded.config, {"command": command}), control)
+
+
+def begin(run: Path, *, data_dir: Path | None = None, device: str = "auto", control: Control | None = None) -> Ready:
+    """Take a queued run and make it ready. What is wrong with it is also its end: it has failed.
+
+    Args:
+        run: its directory, made by `RunWriter.create` with the state `queued`.
+        data_dir: where named corpora are looked for first.
+        device: auto, cpu, cuda, cuda:i or mps.
+        control: how the run will be told to stop.
+
+    Raises:
+        InputError: anything wrong with its config, data or device, or it is not queued.
+    """
+    writer = RunWriter.adopt(run)
+    try:
+        loaded = _loaded(RunReader(run).config, data_dir, device)
+        writer.keep_config(loaded.config)
+        return _opened(loaded, writer, control)
+    except BaseException as error:
+        writer.event("failed", str(error))
+        writer.close("failed", str(error))
+        raise
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """All that a run needs besides its directory."""
+
+    config: RunConfig
+    data: Data
+    device: torch.device
+    model: Network
+    prompt: str
+    lints: Sequence[Lint]
+
+
+def _loaded(config: RunConfig, data_dir: Path | None, device: str) -> _Loaded:
+    capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
     where = resolve_device(device)
     data = load_data(config, data_dir)
     needed = config.needed_tokens(data.tokenizer.vocab_size)
@@ -251,23 +293,21 @@ def assemble(
     if config.data.corpus not in REGISTRY:  # a file: the run's own config must find it from anywhere
         config = capabilities.with_value(config, "data.corpus", data.corpus.source)
     lints = [*lint(config, data.tokens["train"].numel()), *_crowded(config, where)]
-    prompt = _prompt(config, data)
-    model = built(config, needed, where)
-    writer = RunWriter.create(
-        runs_dir,
-        name if name is not None else free_name(runs_dir, config.preset or "run"),
-        config,
-        {"command": command},
-    )
-    writer.facts("model", model_facts(config, model))
+    return _Loaded(config, data, where, built(config, needed, where), _prompt(config, data), lints)
+
+
+def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
+    config, data, where = loaded.config, loaded.data, loaded.device
+    writer.facts("model", model_facts(config, loaded.model))
     writer.facts("data", data_facts(config, data))
     first = environment(where, config.train.threads or 1, writer.attempt)
     writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
     writer.text("tokenizer.json", data.tokenizer.to_json())
     writer.status(device=str(where))
-    for warning in lints:
+    for warning in loaded.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    return Ready(_trainer(config, model, data, where, writer, control, prompt), writer.path, lints)
+    trainer = _trainer(config, loaded.model, data, where, writer, control, loaded.prompt)
+    return Ready(trainer, writer.path, loaded.lints)
 
 
 def _trainer(
@@ -292,7 +332,15 @@ def _trainer(
     )
 
 
-def resume(run: Path, *, data_dir: Path | None = None, device: str = "auto", control: Control | None = None) -> Ready:
+def resume(
+    run: Path,
+    *,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    control: Control | None = None,
+    launch: str = "thread",
+    handed_over: bool = False,
+) -> Ready:
     """A run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
 
     Args:
@@ -300,6 +348,8 @@ def resume(run: Path, *, data_dir: Path | None = None, device: str = "auto", con
         data_dir: where named corpora are looked for first.
         device: auto, cpu, cuda, cuda:i or mps; another kind than before is not bit-exact, and is recorded as such.
         control: how the run will be told to stop.
+        launch: what trains it, for status.json: thread or process.
+        handed_over: wait for the process that is handing it over; only such a run is taken.
 
     Raises:
         InputError: it is finished, another process owns it, nothing intact is left, or its data has changed.
@@ -310,8 +360,10 @@ def resume(run: Path, *, data_dir: Path | None = None, device: str = "auto", con
     if reader.status.get("state") == "finished":
         raise InputError(f"run '{reader.name}' is finished; run --config {run}/config.toml makes another like it")
     where = resolve_device(device)
-    writer = RunWriter(run)
+    writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:
+        if handed_over and reader.status.get("state") != "handing-over":
+            raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.get('state')}")
         folder, damaged = checkpoint.newest_intact(run)
         data = load_data(config, data_dir)
         recorded = reader.facts("data")

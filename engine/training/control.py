@@ -5,6 +5,7 @@ from collections import deque
 from pathlib import Path
 
 from engine.runs.commands import Command, control_file, read_commands
+from engine.runs.writer import Successor
 
 LOOKS_PER_SECOND = 20
 
@@ -21,6 +22,7 @@ class Control:
         self.obeyed = 0
         self.reason = ""
         self.signal: int | None = None
+        self.successor: Successor | None = None
 
     def attach(self, run: Path, *, after: int = 0) -> None:
         """Listen to a run's control.json; commands up to number `after` were for an earlier attempt."""
@@ -39,6 +41,11 @@ class Control:
         if signal is not None:
             self.signal = signal
         self._requests.append(command)
+
+    def hand_over(self, successor: Successor, reason: str = "") -> None:
+        """Ask for a checkpoint and for the run to be left to a process that waits for its lock."""
+        self.successor = successor
+        self.request(Command.STOP, reason)
 
     def poll(self) -> Command | None:
         """The next command to obey, if any."""

@@ -90,7 +90,7 @@ class Trainer:
             with suppress(OSError):  # the last word matters less than the lock
                 self.writer.event(outcome.state, outcome.reason, step=outcome.step)
         finally:
-            self.writer.close(outcome.state, outcome.reason)
+            self.writer.close(outcome.state, outcome.reason, self.control.successor)
         return outcome
 
     def restore(self, folder: Path) -> None:
@@ -165,6 +165,9 @@ class Trainer:
             if error.errno not in FULL:
                 raise
             reason = f"{reason or 'stop'}; the disk is full: step {self._saved} is the last one saved"
+            return Outcome("interrupted", self._saved, reason)
+        if self.control.successor is not None:
+            return Outcome("handing-over", self._saved, reason)
         return Outcome("interrupted" if self.control.signal is not None else "stopped", self._saved, reason)
 
     def _bytes_of_checkpoint(self) -> int:

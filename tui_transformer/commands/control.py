@@ -18,8 +18,10 @@ def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
         raise InputError(f"run '{reader.name}' is {reader.state}, so there is nothing to {command.value}")
-    number = send(reader.path, command)
     deadline = time.monotonic() + PATIENCE
+    while reader.state == "handing-over" and time.monotonic() < deadline:
+        time.sleep(LOOK)  # who takes it over listens to what comes after
+    number = send(reader.path, command)
     while reader.state in LIVE_STATES and int(reader.status.get("control_id") or 0) < number:
         if time.monotonic() > deadline:
             complain(f"run '{reader.name}' has not answered for {PATIENCE:.0f} s; the command stays in control.json")

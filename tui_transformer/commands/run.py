@@ -99,14 +99,31 @@ def run_command(
     return train(prepare, as_json=as_json, runs_dir=runs_dir)
 
 
-def resume_command(run: str, *, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None) -> int:
+def begin_command(run: str, *, device: str, runs_dir: Path, data_dir: Path | None) -> int:
+    """Train a queued run."""
+    reader = RunReader.resolve(run, runs_dir)
+
+    def prepare(control: Control) -> "Ready":
+        from engine.training.assemble import begin
+
+        return begin(reader.path, data_dir=data_dir, device=device, control=control)
+
+    return train(prepare, as_json=False, runs_dir=runs_dir)
+
+
+def resume_command(
+    run: str, *, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None, handed_over: bool = False
+) -> int:
     """Go on with a run that ended early, from its newest intact checkpoint."""
     reader = RunReader.resolve(run, runs_dir)
+    launch = "thread" if is_terminal(sys.stderr) else "process"
 
     def prepare(control: Control) -> "Ready":
         from engine.training.assemble import resume
 
-        return resume(reader.path, data_dir=data_dir, device=device, control=control)
+        return resume(
+            reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
+        )
 
     return train(prepare, as_json=as_json, runs_dir=runs_dir)
 

@@ -1,0 +1,127 @@
+"""What a person does with runs besides training them: rename, delete, and write notes and tags."""
+
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from engine.errors import InputError
+from engine.runs.files import SCHEMA, read_json, write_json
+from engine.runs.names import check_name
+from engine.runs.reader import LIVE_STATES, RunReader
+
+LONGEST_NOTE = 10_000  # characters
+LONGEST_TAG = 50
+MOST_TAGS = 50
+
+
+@dataclass(frozen=True)
+class Notes:
+    """What people wrote about a run."""
+
+    text: str = ""
+    tags: tuple[str, ...] = ()
+
+
+@contextmanager
+def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
+    """The run's lock, so that nobody begins to train it meanwhile.
+
+    Raises:
+        InputError: it is alive.
+    """
+    lock = FileLock(reader.path / ".lock", timeout=0, thread_local=False)
+    state = reader.state
+    try:
+        lock.acquire()
+    except Timeout:
+        state = state if state in LIVE_STATES else "in use"
+        raise InputError(f"run '{reader.name}' is {state}; stop it before you {what} it") from None
+    try:
+        if state in LIVE_STATES:  # of another host, or about to be taken
+            raise InputError(f"run '{reader.name}' is {state}; stop it before you {what} it")
+        yield
+    finally:
+        lock.release()
+
+
+def rename(reader: RunReader, name: str) -> Path:
+    """Give a run another name; its folder is called so.
+
+    Raises:
+        InputError: it is alive, the name is bad, or another run has it.
+    """
+    target = reader.path.parent / check_name(name)
+    with _at_rest(reader, "rename"):
+        if target.exists():
+            raise InputError(f"run '{name}' exists already in {reader.path.parent}; choose another name")
+        try:
+            reader.path.rename(target)
+        except OSError as error:
+            raise InputError(f"run '{reader.name}' cannot be renamed: {error.strerror or error}") from None
+    return target
+
+
+def delete(reader: RunReader) -> None:
+    """Remove a run with all its checkpoints.
+
+    It is moved out of the list first, so that nothing half deleted is ever taken for a run.
+
+    Raises:
+        InputError: it is alive, or cannot be removed.
+    """
+    grave = reader.path.parent / f".deleted-{reader.name}"
+    with _at_rest(reader, "delete"):
+        try:
+            shutil.rmtree(grave, ignore_errors=True)  # of a deletion that was cut short
+            reader.path.rename(grave)
+            shutil.rmtree(grave)
+        except OSError as error:
+            raise InputError(f"run '{reader.name}' cannot be deleted: {error.strerror or error}") from None
+
+
+def read_notes(run: Path) -> Notes:
+    """notes.json; empty where there is none or it is damaged."""
+    data = read_json(run / "notes.json")
+    if not isinstance(data, dict):
+        return Notes()
+    text, tags = data.get("text"), data.get("tags")
+    return Notes(
+        text if isinstance(text, str) else "",
+        tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+    )
+
+
+def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Notes:
+    """Change the notes of a run; it may be training.
+
+    Args:
+        run: its directory.
+        text: the new text; None leaves it.
+        add: tags to add.
+        remove: tags to take away.
+
+    Raises:
+        InputError: too long, an empty tag, or a folder that cannot be written.
+    """
+    add, remove = tuple(add), set(remove)
+    if text is not None and len(text) > LONGEST_NOTE:
+        raise InputError(f"a note has at most {LONGEST_NOTE:,} characters, this one {len(text):,}")
+    for tag in add:
+        if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
+            raise InputError(f"tag {tag[:60]!r}: a tag has 1 to {LONGEST_TAG} printable characters")
+    try:
+        with FileLock(run / ".notes.lock", timeout=10):
+            before = read_notes(run)
+            kept = [tag for tag in before.tags if tag not in remove]
+            tags = tuple(dict.fromkeys([*kept, *(tag.strip() for tag in add)]))
+            if len(tags) > MOST_TAGS:
+                raise InputError(f"a run has at most {MOST_TAGS} tags")
+            notes = Notes(before.text if text is None else text, tags)
+            write_json(run / "notes.json", {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)})
+    except OSError as error:
+        raise InputError(f"cannot write notes in {str(run)[:200]}: {error.strerror or error}") from None
+    return notes

@@ -1,0 +1,64 @@
+"""A small Textual app that trains in its worker thread: `python -m tests.tui_transformer.host RUNS`.
+
+A hang-up, a TERM and `q` leave the run to a process of its own.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import ClassVar
+
+from textual.app import App, ComposeResult
+from textual.widgets import Static
+
+from engine.training.assemble import assemble
+from engine.training.control import Control
+from tests.engine.training.test_crash import BUSY
+from tui_transformer.descriptors import stderr_into
+from tui_transformer.launch import Training
+
+NOISE = b"C LIBRARY SPEAKING\n"
+HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 90})})
+
+
+class Host(App[None]):
+    """Shows the step of one run."""
+
+    BINDINGS: ClassVar = [("q", "leave", "leave")]
+
+    def __init__(self, runs: Path) -> None:
+        super().__init__()
+
+        def prepare(control: Control):
+            return assemble(HOSTED, runs_dir=runs, name="run", device="cpu", control=control)
+
+        self.training = Training(prepare, device="cpu")
+
+    def compose(self) -> ComposeResult:
+        yield Static(id="step")
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGHUP, signal.SIGTERM):
+            loop.add_signal_handler(number, lambda: asyncio.ensure_future(self.action_leave()))
+        self.training.start()
+        self.set_interval(0.1, self.show)
+
+    def show(self) -> None:
+        os.write(2, NOISE)  # as CUDA's or OpenMP's libraries do, whenever they like
+        self.query_one("#step", Static).update(f"training: {self.training.alive}")
+
+    async def action_leave(self) -> None:
+        """Hand over off the event loop, then go."""
+        await asyncio.get_running_loop().run_in_executor(None, self.training.hand_over)
+        self.exit()
+
+
+if __name__ == "__main__":
+    root = Path(sys.argv[1])
+    with stderr_into(root / "app.log"):
+        Host(root).run()
+    assert threading.active_count() < 20

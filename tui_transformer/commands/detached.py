@@ -1,0 +1,84 @@
+"""`run --detach`, `run --queue`, `resume --detach`: a process of its own trains; this one returns at once."""
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from engine.errors import InputError
+from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer import queue
+from tui_transformer.commands.run import Request, loading
+from tui_transformer.launch import await_start, enqueue, spawn
+from tui_transformer.output import emit, program
+
+
+def run_detached(
+    request: Request, *, name: str | None, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None
+) -> int:
+    """Start a run in the background."""
+    command = shlex.join(["tui-transformer", *sys.argv[1:]])
+    run = enqueue(request.resolve(), runs_dir=runs_dir, name=name, command=command)
+    try:
+        return _started("begin", RunReader(run), device=device, as_json=as_json, data_dir=data_dir)
+    except InputError:
+        if RunReader(run).status.get("checkpoint") is None and RunReader(run).state not in LIVE_STATES:
+            shutil.rmtree(run)  # what cannot be begun leaves nothing behind
+        raise
+
+
+def run_queued(
+    request: Request, *, name: str | None, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None
+) -> int:
+    """Put a run into its device's queue and see to it that somebody works through that."""
+    command = shlex.join(["tui-transformer", *sys.argv[1:]])
+    before = len(queue.waiting(runs_dir, device))
+    run = queue.add(request.resolve(), runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir)
+    try:
+        queue.ensure_runner(runs_dir, device)
+    except OSError as error:
+        raise InputError(f"{run.name} is queued, but no process could be started: {error}") from None
+    if as_json:
+        emit({"kind": "run", "name": run.name, "path": str(run), "state": "queued", "before": before})
+    else:
+        print(f"{run.name} is queued, {before} before it; {program()} runs")
+    return 0
+
+
+def queue_command(*, device: str, as_json: bool, runs_dir: Path) -> int:
+    """Work through a device's queue."""
+
+    def said(text: str) -> None:
+        if as_json:
+            emit({"kind": "queue", "text": text})
+        else:
+            print(text, flush=True)
+
+    runs_dir.mkdir(parents=True, exist_ok=True)
+    done = queue.work(runs_dir, device, said)
+    if not as_json:
+        print(f"nothing waits for {device} any more; {done} trained")
+    return 0
+
+
+def resume_detached(run: str, *, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None) -> int:
+    """Go on with a run in the background."""
+    reader = RunReader.resolve(run, runs_dir)
+    if reader.state in LIVE_STATES:
+        raise InputError(f"run '{reader.name}' is {reader.state} already")
+    return _started("resume", reader, device=device, as_json=as_json, data_dir=data_dir)
+
+
+def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
+    before = int(reader.status.get("attempt") or 0) if verb == "resume" else 0
+    with loading("starting"):
+        try:
+            process = spawn(verb, reader.path, device=device, data_dir=data_dir)
+        except OSError as error:
+            raise InputError(f"no process could be started: {error}") from None
+        await_start(reader, process, before)
+    if as_json:
+        emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})
+    else:
+        print(f"{reader.name} trains in the background (process {process.pid}); {program()} watch {reader.name}")
+    return 0

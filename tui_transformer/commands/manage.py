@@ -1,0 +1,57 @@
+"""`rename`, `delete`, `note`: what a person does with runs besides training them."""
+
+import sys
+from pathlib import Path
+
+from engine.errors import InputError
+from engine.runs import manage
+from engine.runs.reader import RunReader
+from tui_transformer.clean import clean
+from tui_transformer.output import emit, is_terminal, program
+
+
+def rename_command(run: str, name: str, *, as_json: bool, runs_dir: Path) -> int:
+    """Give a run another name."""
+    reader = RunReader.resolve(run, runs_dir)
+    path = manage.rename(reader, name)
+    if as_json:
+        emit({"run": path.name, "was": reader.name, "path": str(path)})
+    else:
+        print(f"{reader.name} is now {path.name}")
+    return 0
+
+
+def delete_command(runs: list[str], *, yes: bool, as_json: bool, runs_dir: Path) -> int:
+    """Delete runs, all or none of those named that exist; asks first."""
+    readers = [RunReader.resolve(run, runs_dir) for run in runs]
+    names = ", ".join(reader.name for reader in readers)
+    if not yes:
+        if not is_terminal(sys.stdin):
+            raise InputError(f"deleting {names} cannot be undone; --yes says that you mean it")
+        if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
+            return 0
+    for reader in readers:
+        manage.delete(reader)
+        if as_json:
+            emit({"deleted": reader.name})
+        else:
+            print(f"deleted {reader.name}")
+    return 0
+
+
+def note_command(
+    run: str, text: str | None, add: list[str], remove: list[str], *, as_json: bool, runs_dir: Path
+) -> int:
+    """Show or change a run's notes and tags."""
+    reader = RunReader.resolve(run, runs_dir)
+    if text is None and not add and not remove:
+        notes = manage.read_notes(reader.path)
+    else:
+        notes = manage.write_notes(reader.path, text=text, add=add, remove=remove)
+    if as_json:
+        emit({"run": reader.name, "text": notes.text, "tags": notes.tags})
+    elif not notes.text and not notes.tags:
+        print(f"{reader.name} has no notes; {program()} note {reader.name} 'what you saw' --tag good")
+    else:
+        print(clean("\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)))
+    return 0

@@ -1,0 +1,25 @@
+"""Keeps what C libraries and drivers write to stderr off a full screen."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def stderr_into(log: Path) -> Iterator[None]:
+    """Send descriptor 2 into a file; Python's own `sys.__stderr__`, which Textual draws on, keeps the terminal."""
+    sys.stderr.flush()
+    kept, before = os.dup(2), (sys.stderr, sys.__stderr__)
+    screen = os.fdopen(kept, "w", encoding="utf-8", errors="replace", closefd=False)
+    with log.open("ab", buffering=0) as file:
+        os.dup2(file.fileno(), 2)
+    sys.__stderr__ = screen  # type: ignore[misc]  # the driver's way to the screen
+    try:
+        yield
+    finally:
+        screen.flush()
+        os.dup2(kept, 2)
+        os.close(kept)
+        sys.stderr, sys.__stderr__ = before  # type: ignore[misc]

@@ -1,0 +1,188 @@
+"""Runs that belong to nobody's window: in a thread of this process, in a process of their own, or handed over.
+
+A process of its own has its own session and no terminal: a hang-up, a closed laptop or a crash of what started it does
+not reach it. What it prints goes into the run's log.txt.
+"""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from engine import capabilities
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.runs.commands import Command
+from engine.runs.names import free_name
+from engine.runs.reader import RunReader
+from engine.runs.writer import RunWriter, Successor
+from engine.training.control import Control
+
+if TYPE_CHECKING:
+    from engine.training.assemble import Ready
+    from engine.training.ends import Outcome
+
+LOOK = 0.05  # seconds between two looks at a run that is starting
+PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
+
+
+def enqueue(
+    config: RunConfig, *, runs_dir: Path, name: str | None, command: str, queue: dict[str, Any] | None = None
+) -> Path:
+    """A run directory that waits for a process to begin it; with `queue`, for a runner (see `tui_transformer.queue`).
+
+    Raises:
+        InputError: what cannot be combined, a bad name, or one that is taken.
+    """
+    capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
+    corpus = Path(config.data.corpus)
+    if corpus.is_file():  # whoever begins it may stand elsewhere
+        config = capabilities.with_value(config, "data.corpus", str(corpus.resolve()))
+    name = name if name is not None else free_name(runs_dir, config.preset or "run")
+    facts = {"command": command} | ({} if queue is None else {"queue": queue})
+    writer = RunWriter.create(runs_dir, name, config, facts, state="queued")
+    writer.release()
+    return writer.path
+
+
+def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | None = None) -> "subprocess.Popen[bytes]":
+    """A process of its own that begins or resumes a run.
+
+    Args:
+        verb: `begin` or `resume`.
+        run: its directory.
+        options: more of the command line.
+        device: as on the command line.
+        data_dir: as on the command line.
+
+    Raises:
+        OSError: it could not be started.
+    """
+    arguments = [sys.executable, "-m", "tui_transformer", verb, str(run.resolve()), "--device", device, *options]
+    if data_dir is not None:
+        arguments += ["--data-dir", str(data_dir.resolve())]
+    with (run / "log.txt").open("ab") as log:
+        return subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+
+def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: int) -> None:
+    """Wait until the process trains the run.
+
+    Args:
+        reader: the run.
+        process: which begins it or resumes it.
+        before: the attempt that was the last one; 0 for a queued run.
+
+    Raises:
+        InputError: it ended without; says with what words.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        ended = process.poll() is not None
+        status = reader.status
+        taken = status.get("pid") == process.pid and int(status.get("attempt") or 0) > before
+        if taken and status.get("state") == "failed":
+            raise InputError(f"run '{reader.name}' failed: {status.get('reason')}")
+        if taken and status.get("state") not in ("queued", "starting"):
+            return
+        if ended:
+            raise InputError(f"run '{reader.name}' did not start: {last_line(reader.path / 'log.txt')}")
+        time.sleep(LOOK)
+    raise InputError(
+        f"run '{reader.name}' has not started within {PATIENCE:.0f} s; process {process.pid} may still try"
+    )
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log that says anything."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "its log cannot be read"
+    said = [line.strip() for line in lines if line.strip()]
+    return said[-1].removeprefix("tui-transformer: ") if said else "it said nothing"
+
+
+class Training:
+    """The one training thread of this process.
+
+    Args:
+        prepare: makes the run ready; called in the thread.
+        device: for the process it may be handed to.
+        data_dir: for that process.
+    """
+
+    _one = threading.Lock()
+
+    def __init__(self, prepare: "Callable[[Control], Ready]", *, device: str, data_dir: Path | None = None) -> None:
+        self.control = Control()
+        self.path: Path | None = None
+        self.outcome: Outcome | None = None
+        self.error: BaseException | None = None
+        self._prepare, self._device, self._data_dir = prepare, device, data_dir
+        self._thread = threading.Thread(target=self._work, name="training", daemon=True)
+
+    def start(self) -> None:
+        """Begin.
+
+        Raises:
+            InputError: this process trains already; dropout and threads are settings of a process.
+        """
+        if not self._one.acquire(blocking=False):
+            raise InputError("this process trains a run already; stop it first, or start the other one with --detach")
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the thread."""
+        self._thread.join(timeout)
+
+    def stop(self, reason: str = "", *, signal: int | None = None) -> None:
+        """Ask for a checkpoint and the end."""
+        self.control.request(Command.STOP, reason, signal=signal)
+
+    def hand_over(self, reason: str = "handed over") -> "subprocess.Popen[bytes] | None":
+        """Leave the run to a process of its own and wait until this one has let go of it.
+
+        Returns:
+            That process; None where there was nothing to hand over, or it could not be started: the run is then
+            interrupted, with a checkpoint to resume from.
+        """
+        process = None
+        if self.alive and self.path is not None:
+            try:
+                process = spawn("resume", self.path, "--handed-over", device=self._device, data_dir=self._data_dir)
+                self.control.hand_over(Successor(process.pid, psutil.Process(process.pid).create_time()), reason)
+            except (OSError, psutil.Error) as error:
+                process = None
+                self.stop(f"could not be handed over: {error}", signal=0)
+        elif self.alive:
+            self.stop(reason, signal=0)
+        self.join()
+        return process
+
+    def _work(self) -> None:
+        try:
+            ready = self._prepare(self.control)
+            self.path = ready.path
+            self.outcome = ready.trainer.run()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._free()
+            self._one.release()
+
+    def _free(self) -> None:
+        import torch
+
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
