@@ -5,9 +5,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from engine.errors import InputError
 from engine.runs.files import SCHEMA, read_json, write_json
 
-KEPT = 100  # commands that stay in control.json
+MOST_WAITING = 1000  # commands that nobody has obeyed yet
 
 
 class Command(StrEnum):
@@ -41,10 +42,20 @@ def newest_command(run: Path) -> int:
 
 
 def send(run: Path, command: Command) -> int:
-    """Write a command for whoever trains this run; gives back its id. Several may write at once."""
+    """Write a command for whoever trains this run; gives back its id. Several may write at once.
+
+    Raises:
+        InputError: so many wait already that nobody can be listening.
+    """
     with FileLock(run / ".control.lock", timeout=10):
-        before = read_commands(run)
-        number = newest_command(run) + 1
-        entries = [{"id": n, "command": c.value} for n, c in [*before[-KEPT:], (number, command)]]
+        status = read_json(run / "status.json")
+        obeyed = int(status.get("control_id") or 0) if isinstance(status, dict) else 0
+        waiting = [(number, kind) for number, kind in read_commands(run) if number > obeyed]
+        if len(waiting) >= MOST_WAITING:
+            raise InputError(
+                f"run '{run.name}' has not obeyed its last {len(waiting):,} commands; is its process well?"
+            )
+        number = max(newest_command(run), obeyed) + 1
+        entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
         write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
     return number

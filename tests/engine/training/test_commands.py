@@ -1,0 +1,99 @@
+"""Commands from several places at once: the states stay those of the table, and none is lost or obeyed twice."""
+
+import itertools
+import random
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.errors import InputError
+from engine.runs import commands
+from engine.runs.commands import Command, send
+from engine.runs.reader import RunReader
+from engine.training.assemble import assemble, resume
+from tests.engine.training.test_crash import ENDLESS
+from tests.engine.training.test_resume import StopAt
+
+# DESIGN's table, without what ends a run.
+LEGAL = {
+    "starting": {"starting", "running"},
+    "running": {"running", "paused", "stopped"},
+    "paused": {"running", "paused", "stopped"},
+    "stopped": set(),
+}
+
+
+def expected(order: list[Command]) -> dict[str, int]:
+    """The model: which events a list of commands leads to."""
+    paused, counts = False, {"paused": 0, "continued": 0, "checkpoint": 0}
+    for command in order:
+        if command is Command.PAUSE and not paused:
+            paused = True
+            counts["paused"] += 1
+        elif command is Command.CONTINUE and paused:
+            paused = False
+            counts["continued"] += 1
+        elif command is Command.CHECKPOINT and not paused:
+            counts["checkpoint"] += 1
+    return counts
+
+
+def test_a_thousand_commands_from_three_places(tmp_path) -> None:
+    trainer = assemble(ENDLESS, runs_dir=tmp_path, name="run", device="cpu").trainer
+    run, sent, guard = tmp_path / "run", {}, threading.Lock()
+    states, ids, write = [], [], trainer.writer._replace
+
+    def record(name: str, data: dict) -> None:
+        if name == "status":
+            states.append(data["state"])
+            ids.append(data["control_id"])
+        write(name, data)
+
+    def sender(seed: int, count: int) -> None:
+        draw = random.Random(seed)
+        for _ in range(count):
+            command = draw.choice((Command.PAUSE, Command.CONTINUE, Command.CHECKPOINT))
+            number = send(run, command)
+            with guard:
+                assert number not in sent
+                sent[number] = command
+            if draw.random() < 0.02:
+                time.sleep(0.05)
+
+    trainer.writer._replace = record
+    training = threading.Thread(target=trainer.run)
+    training.start()
+    senders = [threading.Thread(target=sender, args=(seed, count)) for seed, count in ((1, 400), (2, 300), (3, 300))]
+    for thread in senders:
+        thread.start()
+    for thread in senders:
+        thread.join()
+    last = send(run, Command.STOP)
+    training.join(timeout=120)
+    assert not training.is_alive() and sorted(sent) == list(range(1, 1001)) and last == 1001
+    assert ids == sorted(ids) and ids[-1] == 1001
+    assert all(after in LEGAL[before] for before, after in itertools.pairwise(states))
+    found = [record["event"] for record in RunReader(run).records("events")]
+    counts = expected([sent[number] for number in sorted(sent)])
+    assert {event: found.count(event) for event in counts} == counts
+
+
+def test_what_was_asked_of_an_earlier_attempt_is_not_asked_of_the_next(tmp_path) -> None:
+    ready = assemble(ENDLESS, runs_dir=tmp_path, name="run", device="cpu", control=StopAt(9))
+    for command in (Command.PAUSE, Command.STOP):
+        send(ready.path, command)  # nobody listens to them: it stops by itself before
+    ready.trainer.control._next_look = float("inf")
+    assert ready.trainer.run().state == "stopped"
+    again = resume(ready.path, device="cpu", control=StopAt(20))
+    assert again.trainer.run().state == "stopped" and again.trainer.state.step > ready.trainer.state.step + 2
+
+
+def test_commands_that_nobody_obeys_do_not_pile_up_for_ever(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(commands, "MOST_WAITING", 5)
+    run = Path(tmp_path)
+    for number in range(1, 6):
+        assert send(run, Command.PAUSE) == number
+    with pytest.raises(InputError, match="has not obeyed its last 5 commands"):
+        send(run, Command.STOP)
