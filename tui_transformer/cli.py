@@ -146,6 +146,12 @@ def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS
     return _control(run, "stop", json, runs_dir)
 
 
+@app.command()
+def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    """Let a run save a checkpoint at its next step, and go on."""
+    return _control(run, "checkpoint", json, runs_dir)
+
+
 def _control(run: str, command: str, as_json: bool, runs_dir: Path) -> int:
     from engine.runs.commands import Command
     from tui_transformer.commands.control import control_command

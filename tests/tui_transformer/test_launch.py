@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -236,3 +237,18 @@ def test_two_runners_of_one_device_are_one(tmp_path) -> None:
     with held, pytest.raises(InputError, match="another process works"):
         queue.work(tmp_path, "cpu", print)
     assert queue.work(tmp_path, "cpu", print) == 0
+
+
+def test_trainings_leave_no_thread_no_descriptor_and_no_handler_behind(tmp_path) -> None:
+    def open_now() -> tuple[int, int, list]:
+        handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), handlers
+
+    found = []
+    for i in range(4):
+        here = training(tmp_path / str(i))
+        here.start()
+        here.stop("enough")
+        here.join(30)
+        found.append(open_now())
+    assert found[1] == found[2] == found[3]
