@@ -176,6 +176,7 @@ class TrainConfig(Section):
     fp32_matmul: Literal["exact", "fast"] = "exact"
     auto_batch: StrictBool = False
     activation_checkpointing: StrictBool = False
+    compile: Literal["auto", "never", "always"] = "auto"
     allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
 

@@ -17,6 +17,7 @@ from engine.runs.reader import RunReader, list_runs
 CONDITIONAL = (
     "train.activation_checkpointing",
     "train.auto_batch",
+    "train.compile",
     "train.clip",
     "train.precision",
     "evaluation.every",

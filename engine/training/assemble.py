@@ -37,7 +37,7 @@ from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.control import Control
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
-from engine.training.numerics import chosen_precision
+from engine.training.numerics import chosen_precision, compiles
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
@@ -164,6 +164,7 @@ def model_facts(config: RunConfig, model: Network) -> dict[str, Any]:
             "backend": training_backend(config, model),
             "precision": chosen_precision(config.train, next(model.parameters()).device),
             "fp32_matmul": config.train.fp32_matmul,
+            "compiled": compiles(config.train),
         },
     }
 

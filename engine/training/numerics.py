@@ -24,6 +24,15 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     return nullcontext()
 
 
+def compiles(train: TrainConfig) -> bool:
+    """Whether a step's forward and backward pass are compiled by torch.
+
+    "auto" does so where that was measured to win, which is nowhere yet: on a CPU a compiled step is 3 to 14 % faster
+    and takes half a minute to compile (docs/benchmarks.md); on a GPU it has not been measured.
+    """
+    return train.compile == "always"
+
+
 def set_fp32_matmul(kind: str) -> None:
     """`exact`: fp32 products in fp32. `fast`: TF32 on CUDA, bf16 pieces through oneDNN on a CPU.
 

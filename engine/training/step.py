@@ -15,7 +15,7 @@ from engine.model.dropout import Dropout
 from engine.model.transformer import Network, Stack
 from engine.seeds import seed_for
 from engine.training.ends import Diverged
-from engine.training.numerics import autocast, chosen_precision
+from engine.training.numerics import autocast, chosen_precision, compiles
 from engine.training.optimizer import learning_rate, make_optimizer
 
 
@@ -70,6 +70,8 @@ class Stepper:
         self.optimizer = make_optimizer(model, config.optimizer)
         for stack in (part for part in model.modules() if isinstance(part, Stack)):
             stack.checkpointing = config.train.activation_checkpointing
+        self.compiles = compiles(config.train)
+        self._forward = torch.compile(model) if self.compiles else model
         self._parameters = list(model.parameters())
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was no number
@@ -117,7 +119,7 @@ class Stepper:
                 self._seed_dropout(step, micro)
             for piece in batch.pieces(pieces):  # none where the last step of an epoch has no more windows
                 with autocast(self.precision, self.device):
-                    logits = self.model(*piece.inputs).float()
+                    logits = self._forward(*piece.inputs).float()
                 total = F.cross_entropy(
                     logits.flatten(0, 1), piece.targets.flatten(), ignore_index=IGNORED, reduction="sum"
                 )

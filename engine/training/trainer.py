@@ -72,6 +72,7 @@ class Trainer:
         self._saved = -1
         self._evaluated = -1
         self._sampled = -1
+        self._compiled = False
         self._unread: list[Taken] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
         self.inspector = Inspector(config, model, batches, writer, sampler.tokenizer.vocab_size)
@@ -206,14 +207,20 @@ class Trainer:
     # One optimizer step
 
     def _step(self) -> None:
-        started = self.clock()
         step = self.state.step + 1
+        first = self.stepper.compiles and not self._compiled
+        if first:
+            self.writer.status(phase="compiling")
+        started = self.clock()
         while True:
             try:
                 taken = self.stepper.take(step, pieces=self.state.pieces, between=self._between)
                 break
             except torch.OutOfMemoryError as error:
                 self._cut_smaller(step, error)
+        if first:
+            self._compiled = True
+            self.writer.status(phase="training")
         self.state.step = step
         self._unread.append(taken)
         self._unread_seconds += self.clock() - started

@@ -333,3 +333,21 @@ def test_model_json_names_the_backend_that_a_step_uses(tiny, tmp_path, monkeypat
     assert run.facts("model")["built"]["backend"] == backend
     trained = {name for trains, name in used if trains}
     assert backend in trained or not used
+
+
+@pytest.mark.slow
+def test_a_compiled_step_learns_the_same_and_says_that_it_compiles(tiny, tmp_path) -> None:
+    config = tiny("model.dropout=0", "train.compile=always")
+    ready = assemble(config, runs_dir=tmp_path, name="compiled", device="cpu")
+    phases, write = [], ready.trainer.writer._replace
+
+    def record(name: str, data: dict) -> None:
+        if name == "status":
+            phases.append(data["phase"])
+        write(name, data)
+
+    ready.trainer.writer._replace = record
+    assert ready.trainer.run().state == "finished" and "compiling" in phases
+    _, plain = train(tiny("model.dropout=0"), tmp_path, "plain")
+    for a, b in zip(metrics(RunReader(ready.path)), metrics(plain), strict=True):
+        assert a["loss"] == pytest.approx(b["loss"], abs=1e-5)
