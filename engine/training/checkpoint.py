@@ -73,13 +73,13 @@ def save(
     final = parent / name
     if final.exists():
         if damage(final) is None:
-            write_atomic(parent / "last", name + "\n")
+            point_last(run, state.step)
             return name
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: somebody may want to look
     tensors = {WEIGHTS: weights_of(model), OPTIMIZER: _moments(model, optimizer)}
     texts = {STATE: json.dumps(finite(state.to_json()), allow_nan=False), TOKENIZER: tokenizer.to_json()}
     _write(final, state.step, tensors, texts)
-    write_atomic(parent / "last", name + "\n")
+    point_last(run, state.step)
     return name
 
 
@@ -138,6 +138,11 @@ def save_average(run: Path, model: nn.Module, tokenizer: CharacterTokenizer, how
     steps = [int(folder.name[5:]) for folder in folders]
     _write(final, steps[-1], {WEIGHTS: mean}, {TOKENIZER: tokenizer.to_json()})
     return steps
+
+
+def point_last(run: Path, step: int) -> None:
+    """Say that the checkpoint of a step is the newest; a kill may have come between it and this."""
+    write_atomic(run / "checkpoints" / "last", folder_name(step) + "\n")
 
 
 def point_best(run: Path, step: int) -> None:

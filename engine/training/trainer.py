@@ -123,7 +123,8 @@ class Trainer:
             leak = self.inspector.leak
             if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
                 raise Leaking(f"{LEAK} before the first step: {leak.why}")
-        self.writer.status(state="running", phase="training")
+        patiently(lambda: checkpoint.point_last(self.writer.path, self._saved), self.writer.waiting)
+        self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
         where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
 

@@ -1,6 +1,7 @@
 """k steps, an interruption anywhere, the rest: bit for bit what an undisturbed run gives. Over every preset."""
 
 import json
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -265,3 +266,20 @@ def test_a_failed_run_keeps_its_last_good_state(tmp_path) -> None:
     result = trainer.run()
     assert result.state == "failed" and "step 3" in result.reason and result.step == 2
     assert RunReader(ready.path).summary.get("best") is None
+
+
+def test_a_kill_between_a_checkpoint_and_the_word_that_it_is_the_last_leaves_no_stale_word(tmp_path) -> None:
+    config = miniature("demo", "train.steps=9", "checkpoint.every=3", "evaluation.every=0")
+    run = assemble(config, runs_dir=tmp_path, name="run", device="cpu").path
+    ready = assemble(config, runs_dir=tmp_path, name="whole", device="cpu")
+    ready.trainer.run()
+    shutil.rmtree(run)
+    shutil.copytree(ready.path, run)
+    (run / "checkpoints" / "last").write_text("step-00000006\n")
+    status = json.loads((run / "status.json").read_text())
+    (run / "status.json").write_text(
+        json.dumps(status | {"state": "stopped", "step": 6, "checkpoint": "step-00000006"})
+    )
+    assert resume(run, device="cpu").trainer.run().state == "finished"
+    assert RunReader(run).status["checkpoint"] == "step-00000009"
+    assert outcome(run) == outcome(ready.path)
