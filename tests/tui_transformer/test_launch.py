@@ -1,5 +1,6 @@
 """Runs in a thread, in a process of their own, and handed from one to the other."""
 
+import errno
 import os
 import random
 import signal
@@ -13,10 +14,11 @@ import pytest
 
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
 from engine.training.control import Control
 from tests.engine.training.test_crash import ENDLESS, Terminal, exit_code, wait_for
-from tests.engine.training.test_resume import outcome
+from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.host import HOSTED, NOISE
 from tui_transformer import launch, queue
 from tui_transformer.launch import Training, await_start, enqueue, spawn
@@ -252,3 +254,26 @@ def test_trainings_leave_no_thread_no_descriptor_and_no_handler_behind(tmp_path)
         here.join(30)
         found.append(open_now())
     assert found[1] == found[2] == found[3]
+
+
+def test_a_disk_that_is_full_at_a_hand_over_interrupts_the_run_at_its_last_checkpoint(tmp_path, monkeypatch) -> None:
+    table = {"checkpoint": HOSTED.checkpoint.model_copy(update={"every": 0}), "train": ENDLESS.train}
+    here, full, save = training(tmp_path, HOSTED.model_copy(update=table)), threading.Event(), checkpoint.save
+
+    def no_room(*given):
+        if full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return save(*given)
+
+    monkeypatch.setattr(checkpoint, "save", no_room)
+    here.start()
+    wait_for(tmp_path / "run" / "checkpoints" / "best")
+    full.set()
+    time.sleep(0.3)  # it comes to its next evaluation, and waits for room
+    process = here.hand_over()
+    assert here.outcome is not None and here.outcome.state == "interrupted" and "disk is full" in here.outcome.reason
+    assert process is not None and process.wait(timeout=60) == 2  # it was not handed over, so it lets it be
+    reader = RunReader(tmp_path / "run")
+    assert reader.state == "interrupted" and not checkpoint.newest_intact(reader.path)[1]
+    monkeypatch.undo()
+    assert resume(reader.path, device="cpu", control=StopAt(3)).trainer.run().state == "stopped"
