@@ -91,8 +91,13 @@ def usage_line(error: "TyperException") -> str:
     if wrong is not None and context is not None:
         message += nearest(wrong, [flag for known in context.command.params for flag in known.opts])
     elif context is not None and message.startswith("No such command"):
-        wrong = message.removeprefix("No such command").strip(" '\"")
-        commands = context.command.list_commands(context)
+        wrong = message.removeprefix("No such command").split("'. Did you mean '")[0].strip(" '\"")
+        group = context.command
+        commands = [
+            name
+            for name in group.list_commands(context)
+            if not getattr(group.get_command(context, name), "hidden", False)
+        ]
         hint = nearest(wrong, commands) or "; commands: " + ", ".join(commands)
         message = f"no such command '{wrong}'{hint}"
     elif parameter is not None and error.message:
