@@ -167,10 +167,11 @@ class Trainer:
             if error.errno not in FULL:
                 raise
             reason = f"{reason or 'stop'}; the disk is full: step {self._saved} is the last one saved"
-            return Outcome("interrupted", self._saved, reason)
-        if self.control.successor is not None:
-            return Outcome("handing-over", self._saved, reason)
-        return Outcome("interrupted" if self.control.signal is not None else "stopped", self._saved, reason)
+        else:
+            if self.control.successor is not None:
+                return Outcome("handing-over", self._saved, reason)
+        wished = self.control.signal is None and self.control.successor is None
+        return Outcome("stopped" if wished else "interrupted", self._saved, reason)
 
     def _bytes_of_checkpoint(self) -> int:
         moments = 2

@@ -87,7 +87,8 @@ def test_a_full_disk_pauses_the_run_until_there_is_room(disk, tmp_path) -> None:
     assert outcome(run) == outcome(tmp_path / "whole")
 
 
-def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path) -> None:
+@pytest.mark.parametrize(("number", "state"), [(15, "interrupted"), (None, "stopped")], ids=["signal", "stop"])
+def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path, number, state: str) -> None:
     assert assemble(SMALL, runs_dir=tmp_path, name="whole", device="cpu").trainer.run().state == "finished"
     control = Control()
     thread, results, run = in_thread(control, disk)
@@ -103,11 +104,11 @@ def test_a_run_on_a_full_disk_can_be_stopped_and_resumed_later(disk, tmp_path) -
     try:
         thread.start()
         until(lambda: waits(run))
-        control.request(Command.STOP, "SIGTERM", signal=15)
+        control.request(Command.STOP, "enough", signal=number)
         thread.join(10)
     finally:
         checkpoint.save = real
-    assert results[0].state == "interrupted" and results[0].step == 0
+    assert results[0].state == state and results[0].step == 0
     assert "the disk is full: step 0 is the last one saved" in results[0].reason
     folder, wrong = checkpoint.newest_intact(run)
     assert folder.name == "step-00000000" and not wrong
