@@ -161,11 +161,10 @@ def sampling(
     start = torch.zeros(batch, 1, dtype=torch.long, device=device)
     model = build_model(config.model, VOCABULARY, config.seed, device).eval()
     assert isinstance(model, DecoderLM)
-    writer = FromDecoder(model)
 
-    def ours() -> int:
-        seeds = range(batch)
-        return batch * sum(1 for _ in columns(writer, start, WRITTEN, how, seeds, context=config.model.context_length))
+    def ours(writer: FromDecoder) -> Callable[[], int]:
+        context = config.model.context_length
+        return lambda: batch * sum(1 for _ in columns(writer, start, WRITTEN, how, range(batch), context=context))
 
     def theirs(name: str) -> Callable[[], int]:
         write = WRITERS[name](config, VOCABULARY, device)
@@ -177,7 +176,10 @@ def sampling(
 
         return work
 
-    contenders = [Contender(OURS, ours), *(Contender(name, theirs(name)) for name in against if name in WRITERS)]
+    contenders = [Contender(OURS, ours(FromDecoder(model)))]
+    if device.type == "cuda":
+        contenders.append(Contender(f"{OURS}, as a graph", ours(FromDecoder(model, fixed=True))))
+    contenders += [Contender(name, theirs(name)) for name in against if name in WRITERS]
     speeds = interleaved(contenders, rounds=effort.rounds, seconds=effort.seconds, device=device, said=effort.said)
     return Measured("sampling", f"fp32, batch {batch}", "tokens/s", speeds)
 

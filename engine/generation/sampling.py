@@ -38,14 +38,19 @@ class Decodes(Protocol):
 
 
 class FromDecoder:
-    """A decoder with its KV cache."""
+    """A decoder with its KV cache.
 
-    def __init__(self, model: DecoderLM) -> None:
-        self.model = model
+    Args:
+        model: in evaluation mode.
+        fixed: steps of one shape, replayed as a graph on CUDA; see `Decoding`.
+    """
+
+    def __init__(self, model: DecoderLM, *, fixed: bool = False) -> None:
+        self.model, self.fixed = model, fixed
 
     def new_cache(self, room: int) -> Decoding:
         """An empty KV cache."""
-        return Decoding(self.model, room)
+        return Decoding(self.model, room, fixed=self.fixed)
 
     def next_logits(self, tokens: Tensor, cache: Decoding) -> Tensor:
         """(B, T) → (B, V)."""

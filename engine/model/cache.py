@@ -71,6 +71,16 @@ class KeyValueCache:
         first = 0 if window is None else max(0, stop - window)
         return buffer[:, :heads, first:stop], buffer[:, heads:, first:stop]
 
+    def contents(self) -> tuple[Tensor, int]:
+        """(B, 2 H, T, Dh) keys and values so far, and where the first of them stands.
+
+        Raises:
+            ValueError: nothing is remembered, or tokens do not stand in a row.
+        """
+        if self._buffer is None or self._start is None:
+            raise ValueError("needs tokens that stand in a row")
+        return self._buffer[:, :, : self.length], self._start
+
     def _place(self, at: Span) -> Span:
         """The positions of all tokens when those at `at` have joined; remembered."""
         stop, first = self.length + at.length, self.length == 0

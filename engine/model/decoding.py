@@ -8,6 +8,7 @@ Notation: B rows, D model width, H heads, Hkv key/value heads, Dh head width, V 
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +21,7 @@ from engine.model.positions import PositionScheme
 from engine.model.transformer import DecoderLM
 
 Map = Callable[[Tensor], Tensor]
+Remember = Callable[[Tensor], tuple[Tensor, Tensor, Tensor | None]]  # a token's keys and values → all it sees, and bias
 
 
 class Decoding:
@@ -28,12 +30,15 @@ class Decoding:
     Args:
         model: in evaluation mode.
         room: tokens that memory and tables are made for at first; more may come.
+        fixed: steps of one shape, the whole room every time, which CUDA replays as one graph. Its memory is not `cache`
+            then, but for the length: rows cannot be reordered. Where a layer is not simple enough, as without.
     """
 
-    def __init__(self, model: DecoderLM, room: int) -> None:
+    def __init__(self, model: DecoderLM, room: int, *, fixed: bool = False) -> None:
         self.model, self.cache = model, model.new_cache(room)
         self._room = room
-        self._steps = None if model.training else _Steps.of(self)
+        kind = _FixedSteps if fixed else _Steps
+        self._steps = kind(self) if not model.training and simple(model) else None
 
     @property
     def length(self) -> int:
@@ -56,7 +61,19 @@ class _Now:
     """What all layers of one step share."""
 
     at: Tensor  # (1, 1) the token's position
-    bias: Tensor  # (1, H, 1, room) what is added to the scores; the last entry is the token's own
+    bias: Tensor | None  # (1, H, 1, room) what is added to the scores; the last entry is the token's own
+
+
+def simple(model: DecoderLM) -> bool:
+    """Whether layers need no more than the keys that their window shows, and a bias by distance."""
+    parts = [layer.get_submodule("attention") for layer in model.layers]
+    return all(
+        isinstance(part, SoftmaxSelfAttention)
+        and part.see.link_every is None
+        and part.backend in ("auto", "sdpa")
+        and type(part.scheme).content is PositionScheme.content
+        for part in parts
+    )
 
 
 class _Steps:
@@ -65,29 +82,26 @@ class _Steps:
     def __init__(self, decoding: Decoding) -> None:
         model = decoding.model
         self._model, self._cache, self._now = model, decoding.cache, _Now()
-        self._scheme = next(part.scheme for part in model.modules() if isinstance(part, SoftmaxSelfAttention))
+        self._first = next(part for part in model.modules() if isinstance(part, SoftmaxSelfAttention))
+        self._states = [state for state in decoding.cache.layers if isinstance(state, KeyValueCache)]
         self._layers = [
-            _layer(layer, state, self._now)
-            for layer, state in zip(model.layers, decoding.cache.layers, strict=True)
-            if isinstance(layer, Layer) and isinstance(state, KeyValueCache)
+            _layer(layer, self._memory(state), self._now)
+            for layer, state in zip(model.layers, self._states, strict=True)
+            if isinstance(layer, Layer)
         ]
         self._final_norm, self._head = _norm(model.final_norm), _linear(model.head)
         self._embedding = model.token_embedding.weight
         self._scale = math.sqrt(model.config.d_model) if model.config.embedding_scale else None
         self._tables(decoding._room)
 
-    @classmethod
-    def of(cls, decoding: Decoding) -> "_Steps | None":
-        """None where a layer needs more than the keys that its window shows and a bias by distance."""
-        parts = [layer.get_submodule("attention") for layer in decoding.model.layers]
-        simple = all(
-            isinstance(part, SoftmaxSelfAttention)
-            and part.see.link_every is None
-            and part.backend in ("auto", "sdpa")
-            and type(part.scheme).content is PositionScheme.content
-            for part in parts
-        )
-        return cls(decoding) if simple else None
+    def _memory(self, state: KeyValueCache) -> Remember:
+        now, window = self._now, self._first.see.window
+
+        def remember(keys_values: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+            k, v = state.append(keys_values, window)
+            return k, v, None if now.bias is None else now.bias[..., -k.shape[2] :]
+
+        return remember
 
     def _tables(self, room: int) -> None:
         """Positions for `room` tokens: what is added to embeddings, and to scores by distance."""
@@ -96,8 +110,8 @@ class _Steps:
         self._numbers = torch.arange(room, device=weight.device)[None]
         table = self._model.positions.embed(self._numbers[:, :longest])
         self._rows = None if table is None else table[0].to(weight.dtype)
-        bias = self._scheme.bias(self._numbers[:, -1:], self._numbers)
-        self._now.bias = torch.empty(0) if bias is None else bias.to(weight.dtype)
+        bias = self._first.scheme.bias(self._numbers[:, -1:], self._numbers)
+        self._now.bias = None if bias is None else bias.to(weight.dtype)
 
     def take(self, tokens: Tensor) -> Tensor:
         """(B, 1) → (B, V)."""
@@ -106,15 +120,108 @@ class _Steps:
         if at >= self._room:
             self._tables(2 * at)
         self._now.at = self._numbers[:, at : at + 1]
+        logits = self._compute(tokens, None if self._rows is None else self._rows[at])
+        self._cache.length = at + 1
+        return logits
+
+    def _compute(self, tokens: Tensor, row: Tensor | None) -> Tensor:
         x = F.embedding(tokens[:, 0], self._embedding)
         if self._scale is not None:
             x = x * self._scale
-        if self._rows is not None:
-            x = x + self._rows[at]
+        if row is not None:
+            x = x + row
         for layer in self._layers:
             x = layer(x)
-        self._cache.length = at + 1
         return self._head(self._final_norm(x))
+
+
+@dataclass
+class _Slots:
+    """One layer's memory at its full size: (B, 2 Hkv, room, Dh), keys first; what is not yet written is not seen."""
+
+    buffer: Tensor
+
+
+class _FixedSteps(_Steps):
+    """Steps of one shape: keys and values of the whole room, most of them masked; on CUDA replayed as one graph."""
+
+    def __init__(self, decoding: Decoding) -> None:
+        self._slots: list[_Slots] = []
+        self._masks = torch.empty(0)
+        self._inputs, self._at = torch.empty(0), torch.empty(0)
+        self._replay: Callable[[], Tensor] | None = None
+        super().__init__(decoding)
+
+    def _memory(self, state: KeyValueCache) -> Remember:
+        now, slots = self._now, _Slots(torch.empty(0))
+        self._slots.append(slots)
+
+        def remember(keys_values: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+            slots.buffer.index_copy_(2, now.at[0], keys_values)
+            k, v = slots.buffer.chunk(2, dim=1)
+            return k, v, self._masks
+
+        return remember
+
+    def _tables(self, room: int) -> None:
+        super()._tables(room)
+        self._replay = None
+
+    def take(self, tokens: Tensor) -> Tensor:
+        """(B, 1) → (B, V)."""
+        at = self._cache.length
+        self._model.check_positions(at + 1)
+        if at >= self._room:
+            self._tables(2 * at)
+        if self._replay is None:
+            self._inputs = tokens.clone()
+            self._at = torch.full_like(self._numbers[:, :1], at)
+            self._take_over(tokens.shape[0], at)
+            self._replay = _recorded(self._whole) if tokens.is_cuda else self._whole
+        self._inputs.copy_(tokens)
+        self._at.fill_(at)
+        logits = self._replay()
+        self._cache.length = at + 1
+        return logits.clone()
+
+    def _take_over(self, rows: int, length: int) -> None:
+        """Fill the slots with what was read before: by the prefill, or in a smaller room."""
+        for slots, state in zip(self._slots, self._states, strict=True):
+            old, start = (slots.buffer, 0) if slots.buffer.numel() else state.contents()
+            slots.buffer = old.new_zeros(rows, old.shape[1], self._room, old.shape[3])
+            slots.buffer[:, :, start : start + old.shape[2]] = old
+
+    def _whole(self) -> Tensor:
+        # A scheme may remember what it made of a tensor of positions, so each step's is a new one.
+        at, numbers = self._at.clone(), self._numbers
+        self._now.at = at
+        seen = self._first.see(at, numbers)[:, None, None]  # (1, 1, 1, room)
+        bias = self._now.bias
+        if bias is None:
+            bias = torch.zeros((), dtype=self._embedding.dtype, device=numbers.device)
+        else:
+            bias = bias.index_select(3, (self._room - 1 - at + numbers)[0].clamp(max=self._room - 1))
+        self._masks = torch.where(seen, bias, -math.inf)
+        return self._compute(self._inputs, None if self._rows is None else self._rows.index_select(0, at[0]))
+
+
+def _recorded(compute: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """A CUDA graph of what `compute` does, after the warm-up that recording needs: all is computed a few times."""
+    aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):
+        for _ in range(3):
+            compute()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        logits = compute()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return logits
+
+    return replay
 
 
 def _linear(part: nn.Linear) -> Map:
@@ -129,11 +236,11 @@ def _norm(part: nn.Module) -> Map:
     return part.forward
 
 
-def _layer(layer: Layer, state: KeyValueCache, now: _Now) -> Map:
+def _layer(layer: Layer, remember: Remember, now: _Now) -> Map:
     attention, feed_forward = layer.get_submodule("attention"), layer.feed_forward
     assert isinstance(attention, SoftmaxSelfAttention)
     first, second = _norm(layer.attention_norm), _norm(layer.feed_forward_norm)
-    attend, apply = _attention(attention, state, now), _feed_forward(feed_forward)
+    attend, apply = _attention(attention, remember, now), _feed_forward(feed_forward)
     pre_norm, residual = layer.pre_norm, layer.residual
 
     def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
@@ -148,21 +255,20 @@ def _feed_forward(part: FeedForward) -> Map:
     return lambda x: output(activation(expand(x)))
 
 
-def _attention(part: SoftmaxSelfAttention, state: KeyValueCache, now: _Now) -> Map:
+def _attention(part: SoftmaxSelfAttention, remember: Remember, now: _Now) -> Map:
     project, output = _linear(part.query_key_value), _linear(part.output)
-    n_heads, width, window, scheme = part.n_heads, part.head_width, part.see.window, part.scheme
+    n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
     turned = n_heads + part.widths[1] // width  # queries and keys
     rotates = type(scheme).rotate is not PositionScheme.rotate
-    shared_keys, biased = part.widths[1] != part.widths[0], type(scheme).bias is not PositionScheme.bias
+    shared_keys = part.widths[1] != part.widths[0]
 
     def attend(x: Tensor) -> Tensor:  # (B, D) → (B, D)
         heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
         if rotates:
             heads = torch.cat((scheme.rotate(heads[:, :turned], now.at), heads[:, turned:]), dim=1)
-        k, v = state.append(heads[:, n_heads:], window)
+        k, v, bias = remember(heads[:, n_heads:])
         if shared_keys:
             k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)
-        bias = now.bias[..., -k.shape[2] :] if biased else None
         mixed = F.scaled_dot_product_attention(heads[:, :n_heads], k, v, attn_mask=bias, scale=scheme.scale)
         return output(mixed.reshape(x.shape))
 

@@ -3,11 +3,14 @@
 Parameters and optimizer state are always fp32. Evaluation is always fp32, so scores compare across precisions.
 """
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
+from torch import Tensor
 
 from engine.config.schema import TrainConfig
+from engine.model.transformer import Network
 
 
 def chosen_precision(train: TrainConfig, device: torch.device) -> str:
@@ -31,6 +34,12 @@ def compiles(train: TrainConfig) -> bool:
     and takes half a minute to compile (docs/benchmarks.md); on a GPU it has not been measured.
     """
     return train.compile == "always"
+
+
+def compiled(model: Network) -> Callable[..., Tensor]:
+    """The model compiled by torch; on CUDA its steps of one shape are replayed as graphs, without launches."""
+    graphs = next(model.parameters()).is_cuda
+    return torch.compile(model, mode="reduce-overhead" if graphs else None)
 
 
 def set_fp32_matmul(kind: str) -> None:

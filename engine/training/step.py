@@ -15,7 +15,7 @@ from engine.model.dropout import Dropout
 from engine.model.transformer import Network, Stack
 from engine.seeds import seed_for
 from engine.training.ends import Diverged
-from engine.training.numerics import autocast, chosen_precision, compiles
+from engine.training.numerics import autocast, chosen_precision, compiled, compiles
 from engine.training.optimizer import learning_rate, make_optimizer
 
 
@@ -71,7 +71,7 @@ class Stepper:
         for stack in (part for part in model.modules() if isinstance(part, Stack)):
             stack.checkpointing = config.train.activation_checkpointing
         self.compiles = compiles(config.train)
-        self._forward = torch.compile(model) if self.compiles else model
+        self._forward = compiled(model) if self.compiles else model
         self._parameters = list(model.parameters())
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was no number
