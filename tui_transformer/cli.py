@@ -95,6 +95,7 @@ def resume(
     run: RunArgument = "last",
     detach: Detach = False,
     handed_over: Annotated[bool, typer.Option("--handed-over", hidden=True)] = False,
+    paused: Annotated[bool, typer.Option("--paused", hidden=True)] = False,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
@@ -108,7 +109,13 @@ def resume(
     from tui_transformer.commands.run import resume_command
 
     return resume_command(
-        run, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir, handed_over=handed_over
+        run,
+        device=device,
+        as_json=json,
+        runs_dir=runs_dir,
+        data_dir=data_dir,
+        handed_over=handed_over,
+        paused=paused,
     )
 
 

@@ -159,8 +159,10 @@ class Training:
         """
         process = None
         if self.alive and self.path is not None:
+            paused = ("--paused",) if RunReader(self.path).status.get("state") == "paused" else ()
+            options = ("--handed-over", *paused)
             try:
-                process = spawn("resume", self.path, "--handed-over", device=self._device, data_dir=self._data_dir)
+                process = spawn("resume", self.path, *options, device=self._device, data_dir=self._data_dir)
                 self.control.hand_over(Successor(process.pid, psutil.Process(process.pid).create_time()), reason)
             except (OSError, psutil.Error) as error:
                 process = None

@@ -1,12 +1,14 @@
 """The queue: runs in the state `queued` that name a device, trained one after the other by a runner of that device.
 
 The runner is a process of its own and outlives the app or the terminal that queued the runs; killed, it leaves them
-queued, and the next one takes them up. One that fails does not hold up the rest.
+queued, and the next one takes them up. It waits while another run, started by whomever, is on the device, paused or
+not. One that fails does not hold up the rest.
 """
 
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,9 +17,11 @@ from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.runs.reader import RunReader, list_runs
+from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.writer import RunWriter
 from tui_transformer.launch import enqueue, last_line, spawn
+
+LOOK = 1.0  # seconds between two looks at whether the device is free
 
 
 def add(
@@ -32,6 +36,15 @@ def waiting(runs_dir: Path, device: str) -> list[RunReader]:
     """The runs that wait for a device, first come first."""
     return [
         reader for reader in list_runs(runs_dir) if reader.state == "queued" and _place(reader).get("device") == device
+    ]
+
+
+def at_work(runs_dir: Path, device: str) -> list[RunReader]:
+    """The runs that are on a device now."""
+    return [
+        reader
+        for reader in list_runs(runs_dir)
+        if reader.state in LIVE_STATES and reader.status.get("device") == device
     ]
 
 
@@ -82,13 +95,24 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
         except Timeout:
             raise InputError(f"another process works through the queue of {device} in {runs_dir}") from None
         try:
-            while found := waiting(runs_dir, device):
-                _train(found[0], said)
-                done += 1
+            while waiting(runs_dir, device):
+                _until_free(runs_dir, device, said)
+                if found := waiting(runs_dir, device):  # some may have been removed meanwhile
+                    _train(found[0], said)
+                    done += 1
         finally:
             lock.release()
         if not waiting(runs_dir, device):  # one may have come while the lock was let go
             return done
+
+
+def _until_free(runs_dir: Path, device: str, said: Callable[[str], None]) -> None:
+    told = ""
+    while others := at_work(runs_dir, device):
+        if told != others[0].name:
+            told = others[0].name
+            said(f"waiting for {told}, which is on {device}")
+        time.sleep(LOOK)
 
 
 def _train(reader: RunReader, said: Callable[[str], None]) -> None:

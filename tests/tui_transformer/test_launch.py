@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import InputError
+from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
@@ -76,6 +77,27 @@ def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undistur
     if here.outcome is not None and here.outcome.state == "handing-over":
         assert reader.status["pid"] == process.pid and reader.status["attempt"] == 2
         assert [e["event"] for e in reader.records("events")].count("resumed") == 1
+    process.wait(timeout=30)
+
+
+def test_a_paused_run_is_still_paused_when_it_has_been_handed_over(tmp_path, undisturbed) -> None:
+    here = training(tmp_path)
+    here.start()
+    run = tmp_path / "run"
+    wait_for(run / "checkpoints" / "last")
+    send(run, Command.PAUSE)
+    while (state := RunReader(run).state) != "paused":
+        assert state in ("starting", "running")
+        time.sleep(0.02)
+    process = here.hand_over()
+    await_start(RunReader(run), process, 1)
+    while RunReader(run).state != "paused":
+        time.sleep(0.02)
+    step = RunReader(run).status["step"]
+    time.sleep(0.5)
+    assert RunReader(run).state == "paused" and RunReader(run).status["step"] == step
+    send(run, Command.CONTINUE)
+    assert ended(run).state == "finished" and outcome(run) == undisturbed
     process.wait(timeout=30)
 
 
@@ -232,6 +254,21 @@ def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled
     assert all(end <= start for end, start in zip((ends[0], ends[1], ends[3]), starts[1:], strict=True)), (
         "one at a time"
     )
+
+
+def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path) -> None:
+    here = training(tmp_path, ENDLESS)
+    here.start()
+    wait_for(tmp_path / "run" / "checkpoints" / "last")
+    queue.add(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
+    said: list[str] = []
+    runner = threading.Thread(target=queue.work, args=(tmp_path, "cpu", said.append))
+    runner.start()
+    time.sleep(1.5)
+    assert said == ["waiting for run, which is on cpu"] and RunReader(tmp_path / "next").state == "queued"
+    here.stop("enough")
+    runner.join(60)
+    assert not runner.is_alive() and RunReader(tmp_path / "next").state == "finished"
 
 
 def test_two_runners_of_one_device_are_one(tmp_path) -> None:

@@ -31,9 +31,10 @@ def run_queued(
     request: Request, *, name: str | None, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None
 ) -> int:
     """Put a run into its device's queue and see to it that somebody works through that."""
-    command = shlex.join(["tui-transformer", *sys.argv[1:]])
+    config, command = request.resolve(), shlex.join(["tui-transformer", *sys.argv[1:]])
+    device = _known(device)
     before = len(queue.waiting(runs_dir, device))
-    run = queue.add(request.resolve(), runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir)
+    run = queue.add(config, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir)
     try:
         queue.ensure_runner(runs_dir, device)
     except OSError as error:
@@ -43,6 +44,14 @@ def run_queued(
     else:
         print(f"{run.name} is queued, {before} before it; {program()} runs")
     return 0
+
+
+def _known(device: str) -> str:
+    """The device that is meant: `auto` and `cuda` have no queue of their own."""
+    with loading("looking at the devices"):
+        from engine.training.devices import resolve_device
+
+        return str(resolve_device(device))
 
 
 def queue_command(*, device: str, as_json: bool, runs_dir: Path) -> int:
@@ -55,6 +64,7 @@ def queue_command(*, device: str, as_json: bool, runs_dir: Path) -> int:
             print(text, flush=True)
 
     runs_dir.mkdir(parents=True, exist_ok=True)
+    device = _known(device)
     done = queue.work(runs_dir, device, said)
     if not as_json:
         print(f"nothing waits for {device} any more; {done} trained")

@@ -112,15 +112,34 @@ def begin_command(run: str, *, device: str, runs_dir: Path, data_dir: Path | Non
 
 
 def resume_command(
-    run: str, *, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None, handed_over: bool = False
+    run: str,
+    *,
+    device: str,
+    as_json: bool,
+    runs_dir: Path,
+    data_dir: Path | None,
+    handed_over: bool = False,
+    paused: bool = False,
 ) -> int:
-    """Go on with a run that ended early, from its newest intact checkpoint."""
+    """Go on with a run that ended early, from its newest intact checkpoint.
+
+    Args:
+        run: which.
+        device: to train on.
+        as_json: one JSON object a line.
+        runs_dir: where runs are.
+        data_dir: where corpora are.
+        handed_over: wait for the process that hands it over, and take no other run.
+        paused: begin with a pause, as it was left.
+    """
     reader = RunReader.resolve(run, runs_dir)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
     def prepare(control: Control) -> "Ready":
         from engine.training.assemble import resume
 
+        if paused:
+            control.request(Command.PAUSE, "paused when it was handed over")
         return resume(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )

@@ -1,9 +1,10 @@
 """Commands from several places at once: the states stay those of the table, and none is lost or obeyed twice."""
 
 import itertools
-import random
+import json
+import subprocess
+import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from engine.runs import commands
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
-from tests.engine.training.test_crash import ENDLESS
+from tests.engine.training.test_crash import ENDLESS, wait_for
 from tests.engine.training.test_resume import StopAt
 
 # DESIGN's table, without what ends a run.
@@ -40,10 +41,41 @@ def expected(order: list[Command]) -> dict[str, int]:
     return counts
 
 
-def test_a_thousand_commands_from_three_places(tmp_path) -> None:
+# What two apps do: write commands as keys are pressed. What a command line does: write one, wait until it is obeyed.
+APP = """
+import random, sys, time
+from pathlib import Path
+from engine.runs.commands import Command, send
+run, seed, count = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+draw = random.Random(seed)
+for _ in range(count):
+    command = draw.choice((Command.PAUSE, Command.CONTINUE, Command.CHECKPOINT))
+    print(send(run, command), command.value, flush=True)
+    if draw.random() < 0.02:
+        time.sleep(0.05)
+"""
+LINE = """
+import random, sys
+from tui_transformer.__main__ import main
+run, seed, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+draw = random.Random(seed)
+for _ in range(count):
+    assert main([draw.choice(("pause", "continue", "checkpoint")), run, "--json"]) == 0
+"""
+
+
+def told(line: str) -> tuple[int, Command]:
+    """What a sender says of a command: its number and its name."""
+    if line.startswith("{"):
+        answer = json.loads(line)
+        return answer["id"], Command(answer["command"])
+    number, command = line.split()
+    return int(number), Command(command)
+
+
+def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
     trainer = assemble(ENDLESS, runs_dir=tmp_path, name="run", device="cpu").trainer
-    run, sent, guard = tmp_path / "run", {}, threading.Lock()
-    states, ids, write = [], [], trainer.writer._replace
+    run, states, ids, write = tmp_path / "run", [], [], trainer.writer._replace
 
     def record(name: str, data: dict) -> None:
         if name == "status":
@@ -51,32 +83,24 @@ def test_a_thousand_commands_from_three_places(tmp_path) -> None:
             ids.append(data["control_id"])
         write(name, data)
 
-    def sender(seed: int, count: int) -> None:
-        draw = random.Random(seed)
-        for _ in range(count):
-            command = draw.choice((Command.PAUSE, Command.CONTINUE, Command.CHECKPOINT))
-            number = send(run, command)
-            with guard:
-                assert number not in sent
-                sent[number] = command
-            if draw.random() < 0.02:
-                time.sleep(0.05)
-
     trainer.writer._replace = record
     training = threading.Thread(target=trainer.run)
     training.start()
-    senders = [threading.Thread(target=sender, args=(seed, count)) for seed, count in ((1, 400), (2, 300), (3, 300))]
-    for thread in senders:
-        thread.start()
-    for thread in senders:
-        thread.join()
+    wait_for(run / "checkpoints" / "last")
+    senders = [
+        subprocess.Popen([sys.executable, "-c", code, run, str(seed), str(count)], stdout=subprocess.PIPE, text=True)
+        for code, seed, count in ((APP, 1, 480), (APP, 2, 480), (LINE, 3, 40))
+    ]
+    said = [sender.communicate(timeout=300)[0].splitlines() for sender in senders]
+    assert [sender.returncode for sender in senders] == [0, 0, 0]
+    sent = [told(line) for lines in said for line in lines]
     last = send(run, Command.STOP)
     training.join(timeout=120)
-    assert not training.is_alive() and sorted(sent) == list(range(1, 1001)) and last == 1001
+    assert not training.is_alive() and sorted(number for number, _ in sent) == list(range(1, 1001)) and last == 1001
     assert ids == sorted(ids) and ids[-1] == 1001
     assert all(after in LEGAL[before] for before, after in itertools.pairwise(states))
     found = [record["event"] for record in RunReader(run).records("events")]
-    counts = expected([sent[number] for number in sorted(sent)])
+    counts = expected([command for _, command in sorted(sent)])
     assert {event: found.count(event) for event in counts} == counts
 
 
