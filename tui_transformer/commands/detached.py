@@ -33,7 +33,7 @@ def run_queued(
     """Put a run into its device's queue and see to it that somebody works through that."""
     config, command = request.resolve(), shlex.join(["tui-transformer", *sys.argv[1:]])
     device = _known(device)
-    before = len(queue.waiting(runs_dir, device))
+    before = len(queue.waiting(runs_dir, device)) + len(queue.at_work(runs_dir, device))
     run = queue.add(config, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir)
     try:
         queue.ensure_runner(runs_dir, device)
