@@ -45,7 +45,10 @@ RUNS = Path("runs")
 def studio(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-) -> None:
+    device: Device = "auto",
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
     """Without a command: the studio."""
     if version:
         from importlib.metadata import version as installed
@@ -53,10 +56,10 @@ def studio(
         print(f"tui-transformer {installed('tui-transformer')}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
-        print(
-            "The studio's screens are not part of this version yet: `tui-transformer run --preset demo` trains, "
-            "`tui-transformer --help` shows the rest."
-        )
+        from tui_transformer.commands.studio import studio_command
+
+        return studio_command(device=device, runs_dir=runs_dir, data_dir=data_dir)
+    return 0
 
 
 @app.command()
@@ -244,7 +247,7 @@ def evaluate(
 @app.command()
 def bench(
     case: Annotated[
-        str, typer.Option("--case", help="Of training, trainer, evaluation, sampling, attention; with commas.")
+        str, typer.Option("--case", help="Of training, trainer, evaluation, sampling, attention, studio; with commas.")
     ] = "",
     size: Annotated[str, typer.Option("--size", help="A preset that says how large.")] = "baseline",
     precision: Annotated[str, typer.Option("--precision", help="Of fp32, fp32-fast, bf16, with commas.")] = "fp32,bf16",

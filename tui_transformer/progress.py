@@ -12,7 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from engine.runs.reader import Columns, RunReader
+from engine.runs.reader import RunReader
+from engine.runs.tail import Columns
 from tui_transformer.output import emit, is_terminal, say, stderr
 from tui_transformer.words import duration, short
 

@@ -4,7 +4,6 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -15,8 +14,9 @@ from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
-from engine.runs.files import parse_line, read_json, read_lines
+from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
+from engine.runs.tail import MetricsTail
 
 STILL = 60.0  # seconds without a beat until a run of another host counts as lost
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
@@ -95,7 +95,7 @@ class RunReader:
         """All records of metrics, events or samples so far."""
         return read_lines(self.path / f"{stream}.jsonl")
 
-    def follow(self) -> "MetricsTail":
+    def follow(self) -> MetricsTail:
         """The metrics as they grow."""
         return MetricsTail(self.path)
 
@@ -142,80 +142,6 @@ class RunReader:
     def _table(self, name: str) -> dict[str, Any]:
         found = read_json(self.path / f"{name}.json")
         return found if isinstance(found, dict) else {}
-
-
-@dataclass
-class Columns:
-    """Metrics as records by kind; train records may be thinned, validation records never are."""
-
-    train: list[dict[str, Any]] = field(default_factory=list)
-    validation: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, record: dict[str, Any]) -> None:
-        """Sort one record in."""
-        if record.get("kind") == "validation":
-            self.validation.append(record)
-        elif record.get("kind") == "train":
-            self.train.append(record)
-
-
-class MetricsTail:
-    """metrics.jsonl, read once and then as it grows."""
-
-    def __init__(self, run: Path) -> None:
-        self._path = run / "metrics.jsonl"
-        self._status = run / "status.json"
-        self._offset = 0
-        self._attempt: Any = None
-
-    def load(self, max_points: int = 4000) -> Columns:
-        """Everything so far: every validation record, and train records strided to at most `max_points`."""
-        try:
-            with self._path.open("rb") as file:
-                lines = file.read().splitlines(keepends=True)
-        except OSError:
-            return Columns()
-        if lines and not lines[-1].endswith(b"\n"):
-            lines.pop()
-        self._offset = sum(len(raw) for raw in lines)
-        self._attempt = self._current_attempt()
-        stride = max(1, -(-len(lines) // max_points))
-        columns = Columns()
-        for i, raw in enumerate(lines):
-            if i % stride == 0 or b'"kind":"validation"' in raw:
-                record = parse_line(raw)
-                if record is not None:
-                    columns.add(record)
-        return columns
-
-    def poll(self) -> tuple[bool, Columns]:
-        """(reset, new): what came since the last call; after a reset, `new` is everything again."""
-        try:
-            size = self._path.stat().st_size
-        except OSError:
-            return False, Columns()
-        if size < self._offset or (self._attempt is not None and self._current_attempt() != self._attempt):
-            self._offset = 0
-            return True, self.load()
-        new = Columns()
-        if size == self._offset:
-            return False, new
-        if self._attempt is None:
-            self._attempt = self._current_attempt()
-        with self._path.open("rb") as file:
-            file.seek(self._offset)
-            for raw in file:
-                if not raw.endswith(b"\n"):
-                    break
-                self._offset += len(raw)
-                record = parse_line(raw)
-                if record is not None:
-                    new.add(record)
-        return False, new
-
-    def _current_attempt(self) -> Any:
-        status = read_json(self._status)
-        return status.get("attempt") if isinstance(status, dict) else None
 
 
 def list_runs(root: Path) -> list[RunReader]:

@@ -238,7 +238,14 @@ def assemble(
     return _opened(loaded, RunWriter.create(runs_dir, name, loaded.config, {"command": command}), control)
 
 
-def begin(run: Path, *, data_dir: Path | None = None, device: str = "auto", control: Control | None = None) -> Ready:
+def begin(
+    run: Path,
+    *,
+    data_dir: Path | None = None,
+    device: str = "auto",
+    control: Control | None = None,
+    launch: str = "process",
+) -> Ready:
     """Take a queued run and make it ready. What is wrong with it is also its end: it has failed.
 
     Args:
@@ -246,11 +253,12 @@ def begin(run: Path, *, data_dir: Path | None = None, device: str = "auto", cont
         data_dir: where named corpora are looked for first.
         device: auto, cpu, cuda, cuda:i or mps.
         control: how the run will be told to stop.
+        launch: "thread" or "process", for its status.
 
     Raises:
         InputError: anything wrong with its config, data or device, or it is not queued.
     """
-    writer = RunWriter.adopt(run)
+    writer = RunWriter.adopt(run, launch=launch)
     try:
         loaded = _loaded(RunReader(run).config, data_dir, device)
         writer.keep_config(loaded.config)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tui_transformer.__main__ import main
+from tui_transformer.commands import studio
 
 SMALL = [
     *("--set", "train.steps=8", "--set", "train.batch_size=4", "--set", "model.d_model=16", "--set", "model.n_heads=2"),
@@ -240,9 +241,17 @@ def test_help_and_presets_need_no_torch(arguments: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_without_a_command_it_says_that_the_studio_is_not_there_yet(capsys) -> None:
-    assert main([]) == 0
-    assert len(capsys.readouterr().out.splitlines()) == 1
+def test_the_studio_wants_a_terminal_and_says_what_works_without_one(capsys) -> None:
+    assert main([]) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1 and "needs a terminal" in error and "run --preset demo" in error
+
+
+def test_a_folder_that_cannot_hold_runs_is_said_before_the_screen_is_taken(capsys, monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(studio, "is_terminal", lambda stream: True)
+    (tmp_path / "file").write_text("")
+    assert main(["--runs-dir", str(tmp_path / "file")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
 
 
 def test_show_says_what_a_preset_changes_and_counts(capsys) -> None:

@@ -36,9 +36,11 @@ def bench_command(
     from engine.benchmark.cases import CASES, PRECISIONS, Effort, Wanted
     from engine.benchmark.peers import require_peer
     from engine.training.devices import default_threads, device_name, resolve_device
+    from tui_transformer.responsiveness import studio_cases
 
+    every = CASES | {"studio": studio_cases}
     cases = cases or tuple(CASES)
-    for option, given, known in (("case", cases, CASES), ("precision", precisions, PRECISIONS)):
+    for option, given, known in (("case", cases, every), ("precision", precisions, PRECISIONS)):
         for name in given:
             if name not in known:
                 raise InputError(f"--{option} '{name[:40]}': must be {one_of(known)}")
@@ -51,7 +53,7 @@ def bench_command(
     wanted = Wanted(config, precisions, against, where, threads, effort)
 
     measured = []
-    for result in (result for case in cases for result in CASES[case](wanted)):
+    for result in (result for case in cases for result in every[case](wanted)):
         measured.append(result)
         if as_json:
             emit({"kind": "bench", "size": size, "device": str(where), "threads": threads, **asdict(result)})

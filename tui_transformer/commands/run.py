@@ -1,6 +1,5 @@
 """`run`: train one model in a worker thread while this one shows what the run directory says."""
 
-import logging
 import os
 import shlex
 import signal
@@ -21,6 +20,7 @@ from engine.runs.commands import Command
 from engine.runs.reader import RunReader
 from engine.training.control import Control
 from tui_transformer.exit_codes import ExitCode
+from tui_transformer.logs import log_to
 from tui_transformer.output import complain, is_terminal, program, say, stderr, warn
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, runs_dir: Pat
             ready = prepare(control)
         for lint in ready.lints:
             warn(f"{lint.key}: {lint.text}")
-        _log_to(ready.path / "log.txt")
+        log_to(ready.path / "log.txt")
         from tui_transformer.progress import follow
 
         reader = RunReader(ready.path)
@@ -195,15 +195,6 @@ def _in_thread(
     finally:
         thread.join()
     return result[0]
-
-
-def _log_to(path: Path) -> None:
-    """The engine's log goes into the run's own file; a terminal shows one line of it at most."""
-    log = logging.getLogger("engine")
-    log.propagate = False
-    logging.raiseExceptions = False  # a log that finds no room is no reason to write over the screen
-    log.handlers = [logging.FileHandler(path, encoding="utf-8", errors="backslashreplace", delay=True)]
-    log.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
 
 @contextmanager

@@ -53,38 +53,6 @@ def test_what_is_written_is_read(writer) -> None:
     assert reader.liveness() == "alive" and reader.state == "starting"
 
 
-def test_a_torn_last_line_is_left_for_later(writer) -> None:
-    tail = RunReader(writer.path).follow()
-    writer.metrics({"kind": "train", "step": 1})
-    with (writer.path / "metrics.jsonl").open("a") as file:
-        file.write('{"kind":"train","st')
-        file.flush()
-        assert [r["step"] for r in tail.load().train] == [1]
-        assert tail.poll() == (False, tail.poll()[1]) and tail.poll()[1].train == []
-        file.write('ep":2}\n')
-    assert [r["step"] for r in tail.poll()[1].train] == [2]
-
-
-def test_a_file_that_shrinks_resets_its_readers(writer) -> None:
-    tail = RunReader(writer.path).follow()
-    for step in range(5):
-        writer.metrics({"kind": "train", "step": step})
-    assert len(tail.load().train) == 5
-    path = writer.path / "metrics.jsonl"
-    path.write_text("".join(path.read_text().splitlines(keepends=True)[:2]))
-    reset, columns = tail.poll()
-    assert reset and len(columns.train) == 2
-
-
-def test_thinning_keeps_every_validation_record(writer) -> None:
-    for step in range(1000):
-        writer.metrics({"kind": "train", "step": step})
-        if step % 100 == 0:
-            writer.metrics({"kind": "validation", "step": step})
-    columns = RunReader(writer.path).follow().load(max_points=50)
-    assert len(columns.train) <= 50 and len(columns.validation) == 10
-
-
 def test_a_run_whose_process_is_gone_is_shown_as_lost(writer) -> None:
     writer.status(state="running")
     reader = RunReader(writer.path)

@@ -1,0 +1,168 @@
+"""The studio in a real terminal, as a person uses it: design, launch, pause, stop, resume, leave; also broken."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.runs.reader import LIVE_STATES, RunReader
+from tests.tui_transformer.screen import Screen
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
+
+SMALL = ("train.batch_size=4", "model.d_model=32", "model.context_length=64", "data.corpus_size=20000")
+# A trainer that breaks in its thread at step 30, as a bug would.
+BREAKS = """
+import sys
+from engine.training.trainer import Trainer
+step = Trainer.advance
+def advance(self):
+    if self.state.step == 30:
+        raise RuntimeError("a bug of ours")
+    step(self)
+Trainer.advance = advance
+from tui_transformer.__main__ import main
+sys.exit(main())
+"""
+# An app that breaks while a run trains in it.
+FALLS = """
+import sys
+from tui_transformer.app import Studio
+def action_help(self):
+    raise RuntimeError("a bug of the screen")
+Studio.action_help = action_help
+from tui_transformer.__main__ import main
+sys.exit(main())
+"""
+
+
+def studio(tmp_path: Path, code: str | None = None, size: tuple[int, int] = (120, 36)) -> Screen:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("welcomed = true\n")
+    return Screen("--runs-dir", str(tmp_path / "runs"), "--device", "cpu", settings=settings, code=code, size=size)
+
+
+def design(screen: Screen, *changes: str) -> None:
+    """win16 on the demo, made small."""
+    screen.until("1 Design", "demo")
+    screen.press("/", *"win16")
+    screen.until("▸ win16", "what win16 changes")
+    screen.press("enter")
+    time.sleep(0.3)  # the list has the keys now
+    screen.press("o")
+    screen.until("on which base")
+    screen.press("down", "down", "enter")
+    screen.until("2,800")
+    for change in (*SMALL, *changes):
+        screen.press("e")
+        screen.until("KEY=VALUE")
+        screen.press(*change, "enter")
+
+
+def waits(reader: RunReader, *states: str, seconds: float = 40.0) -> str:
+    deadline = time.monotonic() + seconds
+    while (state := reader.state) not in states:
+        assert time.monotonic() < deadline, (state, reader.status)
+        time.sleep(0.05)
+    return state
+
+
+def steps(reader: RunReader, least: int) -> None:
+    deadline = time.monotonic() + 40
+    while int(reader.status.get("step") or 0) < least:
+        assert time.monotonic() < deadline, reader.status
+        time.sleep(0.05)
+
+
+def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
+    screen = studio(tmp_path)
+    try:
+        design(screen, "train.steps=100000", "log.every=2")
+        screen.press("f5")
+        screen.until("win16-demo", "running")
+        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        assert reader.config.model.window == 16 and reader.config.train.batch_size == 4
+        steps(reader, 40)
+        screen.until("train", "tok/s", "steps")  # a chart with its axis
+        screen.press("space")
+        waits(reader, "paused")
+        screen.until("paused")
+        assert reader.status["launch"] == "thread" and reader.status["pid"] == screen.process.pid
+        screen.press("space")
+        waits(reader, "running")
+        screen.press("s")
+        waits(reader, "stopped")
+        screen.until("stopped")
+        stopped_at = reader.status["step"]
+        time.sleep(1.0)  # the pane has looked
+        screen.press("R")
+        waits(reader, "running")
+        steps(reader, stopped_at + 10)
+        assert reader.status["launch"] == "process" and reader.status["pid"] != screen.process.pid
+        screen.press("ctrl+q")  # nothing trains here, so nothing is asked
+        assert screen.end() == 0
+        assert reader.state == "running"
+        again = studio(tmp_path, size=(80, 24))
+        try:
+            again.until("1 Design")
+            again.press("2")
+            again.until("win16", "running")
+            again.press("s")
+            waits(reader, "stopped")
+            again.press("ctrl+q")
+            assert again.end() == 0
+        finally:
+            again.close()
+    finally:
+        screen.close()
+
+
+def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None:
+    screen = studio(tmp_path)
+    try:
+        design(screen, "train.steps=400")
+        screen.press("f5")
+        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        screen.until("running")
+        steps(reader, 5)
+        screen.press("ctrl+q")
+        screen.until("What becomes of it?")
+        screen.press("enter")
+        assert screen.end() == 0
+        assert b"goes on in the background" in screen.output
+        assert waits(reader, "finished", seconds=60) == "finished" and reader.status["attempt"] == 2
+    finally:
+        screen.close()
+
+
+def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path) -> None:
+    screen = studio(tmp_path, BREAKS)
+    try:
+        design(screen)
+        screen.press("f5")
+        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        screen.until("a bug of ours", "failed")
+        assert reader.state == "failed"
+        screen.press("1")
+        screen.until("architecture")
+        screen.press("ctrl+q")
+        assert screen.end() == 0
+    finally:
+        screen.close()
+
+
+def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> None:
+    screen = studio(tmp_path, FALLS)
+    try:
+        design(screen, "train.steps=300")
+        screen.press("f5")
+        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        screen.until("running")
+        steps(reader, 5)
+        screen.press("?")
+        assert screen.end() == 1
+        assert waits(reader, *LIVE_STATES, "finished") != "failed"
+        assert waits(reader, "finished", seconds=60) == "finished"
+    finally:
+        screen.close()

@@ -1,0 +1,115 @@
+"""The studio on a pseudo-terminal of its own, and what a person sees on it."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import time
+from pathlib import Path
+
+import pyte
+
+KEYS = {
+    "enter": b"\r",
+    "escape": b"\x1b",
+    "tab": b"\t",
+    "up": b"\x1b[A",
+    "down": b"\x1b[B",
+    "right": b"\x1b[C",
+    "left": b"\x1b[D",
+    "f5": b"\x1b[15~",
+    "f6": b"\x1b[17~",
+    "ctrl+q": b"\x11",
+    "space": b" ",
+}
+
+
+class Screen:
+    """A child on a terminal.
+
+    Args:
+        arguments: of tui-transformer.
+        size: columns and lines.
+        settings: the user's settings file.
+        environment: more of it.
+        code: Python to run instead of the program, with `arguments` as its argv.
+    """
+
+    def __init__(
+        self,
+        *arguments: str,
+        settings: Path,
+        size: tuple[int, int] = (120, 36),
+        environment: dict[str, str] | None = None,
+        code: str | None = None,
+    ) -> None:
+        self._master, self._slave = pty.openpty()
+        columns, lines = size
+        fcntl.ioctl(self._slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        self.modes = termios.tcgetattr(self._slave)
+        self._seen = pyte.Screen(columns, lines)
+        self._stream = pyte.ByteStream(self._seen)
+        self._guard = threading.Lock()
+        self.output = bytearray()
+        variables = os.environ | {"TERM": "xterm-256color", "TUI_TRANSFORMER_SETTINGS": str(settings)}
+        variables.pop("NO_COLOR", None)
+        start = ["-m", "tui_transformer"] if code is None else ["-c", code]
+        self.process = subprocess.Popen(
+            [sys.executable, *start, *arguments],
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            env=variables | (environment or {}),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        )
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:
+                return
+            with self._guard:
+                self.output += data
+                self._stream.feed(data)
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        with self._guard:
+            return "\n".join(self._seen.display)
+
+    def press(self, *keys: str) -> None:
+        """Type keys, by name or as they are."""
+        for key in keys:
+            os.write(self._master, KEYS.get(key, key.encode()))
+            time.sleep(0.05)
+
+    def until(self, *words: str, seconds: float = 30.0) -> str:
+        """Wait for words to stand on the screen, all of them."""
+        deadline = time.monotonic() + seconds
+        while not all(word in self.text for word in words):
+            assert time.monotonic() < deadline and self.process.poll() is None, f"no {words} on\n{self.text}"
+            time.sleep(0.02)
+        return self.text
+
+    def end(self, seconds: float = 60.0) -> int:
+        """Wait for the child; gives back its exit code. The terminal's modes must be those of the start."""
+        code = self.process.wait(timeout=seconds)
+        assert termios.tcgetattr(self._slave) == self.modes
+        time.sleep(0.1)
+        return code
+
+    def close(self) -> None:
+        """Let go of the terminal."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for descriptor in (self._slave, self._master):
+            os.close(descriptor)

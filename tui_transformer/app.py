@@ -1,0 +1,261 @@
+"""The studio: four panes over the runs folder. It holds no copy of a run's truth, and torch is loaded after it stands.
+
+What runs do is in `launches`; what is seen of them, in the panes. The app ties the two together: it launches what the
+Design pane asks for in a worker thread, asks what becomes of it when it is left, and leaves it whole on a hang-up.
+"""
+
+import asyncio
+import signal
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import BindingType
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widgets import ContentSwitcher, Footer, Static
+
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.runs.reader import list_runs
+from tui_transformer import settings as user
+from tui_transformer.clean import clean_line
+from tui_transformer.keys import EVERYWHERE, bindings
+from tui_transformer.launches import How, Launches
+from tui_transformer.panes.compare import ComparePane
+from tui_transformer.panes.design import DesignPane
+from tui_transformer.panes.playground import PlaygroundPane
+from tui_transformer.panes.training import TrainPane
+from tui_transformer.themes import THEMES
+from tui_transformer.widgets.dialog import Answer, Ask
+from tui_transformer.widgets.help import help_screen
+from tui_transformer.widgets.top_bar import Tab, TopBar
+from tui_transformer.widgets.welcome import Welcome
+
+LEAST, NARROW = (60, 18), 100  # columns and lines
+LOOK = 0.1  # seconds between two looks at the training thread
+
+
+class Studio(App[None]):
+    """The full-screen app.
+
+    Args:
+        runs_dir: where runs are.
+        data_dir: where named corpora are looked for first.
+        device: to train on, as on the command line.
+    """
+
+    CSS_PATH = "studio.tcss"
+    TITLE = "tui-transformer"
+    BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
+    ENABLE_COMMAND_PALETTE = True
+
+    def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
+        super().__init__()
+        self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
+        self.launches = Launches(runs_dir, data_dir, device)
+        self.last_words: list[str] = []  # said on the terminal once the screen is gone
+        self.settings, self._wrong_settings = user.load()
+        self._leaving = False
+
+    # How it looks
+
+    def compose(self) -> ComposeResult:
+        """The tabs, the panes, the keys."""
+        yield TopBar()
+        with ContentSwitcher(initial="design", id="panes"):
+            yield DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
+            yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
+            yield ComparePane(id="compare")
+            yield PlaygroundPane(id="playground")
+        yield Footer(compact=True)
+        yield Static("", id="too-small")
+
+    def on_mount(self) -> None:
+        """Theme, keys, signals, and on the very first start a welcome."""
+        for theme in THEMES:
+            self.register_theme(theme)
+        known = self.settings.theme in self.available_themes
+        self.theme = self.settings.theme if known else THEMES[0].name
+        self.set_keymap(self.settings.keys)
+        if self._wrong_settings:
+            self.say(self._wrong_settings, "warning")
+        self._listen()
+        self.action_show_pane("design")
+        if not self.settings.welcomed and not list_runs(self.runs_dir):
+            self.push_screen(Welcome(), self._welcomed)
+
+    def _welcomed(self, start: bool | None) -> None:
+        self._keep(welcomed=True)
+        if start:
+            self.query_one(DesignPane).choose("demo")
+
+    def on_resize(self, event: Resize) -> None:
+        """A narrow layout, or the wish for a larger terminal."""
+        width, height = event.size.width, event.size.height
+        small = width < LEAST[0] or height < LEAST[1]
+        self.set_class(width < NARROW, "narrow")
+        self.set_class(small, "too-small")
+        if small:
+            words = f"The studio needs {LEAST[0]} × {LEAST[1]} characters.\nThis terminal has {width} × {height}."
+            self.query_one("#too-small", Static).update(Text(words))
+
+    def say(self, text: str, severity: str = "information") -> None:
+        """A sentence in the corner. From any part of the app; never taken for markup."""
+        if text:
+            self.notify(clean_line(text), severity=severity, markup=False)  # type: ignore[arg-type]
+
+    def _keep(self, **changes: object) -> None:
+        for name, value in changes.items():
+            setattr(self.settings, name, value)
+        self.say(user.save(self.settings), "warning")
+
+    def watch_theme(self, theme: str) -> None:
+        """Remember the theme that was chosen."""
+        if self.is_running and theme != self.settings.theme:
+            self._keep(theme=theme)
+
+    # Going about
+
+    def action_show_pane(self, pane: str) -> None:
+        """One of the four."""
+        if isinstance(self.screen, Ask):
+            return
+        switcher = self.query_one("#panes", ContentSwitcher)
+        switcher.current = pane
+        self.query_one(TopBar).choose(pane)
+        shown = switcher.get_child_by_id(pane)
+        if isinstance(shown, DesignPane | TrainPane):
+            shown.focus_first()
+        else:
+            shown.focus()
+
+    def on_tab_chosen(self, event: Tab.Chosen) -> None:
+        """A click on a tab."""
+        self.action_show_pane(event.pane)
+
+    def action_help(self) -> None:
+        """All keys."""
+        pane = self.query_one("#panes", ContentSwitcher).current or "design"
+        self.push_screen(help_screen(pane, self.settings.keys, user.settings_file()))
+
+    def action_picture(self) -> None:
+        """The screen as an SVG."""
+        self.say(f"saved {self.save_screenshot(path=str(Path.cwd()))}")
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """The palette: what Textual offers, the panes, and what can be done with the run or design that is shown."""
+        yield from super().get_system_commands(screen)
+        for key in EVERYWHERE:
+            yield SystemCommand(f"view: {key.label}", key.what, lambda action=key.action: self.call_action(action))
+        from tui_transformer.keys import PANES
+
+        pane = self.query_one("#panes", ContentSwitcher).current or "design"
+        for key in PANES.get(pane, ()) if pane != "everywhere" else ():
+            title = f"{pane}: {key.label}"
+            yield SystemCommand(title, key.what, lambda action=key.action, on=pane: self.call_action(action, on))
+
+    def call_action(self, action: str, pane: str | None = None) -> None:
+        """Run an action of the app, or of a pane."""
+        owner = self.query_one(f"#{pane}") if pane else self
+        self.call_later(self.run_action, action, owner)
+
+    # Training
+
+    async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
+        """Launch a design."""
+        how: How = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
+        self._launch(event.config, how, event.command)
+
+    def resume(self, run: Path, how: str) -> None:
+        """Go on with a run that ended early."""
+        self._resume(run, self.settings.launch if how == "usual" else how)
+
+    @work(group="training", exit_on_error=False)
+    async def _launch(self, config: RunConfig, how: How, command: str) -> None:
+        with self._saying():
+            run = await asyncio.to_thread(self.launches.create, config, how, command)
+            self.query_one(TrainPane).show(run)
+            self.action_show_pane("train")
+            await self._watch_over(self.launches.start, run, how)
+
+    @work(group="training", exit_on_error=False)
+    async def _resume(self, run: Path, how: How) -> None:
+        with self._saying():
+            await self._watch_over(self.launches.resume, run, how)
+
+    async def _watch_over(self, begin: Callable[[Path, How], str], run: Path, how: How) -> None:
+        """Begin or resume off the event loop, then keep an eye on the training thread.
+
+        That thread is not Textual's own: asyncio waits for those at the end, and a studio that breaks must not hang.
+        """
+        said = await asyncio.to_thread(begin, run, how)
+        if how == "thread":
+            while self.launches.busy:
+                await asyncio.sleep(LOOK)
+            self.query_one(TrainPane).look_now()
+            said = self.launches.outcome()
+        self.say(said)
+
+    @contextmanager
+    def _saying(self) -> Iterator[None]:
+        try:
+            yield
+        except (InputError, OSError) as error:
+            self.say(str(error), "error")
+
+    # Leaving
+
+    def _listen(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name in ("SIGHUP", "SIGTERM"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._leave_at_once()))
+
+    async def _leave_at_once(self) -> None:
+        stop = self.settings.on_quit == "stop"
+        await self._leave("stop" if stop else "hand-over")
+
+    async def action_leave(self) -> None:
+        """Quit; a run that trains here is handed over or stopped first."""
+        if not self.launches.busy or self.settings.on_quit != "ask":
+            await self._leave(self.settings.on_quit)
+            return
+        here = self.launches.here
+        name = here.name if here else "a run"
+        answers = [
+            Answer("hand-over", "Hand it over: it goes on in a process of its own"),
+            Answer("stop", "Stop it: a checkpoint is saved, resume goes on from there"),
+            Answer("hand-over!", "Always hand over, and do not ask again"),
+            Answer("stop!", "Always stop, and do not ask again"),
+        ]
+        question: Ask[str] = Ask(f"{name} trains in this window. What becomes of it?", answers)
+        self.push_screen(question, self._answered)
+
+    async def _answered(self, answer: str | None) -> None:
+        if answer is None:
+            return
+        if answer.endswith("!"):
+            self._keep(on_quit=answer[:-1])
+        await self._leave(answer.rstrip("!"))
+
+    async def action_quit(self) -> None:
+        """What the palette calls quit."""
+        await self.action_leave()
+
+    async def _leave(self, how: str) -> None:
+        if self._leaving:
+            return
+        self._leaving = True
+        end = self.launches.stop_here if how == "stop" else self.launches.hand_over
+        if self.launches.busy:
+            self.say("saving a checkpoint …")
+        said = await asyncio.to_thread(end)
+        if said:
+            self.last_words.append(said)
+        self.exit()

@@ -1,0 +1,80 @@
+"""Every key of the studio in one table: it makes the bindings, the footer and the help. Keys can be changed by id."""
+
+from dataclasses import dataclass
+
+from textual.binding import Binding, BindingType
+
+
+@dataclass(frozen=True)
+class Key:
+    """One binding.
+
+    Args:
+        id: for `keys` in the settings.
+        keys: comma-separated.
+        action: what it does, of the app or of the pane it stands with.
+        label: one or two words, for the footer.
+        what: one sentence, for the help.
+        footer: shown at the bottom.
+        first: heard before whatever has the focus, so that what is typed right after it goes where it leads.
+    """
+
+    id: str
+    keys: str
+    action: str
+    label: str
+    what: str
+    footer: bool = True
+    first: bool = False
+
+
+EVERYWHERE = (
+    Key("design", "1", "show_pane('design')", "design", "choose a model and see what it costs and means", False),
+    Key("train", "2", "show_pane('train')", "train", "runs, their curves, pause and resume", False),
+    Key("compare", "3", "show_pane('compare')", "compare", "runs side by side", False),
+    Key("playground", "4", "show_pane('playground')", "playground", "write with what a run learned", False),
+    Key("help", "question_mark", "help", "help", "these keys"),
+    Key("picture", "f12", "picture", "picture", "save the screen as an SVG picture", False),
+    Key("quit", "ctrl+q", "leave", "quit", "leave; a run that trains here is handed over or stopped, as you say"),
+)
+
+DESIGN = (
+    Key("launch", "f5", "launch('usual')", "launch", "train this design, here in the app"),
+    Key("launch-detached", "shift+f5,f6", "launch('process')", "detached", "train it in a process of its own", False),
+    Key("queue", "a", "launch('queue')", "queue", "train it when the device is free", False),
+    Key("search", "slash", "search", "search", "find a preset", False, first=True),
+    Key("base", "o", "base", "base", "put the preset's change on another base (--on)", False),
+    Key("any-setting", "e", "any_setting", "edit", "set any key of the config, as --set does"),
+    Key("save-preset", "s", "save_preset", "save", "save as a preset file of your own"),
+    Key("toml", "t", "toml", "TOML", "the complete config, to read and copy"),
+    Key("copy-command", "c", "copy_command", "copy", "the same run on a command line, into the clipboard"),
+    Key("fit", "m", "measure", "measure", "train a few steps to measure time and memory"),
+    Key("undo", "u", "undo", "undo", "take back all changes to the preset", False),
+)
+
+TRAIN = (
+    Key("pause", "space", "pause", "pause", "pause or continue the run; its process stays"),
+    Key("stop", "s", "stop", "stop", "stop with a checkpoint; resume goes on from there"),
+    Key("resume", "r", "resume('usual')", "resume", "go on with a run that stopped, failed, or was lost"),
+    Key("resume-detached", "R", "resume('process')", "resume detached", "the same in a process of its own", False),
+    Key("detach", "d", "detach", "detach", "hand the run that trains here over to a process of its own"),
+    Key("checkpoint", "k", "checkpoint", "checkpoint", "save a checkpoint now", False),
+    Key("zoom", "z", "zoom", "zoom", "one chart on the whole screen; once more for all"),
+    Key("x-axis", "x", "x_axis", "x axis", "steps, tokens or seconds", False),
+    Key("log-y", "y", "log_y", "log y", "a logarithmic y axis", False),
+    Key("smooth", "m", "smooth", "smooth", "smooth the training loss: off, a little, a lot", False),
+    Key("next-chart", "c", "next_chart", "chart", "the next chart, where there is room for one", False),
+    Key("back", "escape", "back", "back", "all charts again; the keys go to the list", False),
+    Key("log", "l", "tab('log')", "log", "the run's log", False),
+    Key("samples", "t", "tab('samples')", "samples", "what it wrote", False),
+    Key("checks", "v", "tab('checks')", "checks", "what the checks found, and why", False),
+    Key("rename", "n", "rename", "rename", "give the run another name", False),
+    Key("delete", "delete,backspace", "delete", "delete", "delete the run with its checkpoints (asks)", False),
+)
+
+PANES: dict[str, tuple[Key, ...]] = {"everywhere": EVERYWHERE, "design": DESIGN, "train": TRAIN}
+
+
+def bindings(keys: tuple[Key, ...]) -> list[BindingType]:
+    """As Textual takes them."""
+    return [Binding(k.keys, k.action, k.label, show=k.footer, tooltip=k.what, id=k.id, priority=k.first) for k in keys]

@@ -1,0 +1,1 @@
+"""Parts of the screen that panes are made of."""

@@ -1,0 +1,201 @@
+"""From records to lines: what can be drawn, over which axis, how smooth. Pure; knows no widget."""
+
+import bisect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tui_transformer.facts import LARGEST, Record, number
+from tui_transformer.words import duration, short
+
+LARGEST_LOSS = 50.0  # nats; e to a higher power is no perplexity worth a line
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a chart shows.
+
+    Args:
+        key: of a validation record.
+        label: its name.
+        of_loss: makes it from a loss, for train records and the floor; None where only evaluations know it.
+        best: chooses the best of several.
+        share: shown as a percentage.
+    """
+
+    key: str
+    label: str
+    of_loss: Callable[[float], float] | None = None
+    best: Callable[[Sequence[float]], float] = min
+    share: bool = False
+
+
+def _perplexity(loss: float) -> float:
+    return math.exp(loss) if loss < LARGEST_LOSS else math.nan
+
+
+MEASURES = (
+    Measure("loss", "loss", lambda loss: loss),
+    Measure("perplexity", "perplexity", _perplexity),
+    Measure("bits_per_character", "bits per character"),
+    Measure("accuracy", "accuracy", best=max, share=True),
+    Measure("bleu", "BLEU", best=max),
+    Measure("chrf", "chrF", best=max),
+    Measure("exact_match", "exact match", best=max, share=True),
+)
+
+AXES = ("step", "tokens", "seconds")
+AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time"}
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """How far back a mean of the train loss reaches, as a share of the run; 0 is not at all."""
+
+    label: str
+    reach: float
+
+
+SMOOTHINGS = (Smoothing("off", 0.0), Smoothing("some", 0.005), Smoothing("strong", 0.02))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points in order of x."""
+
+    x: tuple[float, ...] = ()
+    y: tuple[float, ...] = ()
+
+    def near(self, x: float) -> int | None:
+        """The point that is nearest to x."""
+        if not self.x:
+            return None
+        at = bisect.bisect_left(self.x, x)
+        return min((i for i in (at - 1, at) if 0 <= i < len(self.x)), key=lambda i: abs(self.x[i] - x))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What one chart draws: a measure of a run.
+
+    Args:
+        raw: the train curve before it was smoothed; empty where it was not.
+        best: index into `validation`, None where there is none.
+    """
+
+    measure: Measure
+    axis: str = "step"
+    log: bool = False
+    raw: Curve = Curve()
+    train: Curve = Curve()
+    validation: Curve = Curve()
+    floor: float | None = None
+    best: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing to draw yet."""
+        return not (self.train.x or self.validation.x)
+
+
+def known(measure: Measure, validation: Sequence[Record]) -> bool:
+    """Whether a run's evaluations have this measure."""
+    return measure.of_loss is not None or any(number(record.get(measure.key)) is not None for record in validation[-1:])
+
+
+def picture(
+    measure: Measure,
+    train: Sequence[Record],
+    validation: Sequence[Record],
+    *,
+    axis: str,
+    smoothing: Smoothing,
+    log: bool,
+    floor: float | None,
+) -> Picture:
+    """The curves of a measure.
+
+    Args:
+        measure: which.
+        train: records.
+        validation: records.
+        axis: one of `AXES`.
+        smoothing: of the train curve.
+        log: whether y is to be logarithmic.
+        floor: of the loss.
+    """
+    of_loss = measure.of_loss
+    raw = _curve(train, axis, "loss") if of_loss is not None else Curve()
+    smooth = _smooth(raw, smoothing.reach) if smoothing.reach and len(raw.x) > 2 else None
+    scored = _curve(validation, axis, measure.key)
+    level = of_loss(floor) if of_loss is not None and floor is not None else None
+    made = Picture(
+        measure,
+        axis,
+        log,
+        raw=_map(raw, of_loss) if smooth is not None else Curve(),
+        train=_map(smooth or raw, of_loss),
+        validation=scored,
+        floor=level,
+        best=scored.y.index(measure.best(scored.y)) if scored.y else None,
+    )
+    return replace(made, log=log and _positive(made))
+
+
+def _positive(made: Picture) -> bool:
+    values = [*made.train.y, *made.validation.y]
+    return bool(values) and min(values) > 0
+
+
+def _curve(records: Sequence[Record], axis: str, key: str) -> Curve:
+    points = []
+    for record in records:
+        x, y = number(record.get(axis)), number(record.get(key))
+        if x is not None and y is not None and max(abs(x), abs(y)) <= LARGEST:
+            points.append((x, y))
+    points.sort(key=lambda point: point[0])
+    return Curve(tuple(x for x, _ in points), tuple(y for _, y in points))
+
+
+def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
+    if of_loss is None:
+        return curve
+    pairs = [(x, of_loss(y)) for x, y in zip(curve.x, curve.y, strict=True)]
+    pairs = [(x, y) for x, y in pairs if math.isfinite(y)]
+    return Curve(tuple(x for x, _ in pairs), tuple(y for _, y in pairs))
+
+
+def _smooth(curve: Curve, reach: float) -> Curve:
+    """An exponential mean without its bias to the start; how dense the points are makes no difference."""
+    span = (curve.x[-1] - curve.x[0]) * reach or 1.0
+    total = weight = 0.0
+    before, smooth = curve.x[0], []
+    for x, y in zip(curve.x, curve.y, strict=True):
+        kept = math.exp(-(x - before) / span)
+        fresh = max(1e-6, 1.0 - kept) if weight else 1.0
+        total, weight = kept * total + fresh * y, kept * weight + fresh
+        smooth.append(total / weight)
+        before = x
+    return Curve(curve.x, tuple(smooth))
+
+
+def usual_top(values: Sequence[float], low: float) -> float:
+    """Where a chart ends: the fall of the first steps, if it is many times the rest of the way, is cut off."""
+    if len(values) < 20:
+        return math.inf
+    usual = sorted(values)[int(0.9 * len(values))]
+    return low + 2.5 * (usual - low)
+
+
+def value_text(measure: Measure, value: float) -> str:
+    """A value as people read it."""
+    if measure.share:
+        return f"{value:.1%}"
+    return f"{value:.4g}" if abs(value) < 10_000 else short(value).replace(" ", "")
+
+
+def axis_text(axis: str, value: float) -> str:
+    """A place on the x axis as people read it."""
+    if axis == "seconds":
+        return duration(value)
+    return f"{value:,.0f}" if value < 1e6 else short(value).replace(" ", "")

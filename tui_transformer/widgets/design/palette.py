@@ -1,0 +1,34 @@
+"""The few colours that the Design pane's words have, from the theme."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours as Rich takes them; all "" leaves everything as it is."""
+
+    accent: str = ""
+    primary: str = ""
+    calm: str = ""
+    good: str = ""
+    warn: str = ""
+    bad: str = ""
+    dim: str = ""
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str]) -> "Palette":
+        """Those of a theme."""
+        names = {"accent": "accent", "primary": "primary", "good": "success", "warn": "warning", "bad": "error"}
+        found = {ours: variables.get(theirs, "") for ours, theirs in names.items()}
+        behind = variables.get("background", "")
+        dim, calm = _mixed(variables.get("foreground", ""), behind), _mixed(found["primary"], behind, 0.75)
+        return cls(**found, dim=dim, calm=calm)
+
+
+def _mixed(foreground: str, background: str, share: float = 0.68) -> str:
+    """A colour between two of the form #rrggbb."""
+    if not (len(foreground) == len(background) == 7):
+        return ""
+    pairs = [(int(foreground[i : i + 2], 16), int(background[i : i + 2], 16)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{round(share * f + (1 - share) * b):02x}" for f, b in pairs)
