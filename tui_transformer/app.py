@@ -5,6 +5,7 @@ Design pane asks for in a worker thread, asks what becomes of it when it is left
 """
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from engine.errors import InputError
 from engine.runs.reader import list_runs
 from tui_transformer import settings as user
 from tui_transformer.clean import clean_line
+from tui_transformer.descriptors import hung_up
 from tui_transformer.keys import EVERYWHERE, bindings
 from tui_transformer.launches import How, Launches
 from tui_transformer.panes.compare import ComparePane
@@ -38,6 +40,7 @@ from tui_transformer.widgets.welcome import Welcome
 
 LEAST, NARROW = (60, 18), 100  # columns and lines
 LOOK = 0.1  # seconds between two looks at the training thread
+TERMINAL = 1.0  # seconds between two looks at whether the terminal is still there
 
 
 class Studio(App[None]):
@@ -211,11 +214,17 @@ class Studio(App[None]):
     # Leaving
 
     def _listen(self) -> None:
+        self.set_interval(TERMINAL, self._look_at_terminal)
         loop = asyncio.get_running_loop()
         for name in ("SIGHUP", "SIGTERM"):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._leave_at_once()))
+
+    async def _look_at_terminal(self) -> None:
+        """A terminal may go without a word, where hang-ups are ignored; reading from it would never end."""
+        if hung_up():
+            await self._leave_at_once()
 
     async def _leave_at_once(self) -> None:
         stop = self.settings.on_quit == "stop"
@@ -258,4 +267,6 @@ class Studio(App[None]):
         said = await asyncio.to_thread(end)
         if said:
             self.last_words.append(said)
+        if hung_up():  # there is no screen to give back, and Textual would wait for one to take its last words
+            os._exit(128 + signal.SIGHUP)
         self.exit()

@@ -1,6 +1,7 @@
-"""Keeps what C libraries and drivers write to stderr off a full screen."""
+"""The process's descriptors: what C libraries write to stderr stays off a full screen; is the terminal still there?"""
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,3 +24,12 @@ def stderr_into(log: Path) -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         sys.stderr, sys.__stderr__ = before  # type: ignore[misc]
+
+
+def hung_up() -> bool:
+    """Whether the terminal that keys come from is gone."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(0, 0)
+    return any(found & (select.POLLHUP | select.POLLNVAL) for _, found in poll.poll(0))

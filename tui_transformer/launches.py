@@ -114,6 +114,8 @@ class Launches:
             raise InputError(f"{run.name} failed: {type(training.error).__name__}: {training.error}")
         outcome = training.outcome
         assert outcome is not None
+        if outcome.state == "handing-over":
+            return ""  # `hand_over` has said it
         reason = f": {outcome.reason}" if outcome.reason else ""
         said = f"{run.name} {outcome.state} at step {outcome.step:,}{reason}"
         if outcome.state == "failed":

@@ -111,13 +111,12 @@ class RunReader:
         if status.get("host") != socket.gethostname():
             return self._by_beat(status.get("beat"))
         try:
-            process = psutil.Process(int(status["pid"]))
-            started = process.create_time()
+            process, began = psutil.Process(int(status["pid"])), float(status.get("process_started", 0))
             if process.status() == psutil.STATUS_ZOMBIE:  # ended, and its parent has not looked yet
                 return "dead"
-        except (psutil.Error, KeyError, TypeError, ValueError):
+            return "alive" if abs(process.create_time() - began) < 1.0 else "dead"
+        except (psutil.Error, KeyError, TypeError, ValueError, OverflowError):
             return "dead"
-        return "alive" if abs(started - float(status.get("process_started", 0))) < 1.0 else "dead"
 
     def _by_beat(self, beat: Any) -> Liveness:
         clock = time.monotonic()

@@ -25,6 +25,13 @@ Trainer.advance = advance
 from tui_transformer.__main__ import main
 sys.exit(main())
 """
+# A studio that hears no hang-up, as under nohup.
+DEAF = """
+import signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from tui_transformer.__main__ import main
+sys.exit(main())
+"""
 # An app that breaks while a run trains in it.
 FALLS = """
 import sys
@@ -54,10 +61,12 @@ def design(screen: Screen, *changes: str) -> None:
     screen.until("on which base")
     screen.press("down", "down", "enter")
     screen.until("2,800")
+    screen.until_gone("on which base")
     for change in (*SMALL, *changes):
         screen.press("e")
         screen.until("KEY=VALUE")
         screen.press(*change, "enter")
+        screen.until_gone("Set any key")
 
 
 def waits(reader: RunReader, *states: str, seconds: float = 40.0) -> str:
@@ -148,6 +157,22 @@ def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path) 
         screen.until("architecture")
         screen.press("ctrl+q")
         assert screen.end() == 0
+    finally:
+        screen.close()
+
+
+@pytest.mark.parametrize("code", [None, DEAF])
+def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) -> None:
+    screen = studio(tmp_path, code)
+    try:
+        design(screen, "train.steps=400")
+        screen.press("f5")
+        reader = RunReader(tmp_path / "runs" / "win16-demo")
+        screen.until("running")
+        steps(reader, 5)
+        screen.hang_up()
+        assert screen.process.wait(timeout=30) == 129
+        assert waits(reader, "finished", seconds=60) == "finished" and reader.status["attempt"] == 2
     finally:
         screen.close()
 

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import select
 import struct
 import subprocess
 import sys
@@ -53,7 +54,7 @@ class Screen:
         self.modes = termios.tcgetattr(self._slave)
         self._seen = pyte.Screen(columns, lines)
         self._stream = pyte.ByteStream(self._seen)
-        self._guard = threading.Lock()
+        self._guard, self._deaf = threading.Lock(), threading.Event()
         self.output = bytearray()
         variables = os.environ | {"TERM": "xterm-256color", "TUI_TRANSFORMER_SETTINGS": str(settings)}
         variables.pop("NO_COLOR", None)
@@ -67,10 +68,13 @@ class Screen:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listening = threading.Thread(target=self._listen, daemon=True)
+        self._listening.start()
 
     def _listen(self) -> None:
-        while True:
+        while not self._deaf.is_set():
+            if not select.select([self._master], [], [], 0.1)[0]:
+                continue
             try:
                 data = os.read(self._master, 65536)
             except OSError:
@@ -99,6 +103,14 @@ class Screen:
             time.sleep(0.02)
         return self.text
 
+    def until_gone(self, words: str, seconds: float = 30.0) -> None:
+        """Wait for words to be no longer on the screen, and for the keys to be where they were."""
+        deadline = time.monotonic() + seconds
+        while words in self.text:
+            assert time.monotonic() < deadline, self.text
+            time.sleep(0.02)
+        time.sleep(0.2)
+
     def end(self, seconds: float = 60.0) -> int:
         """Wait for the child; gives back its exit code. The terminal's modes must be those of the start."""
         code = self.process.wait(timeout=seconds)
@@ -106,10 +118,17 @@ class Screen:
         time.sleep(0.1)
         return code
 
+    def hang_up(self) -> None:
+        """The terminal is gone, once nobody reads from it."""
+        self._deaf.set()
+        self._listening.join()
+        for descriptor in (self._slave, self._master):
+            os.close(descriptor)
+
     def close(self) -> None:
         """Let go of the terminal."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        for descriptor in (self._slave, self._master):
-            os.close(descriptor)
+        if not self._deaf.is_set():
+            self.hang_up()

@@ -178,7 +178,7 @@ async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
         studio.pane.show(record(root, "just-made", state="queued", step=0))
-        await studio.until(lambda: "its process is about to begin" in studio.text)
+        await studio.until(lambda: "nobody has begun it yet" in studio.text)
         assert studio.pane.chosen == root / "just-made"
 
 

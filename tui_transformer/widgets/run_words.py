@@ -62,7 +62,7 @@ def _goes_on(row: RunRow) -> str:
 
 def _queued(row: RunRow, view: RunView | None) -> Notice:
     if not row.waits_for:
-        return Notice("its process is about to begin")
+        return Notice("nobody has begun it yet; r begins it")
     before = view.before if view is not None else ()
     if not before:
         return Notice(f"next on {row.waits_for}")
@@ -136,7 +136,7 @@ def _resume(row: RunRow, here: bool) -> str:
     if row.state == "finished":
         return f"{row.name} has done all its {row.steps:,} steps"
     if row.state == "queued":
-        return f"{row.name} is queued: it begins by itself"
+        return f"{row.name} is queued: it begins by itself" if row.waits_for else ""
     if row.state == "paused":
         return f"{row.name} is paused: space goes on"
     if row.state not in ENDED:
