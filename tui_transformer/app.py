@@ -126,8 +126,6 @@ class Studio(App[None]):
 
     def action_show_pane(self, pane: str) -> None:
         """One of the four."""
-        if isinstance(self.screen, Ask):
-            return
         switcher = self.query_one("#panes", ContentSwitcher)
         switcher.current = pane
         self.query_one(TopBar).choose(pane)
@@ -148,7 +146,10 @@ class Studio(App[None]):
 
     def action_picture(self) -> None:
         """The screen as an SVG."""
-        self.say(f"saved {self.save_screenshot(path=str(Path.cwd()))}")
+        try:
+            self.say(f"saved {self.save_screenshot(path=str(Path.cwd()))}")
+        except OSError as error:
+            self.say(f"no picture could be saved in {Path.cwd()}: {error.strerror or error}", "error")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The palette: what Textual offers, the panes, and what can be done with the run or design that is shown."""

@@ -25,7 +25,7 @@ QUEUED, DAMAGED = "queued", "damaged"
 
 @dataclass(frozen=True)
 class RunRow:
-    """What the list says of a run; see INTERFACES.md, section D, for its fields.
+    """What the list says of a run, from its status.json and summary.json.
 
     Args:
         state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.

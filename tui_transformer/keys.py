@@ -35,7 +35,10 @@ EVERYWHERE = (
     Key("playground", "4", "show_pane('playground')", "playground", "write with what a run learned", False),
     Key("help", "question_mark", "help", "help", "these keys"),
     Key("picture", "f12", "picture", "picture", "save the screen as an SVG picture", False),
-    Key("quit", "ctrl+q", "leave", "quit", "leave; a run that trains here is handed over or stopped, as you say"),
+    Key(
+        *("quit", "ctrl+q", "leave", "quit", "leave; a run that trains here is handed over or stopped, as you say"),
+        first=True,
+    ),
 )
 
 DESIGN = (

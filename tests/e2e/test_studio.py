@@ -1,5 +1,6 @@
 """The studio in a real terminal, as a person uses it: design, launch, pause, stop, resume, leave; also broken."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.runs.reader import LIVE_STATES, RunReader
+from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
@@ -189,5 +191,42 @@ def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> Non
         assert screen.end() == 1
         assert waits(reader, *LIVE_STATES, "finished") != "failed"
         assert waits(reader, "finished", seconds=60) == "finished"
+    finally:
+        screen.close()
+
+
+POISON = "\x1b]0;pwned\x07\x9b31mred\x1b[2J\u202egnp.exe[bold]not bold[/bold]\x00\x85"
+HOSTILE = (b"]0;pwned", b"\x07", b"\xc2\x9b", b"\x9b31m", "\u202e".encode(), b"\x00", b"\xc2\x85")
+
+
+def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_path) -> None:
+    verdicts = [("leak", "LEAK", POISON), (POISON, "INERT", POISON)]
+    run = record(tmp_path / "runs", "poison", state="failed", step=900, reason=POISON, text=POISON, verdicts=verdicts)
+    (run / "log.txt").write_text(f"{POISON}\n" * 20)
+    (run / "notes.json").write_text(json.dumps({"text": POISON, "tags": [POISON]}))
+    facts = json.loads((run / "data.json").read_text())
+    facts["corpus"] = POISON
+    facts["probes"][0]["description"] = POISON
+    (run / "data.json").write_text(json.dumps(facts))
+    corpus = tmp_path / "text.txt"
+    corpus.write_text(f"{POISON.replace(chr(0), '')} some words\n" * 200)
+    screen = studio(tmp_path)
+    try:
+        screen.until("1 Design", "demo")
+        screen.press("2")
+        screen.until("poison", "failed")
+        for tab in "vlt":
+            screen.press(tab)
+            time.sleep(0.3)
+        screen.until("not bold")
+        screen.press("1", "e")
+        screen.until("KEY=VALUE")
+        screen.press(*f"data.corpus={corpus}", "enter")
+        screen.until("some words")
+        screen.press("t")
+        time.sleep(0.5)
+        screen.press("escape", "ctrl+q")
+        assert screen.end() == 0
+        assert not [poison for poison in HOSTILE if poison in screen.output]
     finally:
         screen.close()

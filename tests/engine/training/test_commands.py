@@ -17,7 +17,7 @@ from engine.training.assemble import assemble, resume
 from tests.engine.training.test_crash import ENDLESS, wait_for
 from tests.engine.training.test_resume import StopAt
 
-# DESIGN's table, without what ends a run.
+# Which state may follow which, without what ends a run.
 LEGAL = {
     "starting": {"starting", "running"},
     "running": {"running", "paused", "stopped"},

@@ -1,0 +1,127 @@
+"""Every state of the screens held against a picture, at the three sizes; `pytest --snapshot-update` takes new ones."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.tui_transformer.recorded import everything
+from tui_transformer import settings
+from tui_transformer.app import Studio
+
+SIZES = [(80, 24), (120, 36), (200, 50)]
+MEDIUM = (120, 36)
+
+
+@pytest.fixture(autouse=True)
+def plain_surroundings(tmp_path, monkeypatch) -> Path:
+    path = tmp_path / "settings.toml"
+    path.write_text("welcomed = true\n")
+    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setattr("platformdirs.user_config_path", lambda *_: tmp_path)
+    monkeypatch.chdir(tmp_path)
+    return path
+
+
+def shown(pilot: Pilot[Any]) -> str:
+    return "\n".join("".join(part.text for part in line) for line in pilot.app.screen._compositor.render_strips())
+
+
+def when(*words: str, gone: str = "\0") -> Callable[[Pilot[Any]], Any]:
+    """Wait until words stand there, and others do not."""
+
+    async def wait(pilot: Pilot[Any]) -> None:
+        for _ in range(500):
+            await pilot.pause()
+            if all(word in shown(pilot) for word in words) and gone not in shown(pilot):
+                await pilot.pause(0.1)
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(shown(pilot))
+
+    return wait
+
+
+def pressing(*keys: str, then: Callable[[Pilot[Any]], Any], first: Callable[[Pilot[Any]], Any] | None = None):
+    async def act(pilot: Pilot[Any]) -> None:
+        if first is not None:
+            await first(pilot)
+        for key in keys:
+            await pilot.press(key)
+            await pilot.pause(0.05)
+        await then(pilot)
+
+    return act
+
+
+DRAWN = when("parameters", gone="loading the engine")
+
+
+def studio() -> Studio:
+    return Studio(runs_dir=Path("runs"), device="cpu")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_design(snap_compare, size) -> None:
+    assert snap_compare(studio(), terminal_size=size, run_before=DRAWN)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_design_of_a_window_with_a_change(snap_compare, size) -> None:
+    keys = ("slash", *"win16", "enter", "enter", "down", "right")
+    assert snap_compare(studio(), terminal_size=size, run_before=pressing(*keys, first=DRAWN, then=DRAWN))
+
+
+def test_design_says_why_a_choice_is_not_one(snap_compare) -> None:
+    act = pressing("tab", "enter", first=DRAWN, then=when("encoder-decoder"))
+    assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_train_without_a_run(snap_compare, size) -> None:
+    act = pressing("2", then=when("Nothing has trained yet"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("down", range(9))
+def test_train_with_a_run_in_each_state(snap_compare, size, down) -> None:
+    if size != MEDIUM and down not in (0, 2):
+        pytest.skip("one size shows what this state says")
+    everything(Path("runs"))
+    act = pressing("2", *["down"] * down, first=when("Design"), then=when("RUNS"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+@pytest.mark.parametrize("keys", [("z",), ("y", "x"), ("tab", "left", "left"), ("v",), ("l",)], ids="-".join)
+def test_train_looked_at_otherwise(snap_compare, keys) -> None:
+    everything(Path("runs"))
+    act = pressing("2", *keys, first=when("Design"), then=when("RUNS" if keys != ("z",) else "loss"))
+    assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
+
+
+@pytest.mark.parametrize("pane", ["3", "4"])
+def test_panes_to_come(snap_compare, pane) -> None:
+    assert snap_compare(studio(), terminal_size=(80, 24), run_before=pressing(pane, then=when("not part of this")))
+
+
+def test_too_small(snap_compare) -> None:
+    assert snap_compare(studio(), terminal_size=(40, 10), run_before=when("40 × 10"))
+
+
+def test_the_first_start(snap_compare, plain_surroundings) -> None:
+    plain_surroundings.unlink()
+    assert snap_compare(studio(), terminal_size=(80, 24), run_before=when("two minutes"))
+
+
+@pytest.mark.parametrize("theme", ["studio-light", "studio-colour-blind"])
+def test_themes(snap_compare, plain_surroundings, theme) -> None:
+    plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
+    everything(Path("runs"))
+    act = pressing("2", first=when("Design"), then=when("RUNS"))
+    assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
