@@ -11,7 +11,7 @@ from tui_transformer.app import Studio
 SIZE = (120, 36)
 PICTURES = {  # name → keys, and words to wait for
     "design": (("slash", *"win16", "enter"), "what win16 changes"),
-    "train": (("2",), "tok/s"),
+    "train": (("2", "down"), "tok/s"),
 }
 
 

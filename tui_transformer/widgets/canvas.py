@@ -111,7 +111,7 @@ def draw(
         low_y, high_y = low_y - pad, high_y + pad
 
     places, texts = _y_labels(low_y, high_y, rows, log)
-    styles = list(dict.fromkeys([*(line.style for line in shown), *(s for _, s in levels), *(m[3] for m in marks)]))
+    styles = list(dict.fromkeys([*(line.style for line in shown), *(style for _, style in levels)]))
     paint = {style: number for number, style in enumerate(styles, 1)}
     end = high_x if high_x > low_x else low_x + 1.0
     _begin(width, height, own_line=own_line)
@@ -125,17 +125,19 @@ def draw(
         plotext.plot([low_x, end], [of_y(y)] * 2, marker="┄", color=paint[style])
     for line in shown:
         points = _points(line, width - left)
-        xs, ys = [x for x, _ in points], [of_y(y) for _, y in points]
-        plotext.plot(xs, ys, marker="braille", color=paint[line.style])
+        plotext.plot([x for x, _ in points], [of_y(y) for _, y in points], marker="braille", color=paint[line.style])
         if line.dots and len(points) <= (width - left) // 4:
-            plotext.scatter(xs, ys, marker="•", color=paint[line.style])
-    for at, y, character, style in marks:
-        plotext.scatter([at], [of_y(y)], marker=character, color=paint[style])
+            marks = [*((x, y, "•", line.style) for x, y in points), *marks]
     cells = _cells(plotext.build(), width, height, {str(number): style for style, number in paint.items()})
     plotext.clear_figure()
     margin = 1 + max((i for i, (c, _) in enumerate(cells[0]) if c in "│┤" and i <= left), default=left - 1)
     _name_x(cells, x_label)
-    return Canvas(cells, margin, rows, low_x, high_x)
+    canvas = Canvas(cells, margin, rows, low_x, high_x)
+    for x, y, character, style in marks:
+        share = (of_y(y) - low_y) / (high_y - low_y)
+        if share <= 1.0:
+            _put(canvas, canvas.column_of(x), round((1.0 - share) * (rows - 1)), character, style)
+    return canvas
 
 
 def _begin(width: int, height: int, *, own_line: bool) -> None:
@@ -158,6 +160,15 @@ def _cells(text: str, width: int, height: int, styles: dict[str, str]) -> list[l
         cells += [(c, "" if c == " " else style) for c in line[done:]]
         found.append((cells + [BLANK] * width)[:width])
     return found + [[BLANK] * width] * (height - len(found))
+
+
+def _put(canvas: Canvas, column: int, row: int, character: str, style: str) -> None:
+    """A mark, in the cell where the line is: plotext rounds a line's dots and a character's cell apart."""
+    near = [r for r in (row, row - 1, row + 1) if 0 <= r < canvas.rows]
+    there = {r: canvas.cells[r][column] for r in near}
+    own = [r for r, (sign, of) in there.items() if of == style or sign == "•"]
+    line = [r for r, (sign, _) in there.items() if "\u2800" < sign <= "\u28ff"]
+    canvas.cells[(own or line or near)[0]][column] = (character, style)
 
 
 def _points(line: Line, columns: int) -> list[tuple[float, float]]:

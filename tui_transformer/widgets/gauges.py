@@ -106,9 +106,10 @@ def _past(values: Sequence[float], gauge: Gauge, width: int) -> str:
 def _wide(row: RunRow, view: RunView, width: int) -> Content:
     each = (width - GAP * (len(GAUGES) - 1)) // len(GAUGES)
     top, bottom = Content(""), Content("")
+    brief = any(len(f"{_label(gauge, row, brief=False)} {_now(view, gauge)}") > each for gauge in GAUGES)
     for i, gauge in enumerate(GAUGES):
         gap = " " * (GAP if i else 0)
-        label, value = _label(gauge, row, brief=False), _now(view, gauge)
+        label, value = _label(gauge, row, brief=brief), _now(view, gauge)
         if gauge.key == "memory_bytes" and view.memory_total and row.device == "cpu":
             value += f" of {memory(view.memory_total)}" if each > len(label) + 20 else ""
         text = Content.assemble((label, "$foreground 65%"), " ", (value, "bold"))
