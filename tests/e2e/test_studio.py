@@ -196,7 +196,7 @@ def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> Non
 
 
 POISON = "\x1b]0;pwned\x07\x9b31mred\x1b[2J\u202egnp.exe[bold]not bold[/bold]\x00\x85"
-HOSTILE = (b"]0;pwned", b"\x07", b"\xc2\x9b", b"\x9b31m", "\u202e".encode(), b"\x00", b"\xc2\x85")
+HOSTILE = (b"\x1b]0;pwned", b"pwned\x07", b"\xc2\x9b", b"\x9b31m", "\u202e".encode(), b"\x00", b"\xc2\x85")
 
 
 def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_path) -> None:
@@ -210,7 +210,7 @@ def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_p
     (run / "data.json").write_text(json.dumps(facts))
     corpus = tmp_path / "text.txt"
     corpus.write_text(f"{POISON.replace(chr(0), '')} some words\n" * 200)
-    screen = studio(tmp_path)
+    screen = studio(tmp_path, size=(200, 50))
     try:
         screen.until("1 Design", "demo")
         screen.press("2")

@@ -57,7 +57,8 @@ class Screen:
         self._guard, self._deaf = threading.Lock(), threading.Event()
         self.output = bytearray()
         variables = os.environ | {"TERM": "xterm-256color", "TUI_TRANSFORMER_SETTINGS": str(settings)}
-        variables.pop("NO_COLOR", None)
+        for name in ("NO_COLOR", "COLUMNS", "LINES"):  # of whoever runs the tests
+            variables.pop(name, None)
         start = ["-m", "tui_transformer"] if code is None else ["-c", code]
         self.process = subprocess.Popen(
             [sys.executable, *start, *arguments],

@@ -106,6 +106,11 @@ class Preview(VerticalScroll, can_focus=True):
         colour = self.app.console.color_system in ("256", "truecolor") and not self.app.no_color
         return Canvas(width, lines, colour)
 
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is still being drawn or read."""
+        return self._positions is not None and self._positions[0] == self._asked and self._known.glimpse is not None
+
     def _pictures(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
         """Masks and positions, already arranged: what comes before the words, and perhaps after."""
         plans = stacks(config.model)
