@@ -80,7 +80,7 @@ def studio() -> Studio:
     return Studio(runs_dir=Path("runs"), device="cpu")
 
 
-# The design pane's pictures are not in CI: the first in a process, which loads the engine, is sometimes drawn otherwise.
+# Not in CI: the first of these in a process, which loads the engine, is sometimes drawn otherwise.
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_design(snap_compare, size) -> None:
