@@ -31,6 +31,14 @@ def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[flo
     return [a for a, _ in points], [b for _, b in points]
 
 
+def usual_top(values: Sequence[float], low: float) -> float:
+    """Where a chart ends: the fall of the first steps, if it is many times the rest of the way, is cut off."""
+    if len(values) < 20:
+        return math.inf
+    usual = sorted(values)[int(0.9 * len(values))]
+    return low + 2.5 * (usual - low)
+
+
 def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
     """Round numbers within [low, high], about as many as wanted."""
     if not high > low:

@@ -228,7 +228,7 @@ def _before(row: RunRow, rows: tuple[RunRow, ...]) -> tuple[str, ...]:
 def _row(reader: RunReader, born: Record) -> RunRow:
     status = reader.status
     said = text(status.get("state"))
-    state = _live_state(reader) if said in LIVE_STATES else said or DAMAGED
+    state = reader.state if said in LIVE_STATES else said or DAMAGED
     return RunRow(
         path=reader.path,
         state=state,
@@ -246,13 +246,6 @@ def _row(reader: RunReader, born: Record) -> RunRow:
         control_id=whole(status.get("control_id")),
         checkpoint=text(status.get("checkpoint")),
     )
-
-
-def _live_state(reader: RunReader) -> str:
-    try:
-        return reader.state
-    except (TypeError, ValueError, OverflowError):  # whatever its process is called, it is none
-        return "lost"
 
 
 def _loss(reader: RunReader, *, live: bool) -> float | None:

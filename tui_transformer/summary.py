@@ -1,6 +1,5 @@
 """What came out of a run, on stdout: chart, verdicts, probes, a sample, and what to type next."""
 
-import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.runs.reader import RunReader
-from tui_transformer.charts import Series, line_chart
+from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.output import emit, is_terminal, program, stdout
 from tui_transformer.words import duration, short, sparkline, unit
@@ -49,6 +48,7 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
     data = reader.facts("data")
     floor = (data.get("floor") or {}).get("nats_per_char")
     train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
+    losses = [*train.y, *validation.y]
     return line_chart(
         [train, validation],
         title="loss, nats per character",
@@ -56,19 +56,9 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
         width=width,
         height=height,
         levels=[("entropy floor", floor, "green")] if floor is not None else [],
-        top=_top([*train.y, *validation.y], floor),
+        top=usual_top(losses, min(losses, default=0.0) if floor is None else floor),
         colour=colour,
     )
-
-
-def _top(losses: list[float], floor: float | None) -> float:
-    """Where the chart ends: the fall of the first steps, up to ten times the rest of the way, is cut off."""
-    if len(losses) < 20:
-        return math.inf
-    ordered = sorted(losses)
-    low = floor if floor is not None else ordered[0]
-    usual = ordered[int(0.9 * len(ordered))]
-    return low + 2.5 * (usual - low)
 
 
 def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:

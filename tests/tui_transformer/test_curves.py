@@ -5,8 +5,9 @@ import math
 import pytest
 
 from tests.tui_transformer.recorded import train_record, validation_record
+from tui_transformer.charts import usual_top
 from tui_transformer.widgets.canvas import Line, draw
-from tui_transformer.widgets.curves import MEASURES, SMOOTHINGS, Picture, known, picture, usual_top
+from tui_transformer.widgets.curves import MEASURES, SMOOTHINGS, Picture, known, picture
 
 LOSS, PERPLEXITY, ACCURACY = MEASURES[0], MEASURES[1], MEASURES[3]
 

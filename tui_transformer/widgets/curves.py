@@ -179,14 +179,6 @@ def _smooth(curve: Curve, reach: float) -> Curve:
     return Curve(curve.x, tuple(smooth))
 
 
-def usual_top(values: Sequence[float], low: float) -> float:
-    """Where a chart ends: the fall of the first steps, if it is many times the rest of the way, is cut off."""
-    if len(values) < 20:
-        return math.inf
-    usual = sorted(values)[int(0.9 * len(values))]
-    return low + 2.5 * (usual - low)
-
-
 def value_text(measure: Measure, value: float) -> str:
     """A value as people read it."""
     if measure.share:

@@ -11,8 +11,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from tui_transformer.charts import usual_top
 from tui_transformer.widgets.canvas import BLANK, Canvas, Cell, Line, draw
-from tui_transformer.widgets.curves import AXIS_LABELS, Picture, axis_text, usual_top, value_text
+from tui_transformer.widgets.curves import AXIS_LABELS, Picture, axis_text, value_text
 
 FAR = 9999  # columns: to the end
 STYLES = ("axis", "title", "focused", "train", "raw", "validation", "floor", "best", "cursor", "dim")
