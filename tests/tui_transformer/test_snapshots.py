@@ -80,21 +80,17 @@ def studio() -> Studio:
     return Studio(runs_dir=Path("runs"), device="cpu")
 
 
-# Not in CI: the first of these in a process, which loads the engine, is sometimes drawn otherwise.
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_design(snap_compare, size) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=drawn)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
 def test_design_of_a_window_with_a_change(snap_compare, size) -> None:
     keys = ("slash", *"win16", "enter", "enter", "down", "right")
     assert snap_compare(studio(), terminal_size=size, run_before=pressing(*keys, first=drawn, then=drawn))
 
 
-@pytest.mark.slow
 def test_design_says_why_a_choice_is_not_one(snap_compare) -> None:
     act = pressing("tab", "enter", first=drawn, then=when("encoder-decoder"))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)

@@ -57,7 +57,7 @@ class Preview(VerticalScroll, can_focus=True):
 
     DEFAULT_CSS = """
     Preview { width: 1fr; height: 1fr; padding: 0 1; background: $background; scrollbar-size-vertical: 1;
-        scrollbar-color: $foreground 20%; scrollbar-background: $background; border-left: vkey $panel; }
+        scrollbar-gutter: stable; scrollbar-color: $foreground 20%; scrollbar-background: $background; border-left: vkey $panel; }
     Preview:focus { border-left: vkey $primary; }
     """
 
