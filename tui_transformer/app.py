@@ -14,6 +14,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import work
+from textual.actions import parse
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.events import Resize
@@ -26,7 +27,7 @@ from engine.runs.reader import list_runs
 from tui_transformer import settings as user
 from tui_transformer.clean import clean_line
 from tui_transformer.descriptors import hung_up
-from tui_transformer.keys import EVERYWHERE, bindings
+from tui_transformer.keys import EVERYWHERE, PANES, bindings
 from tui_transformer.launches import How, Launches
 from tui_transformer.panes.compare import ComparePane
 from tui_transformer.panes.design import DesignPane
@@ -156,12 +157,13 @@ class Studio(App[None]):
         yield from super().get_system_commands(screen)
         for key in EVERYWHERE:
             yield SystemCommand(f"view: {key.label}", key.what, lambda action=key.action: self.call_action(action))
-        from tui_transformer.keys import PANES
-
         pane = self.query_one("#panes", ContentSwitcher).current or "design"
-        for key in PANES.get(pane, ()) if pane != "everywhere" else ():
-            title = f"{pane}: {key.label}"
-            yield SystemCommand(title, key.what, lambda action=key.action, on=pane: self.call_action(action, on))
+        owner = self.query_one(f"#{pane}")
+        for key in PANES.get(pane, ()):
+            _, name, parameters = parse(key.action)
+            if owner.check_action(name, parameters):  # what makes no sense now is not offered
+                title = f"{pane}: {key.label}"
+                yield SystemCommand(title, key.what, lambda action=key.action, on=pane: self.call_action(action, on))
 
     def call_action(self, action: str, pane: str | None = None) -> None:
         """Run an action of the app, or of a pane."""

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
+from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -70,11 +72,11 @@ class Ask(ModalScreen[T | None], Generic[T]):
         self.dismiss(self._answers[event.option_index].value)
 
 
-def _label(answer: "Answer[T]") -> Text:
-    text = Text(clean_line(answer.label))
-    if answer.why_not:
-        text.append(f"\n  {clean_line(answer.why_not)}", style="italic")
-    return text
+def _label(answer: "Answer[T]") -> RenderableType:
+    label = Text(clean_line(answer.label))
+    if not answer.why_not:
+        return label
+    return Group(label, Padding(Text(clean_line(answer.why_not), style="italic"), (0, 0, 0, 2)))
 
 
 class AskText(ModalScreen[str | None]):

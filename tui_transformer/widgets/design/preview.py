@@ -56,8 +56,9 @@ class Preview(VerticalScroll, can_focus=True):
     """What a draft looks like and comes to."""
 
     DEFAULT_CSS = """
-    Preview { width: 1fr; height: 1fr; padding: 0 1; background: $background; scrollbar-size-vertical: 1;
-        scrollbar-gutter: stable; scrollbar-color: $foreground 20%; scrollbar-background: $background; border-left: vkey $panel; }
+    Preview { width: 1fr; height: 1fr; padding: 0 1; background: $background; border-left: vkey $panel;
+        scrollbar-size-vertical: 1; scrollbar-gutter: stable; scrollbar-color: $foreground 20%;
+        scrollbar-background: $background; }
     Preview:focus { border-left: vkey $primary; }
     """
 
