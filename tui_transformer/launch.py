@@ -4,11 +4,13 @@ A process of its own has its own session and no terminal: a hang-up, a closed la
 not reach it. What it prints goes into the run's log.txt.
 """
 
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from engine.training.ends import Outcome
 
 LOOK = 0.05  # seconds between two looks at a run that is starting
+GIVES_WAY = 5  # niceness; costs nothing where nobody else computes
 PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
 
 
@@ -51,7 +54,7 @@ def enqueue(
 
 
 def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | None = None) -> "subprocess.Popen[bytes]":
-    """A process of its own that begins or resumes a run.
+    """A process of its own that begins or resumes a run. It gives way to what people type at this machine.
 
     Args:
         verb: `begin` or `resume`.
@@ -67,7 +70,11 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
     if data_dir is not None:
         arguments += ["--data-dir", str(data_dir.resolve())]
     with (run / "log.txt").open("ab") as log:
-        return subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    if os.name == "posix":
+        with suppress(psutil.Error):
+            psutil.Process(process.pid).nice(GIVES_WAY)
+    return process
 
 
 def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: int) -> None:

@@ -3,15 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-OK, LEAK, NO_ORDER, INERT, IMPLAUSIBLE, NOT_LEARNING, SAME_TEXT = (
-    "ok",
-    "LEAK",
-    "NO-ORDER",
-    "INERT",
-    "IMPLAUSIBLE",
-    "NOT-LEARNING",
-    "SAME-TEXT",
-)
+OK = "ok"
+LEAK, NO_ORDER, INERT, IMPLAUSIBLE = "LEAK", "NO-ORDER", "INERT", "IMPLAUSIBLE"
+NOT_LEARNING, SAME_TEXT = "NOT-LEARNING", "SAME-TEXT"
+DIVERGED, OVERFIT, STILL_FALLING = "DIVERGED", "OVERFIT", "STILL-FALLING"
 When = Literal["before", "evaluation", "after"]
 
 

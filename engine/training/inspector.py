@@ -8,11 +8,14 @@ from engine.data.loader import TextBatches
 from engine.evaluation.alarms import implausible, not_learning, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.order import order_check
+from engine.evaluation.shape import curve, no_number
 from engine.evaluation.verdict import INERT, OK, Verdict, When
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
 from engine.runs.twins import inert_switches
 from engine.runs.writer import RunWriter
+
+CURVE = 1_000  # train records that are enough to see a curve's shape
 
 
 class Inspector:
@@ -56,17 +59,27 @@ class Inspector:
         assert isinstance(warmup, int)
         self._note(implausible(record, facts, kind=kind, conditional=conditional, when="evaluation", step=step))
         self._note(not_learning(record, facts, warmup=warmup, when="evaluation", step=step))
+        self._curve("evaluation", step)
 
     def sample(self, record: Mapping[str, Any], step: int) -> None:
         """The same text as before?"""
         self._note(same_text(record, list(self._reader.records("samples")), step=step))
 
+    def diverged(self, why: str, step: int) -> None:
+        """The loss or a gradient was no number."""
+        self._note(no_number(why, step=step))
+
     def finished(self, step: int) -> None:
-        """Is there another run with other settings and the very same metrics?"""
+        """Was it long enough? Is there another run with other settings and the very same metrics?"""
+        self._curve("after", step)
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
             self._note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
+
+    def _curve(self, when: When, step: int) -> None:
+        columns = self._reader.follow().load(CURVE)
+        self._note(curve(columns.train, columns.validation, when=when, step=step))
 
     def _note(self, verdict: Verdict | None) -> None:
         """Write down a verdict that differs from the last one of its check; what was fine all along is no news."""

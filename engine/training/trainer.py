@@ -148,8 +148,10 @@ class Trainer:
             while self.control.stopping():  # heard in the middle of something: it is obeyed now
                 self.control.poll()
             return self._leave()
-        except (Diverged, OutOfMemory):
+        except (Diverged, OutOfMemory) as error:
             self.writer.waiting = GiveUp()
+            if isinstance(error, Diverged):
+                self.inspector.diverged(str(error), self.state.step)
             with suppress(OSError):
                 self._save()  # the update was not applied: the weights are still those of the last step
             raise
