@@ -115,7 +115,7 @@ JUDGED = (
 MEASURED = (
     Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),
     Column("Δbest", "Δ best", "best loss − baseline's", _difference(lambda e: e.best), _change, _change_exact),
-    Column("gap", "gap", "gap (last − best loss)", lambda e, b: e.gap, _change, _change_exact),
+    Column("gap", "gap", "gap (last − best loss)", lambda e, b: e.gap, _loss, _exact),
     Column("excess", "excess", "last loss above the entropy floor", lambda e, b: e.excess, _change, _change_exact),
     Column("params", "params", "parameters", lambda e, b: e.parameters, short, str, always=True),
     Column("Δparams", "Δ params", "parameters − baseline's", _more_parameters, _signed, str),
@@ -123,11 +123,11 @@ MEASURED = (
     Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
     Column("steps", "of steps", "steps asked for", lambda e, b: e.steps, _whole, str),
     Column("tokens", "tokens", "tokens seen", lambda e, b: e.tokens, short, str),
-    Column("tok/s", "tok/s", "tokens/s in training", lambda e, b: e.tokens_per_second, short, "{:.0f}".format),
-    Column("time", "time", "time of training (s)", lambda e, b: e.seconds, duration, "{:.1f}".format),
+    Column("tok/s", "tok/s", "tokens per second of training", lambda e, b: e.tokens_per_second, short, "{:.0f}".format),
+    Column("time", "time", "training time (s)", lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
 ABOUT = (
-    Column("corpus", "corpus", "corpus", lambda e, b: e.protocol.corpus, _text, _text, right=False),
+    Column("corpus", "corpus", "corpus", lambda e, b: e.corpus, _text, _text, right=False),
     Column("unit", "unit", "unit of the loss", lambda e, b: f"nats per {e.protocol.unit}", _text, _text, right=False),
     Column("context", "context", "context of the score (tokens)", lambda e, b: e.protocol.context, _whole, str),
     Column("stride", "stride", "stride of the score (tokens)", lambda e, b: e.protocol.stride, _whole, str),

@@ -104,4 +104,5 @@ def _values(entry: Entry) -> Iterator[Line]:
 
 def _head(column: Column, entry: Entry) -> str:
     step = {"best": entry.best_step, "last": entry.last_step}.get(column.key)
-    return clean_line(column.name if step is None else f"{column.name}, step {step:,}")
+    name = column.name.removesuffix(" (s)")  # shown as minutes
+    return clean_line(name if step is None else f"{name}, step {step:,}")

@@ -21,6 +21,7 @@ READ = (
     "notes.json",
 )
 SCORES = ("perplexity", "bits_per_character", "accuracy", "honest_loss", "nanogpt_loss", "bleu", "chrf", "exact_match")
+ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
 
 
@@ -38,9 +39,9 @@ class Protocol:
     """How a score was taken: two losses can be held against each other only where all of this is equal.
 
     Args:
-        corpus: with its version.
+        corpus: with its version; "" where data.json does not say it.
         split: SHA-256 of the validation text; "" where data.json does not say it.
-        asked: the settings that cut the text, for where it does not.
+        asked: the settings that name and cut the text, for where it does not; the corpus first.
         unit: what the loss is a mean over.
         objective: what is predicted from what.
         tokens: what tells one tokenizer from another; "" where tokens are characters.
@@ -113,6 +114,11 @@ class Entry:
         return self.state in LIVE_STATES
 
     @property
+    def corpus(self) -> str:
+        """With its version, where it is known."""
+        return self.protocol.corpus or text(self.config.get("data.corpus"))
+
+    @property
     def tokens_per_second(self) -> float | None:
         """Over all of its training."""
         return self.tokens / self.seconds if self.tokens and self.seconds and self.seconds > 0 else None
@@ -149,7 +155,7 @@ class _Reading:
             best_step=_count(best.get("step")),
             last=number(last.get("loss")),
             last_step=_count(last.get("step")),
-            gap=number(summary.get("gap")),
+            gap=_gap(summary, number(best.get("loss")), number(last.get("loss"))),
             excess=number(last.get("excess")),
             parameters=_count(self._json("model").get("parameters")),
             tokens=_count(summary.get("tokens")) or _count(last.get("tokens")),
@@ -182,6 +188,11 @@ class _Reading:
             return {}
 
 
+def _gap(summary: Record, best: float | None, last: float | None) -> float | None:
+    said = number(summary.get("gap"))
+    return last - best if said is None and best is not None and last is not None else said
+
+
 def _count(value: Any) -> int | None:
     return None if number(value) is None else whole(value)
 
@@ -206,13 +217,11 @@ def _study(born: Record) -> Study | None:
 
 def _protocol(config: Mapping[str, Any], data: Record, last: Record) -> Protocol:
     """From what was trained on, where that is known; before, from what was asked for."""
-    asked = tuple(
-        config.get(f"data.{key}") for key in ("corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
-    )
+    asked = tuple(config.get(f"data.{key}") for key in ASKED)
     characters = config.get("data.tokenizer", "characters") == "characters"
     objective = text(config.get("objective.kind")) or "next-token"
     return Protocol(
-        corpus=text(data.get("corpus")) or text(config.get("data.corpus")),
+        corpus=text(data.get("corpus")),
         split=text(table(data.get("sha256")).get("validation")),
         asked=asked,
         unit=unit(objective) if characters else "token",

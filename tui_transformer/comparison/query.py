@@ -74,29 +74,46 @@ class Query:
 
 
 def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
-    """A filter from what was typed.
+    """A filter from what was written.
 
     Args:
-        text: what was typed.
+        text: what was written.
         entries: the runs, for the names of their probes and of settings of later versions.
 
     Raises:
         InputError: one sentence about the first mistake.
     """
+    query, mistake = begun(text, entries)
+    if mistake:
+        raise InputError(mistake)
+    return query
+
+
+def begun(text: str, entries: Sequence[Entry] = ()) -> tuple[Query, str]:
+    """A filter that is still typed: the terms before the first mistake, and one sentence about that."""
     if len(text) > LONGEST:
-        raise InputError(f"a filter has at most {LONGEST:,} characters, this one {len(text):,}")
-    if text.count('"') % 2:
-        raise InputError('a " is open: close it')
-    known, terms, at = Known(entries), [], 0
+        return Query(), f"a filter has at most {LONGEST:,} characters, this one {len(text):,}"
+    terms: list[Term] = []
+    known, at = Known(entries), 0
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
-        start = at
-        negated = text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
-        matches, at = _term(text, at + negated, known)
-        terms.append(Term(text[start:at].strip(), _not(matches) if negated else matches))
-    return Query(tuple(terms))
+        start, negated = at, text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
+        try:
+            matches, at = _term(text, at + negated, known)
+        except InputError as error:
+            return Query(tuple(terms)), str(error)
+        terms.append(Term(text[start:at], _not(matches) if negated else matches))
+    return Query(tuple(terms)), ""
+
+
+def unfinished(text: str, query: Query, entries: Sequence[Entry]) -> str:
+    """The key that the end of what is typed may become; "" if it is a word that runs have, or begins no key."""
+    last = text.rpartition(" ")[2].removeprefix("-")
+    if not last or not query.terms or any(query.terms[-1].matches(entry, None) for entry in entries):
+        return ""
+    return next((name for name in Known(entries).names if name.startswith(last)), "")
 
 
 def _not(matches: Matches) -> Matches:
@@ -113,10 +130,14 @@ def _term(text: str, at: int, known: "Known") -> tuple[Matches, int]:
     if sign is None:
         word = _WORD.match(text, at)
         assert word is not None
+        if word[0].count('"') == 1:
+            raise InputError(f"{word[0]}: a quotation mark is open")
         return _word(word[0].strip('"')), word.end()
     if not key:
         raise InputError(f"{text[at : sign.end()].strip()}: a key is missing before it, e.g. loss{sign[1]}1.3")
     value = _WORD.match(text, sign.end())
+    if value is not None and value[0].count('"') == 1:
+        raise InputError(f"{value[0]}: a quotation mark is open")
     if value is None:
         raise InputError(f"{key}{sign[1]}: a value is missing after {sign[1]}")
     return _condition(key, sign[1], value[0].strip('"'), known), value.end()
@@ -266,6 +287,11 @@ class Known:
             return setting(meant[0])
         if meant:
             raise InputError(f"'{key}' is {one_of(meant)}: write it in full")
+        hint = nearest(key, self.names) or "; try loss, params, state, or a setting"
+        raise InputError(f"unknown key '{key[:80]}'{hint}")
+
+    @property
+    def names(self) -> list[str]:
+        """Every key, and every last part of one."""
         lasts = [full.rpartition(".")[2] for full in self._settings]
-        names = [*FIXED, *ALIASES, "badge", "tag", *self._probes, *SCORES, *lasts, *self._settings]
-        raise InputError(f"unknown key '{key[:80]}'{nearest(key, names) or '; try loss, params, state, or a setting'}")
+        return [*FIXED, *ALIASES, "badge", "tag", *self._probes, *SCORES, *lasts, *self._settings]

@@ -38,8 +38,6 @@ def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: boo
     found = columns(entries, baseline, all_settings=all_settings)
     shown = {column.key for column in found}
     found += [FIXED[key] for key in ALWAYS if key not in shown]
-    if baseline is None:
-        found = [column for column in found if column.key != "verdict"]
     units = {entry.protocol.unit for entry in entries}
     unit = f"nats per {clean_line(units.pop())}" if len(units) == 1 else "nats, per unit as given"
     heads = tuple(clean_line(f"{c.name} ({unit})" if _is_loss(c) else c.name) for c in found)

@@ -15,7 +15,7 @@ from tui_transformer.clean import clean_line
 from tui_transformer.comparison.columns import Column, columns
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.order import sort
-from tui_transformer.comparison.query import Known, Query, parse
+from tui_transformer.comparison.query import Known, Query, begun, unfinished
 
 LONGEST_CELL = 120  # characters of a note that a table needs
 
@@ -59,7 +59,7 @@ class Shown:
     Args:
         widths: of the widest cell of each column, its title among them.
         total: runs in the folder.
-        mistake: what is wrong with the filter, which then stays as it was.
+        mistake: what is wrong with the filter; only the terms before it hold.
         nothing: why no run is shown; "" where some are.
         terms: of the filter.
     """
@@ -77,9 +77,8 @@ class Shown:
 
 @dataclass
 class View:
-    """Arranges entries; keeps the cells it made and the last filter that made sense."""
+    """Arranges entries, and keeps the cells it made."""
 
-    _query: Query = field(default_factory=Query)
     _cells: dict[Path, tuple[Entry, Row]] = field(default_factory=dict)
     _made_for: tuple[object, ...] = ()
 
@@ -87,25 +86,22 @@ class View:
         """What to show of these runs."""
         by_path = {entry.path: entry for entry in entries}
         baseline = by_path.get(options.baseline) if options.baseline is not None else None
-        known, mistake = Known(entries), ""
-        try:
-            self._query = parse(options.query, entries)
-        except InputError as error:
-            mistake = str(error)
+        query, mistake = begun(options.query, entries)
+        key = "" if mistake else unfinished(options.query, query, entries)
+        if key:  # what is typed would hide every run until it is a term
+            query, mistake = Query(query.terms[:-1]), f"{key} is a key: go on with = != < <= > >= or :"
         chosen = [by_path[path] for path in options.selected if path in by_path]
         among = chosen if options.only else entries
-        found = self._query(among, baseline)
-        order = _column(options.sort, known)
+        found = query(among, baseline)
+        order = _column(options.sort, Known(entries))
         shown = sort(found, order, baseline, reverse=options.reverse)
         offered = columns(shown, baseline, of=chosen if len(chosen) > 1 else (), all_settings=options.all_settings)
         rows = self._rows(shown, offered, baseline)
         arrow = order.key if order is not None else ""
         titles = [cell_len(column.title) + (column.key == arrow) for column in offered]
         widths = tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
-        nothing = "" if rows else _why_nothing(self._query, among, options, baseline)
-        return Shown(
-            tuple(offered), rows, widths, len(entries), baseline, order, mistake, nothing, len(self._query.terms)
-        )
+        nothing = "" if rows else _why_nothing(query, among, options, baseline)
+        return Shown(tuple(offered), rows, widths, len(entries), baseline, order, mistake, nothing, len(query.terms))
 
     def _rows(self, entries: Sequence[Entry], offered: list[Column], baseline: Entry | None) -> tuple[Row, ...]:
         made_for = (baseline, tuple((column.key, column.title) for column in offered))

@@ -15,6 +15,7 @@ from textual.events import DescendantBlur
 from textual.widgets import Input, Static
 
 from tui_transformer.clean import clean_line
+from tui_transformer.comparison.comparable import unit_of
 from tui_transformer.comparison.curves import MOST, Curves, Metrics
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.folder import Folder, Look
@@ -24,7 +25,7 @@ from tui_transformer.keys import COMPARE, bindings
 from tui_transformer.pace import Rhythm
 from tui_transformer.widgets.compare.actions import CompareActions
 from tui_transformer.widgets.compare.charts import CompareCharts
-from tui_transformer.widgets.compare.overlay import Drawn, unit_of
+from tui_transformer.widgets.compare.overlay import Drawn
 from tui_transformer.widgets.compare.run_table import RunTable
 from tui_transformer.widgets.compare.table_head import TableHead
 

@@ -1,11 +1,13 @@
 """All about one run, over the screen."""
 
+from typing import ClassVar
+
 from rich.cells import cell_len
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -21,7 +23,10 @@ WIDEST = 34  # columns of the heads
 class DetailPage(ModalScreen[None]):
     """A run's badges with what to do, how it stands to the baseline, notes, scores, probes, settings."""
 
-    BINDINGS = [Binding("escape,enter,q", "dismiss", "back")]  # noqa: RUF012  (as Textual spells it)
+    DEFAULT_CSS = """
+    DetailPage { align: center middle; background: $background; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "back")]
 
     def __init__(self, entry: Entry, baseline: Entry | None, palette: Palette) -> None:
         super().__init__()

@@ -43,7 +43,7 @@ class Layout:
 
 def lay_out(shown: Shown, width: int, first: int) -> Layout:
     """The columns that there is room for, from `first` on."""
-    if not shown.columns:
+    if not shown.columns or width <= MARKS:
         return Layout()
     widest_name = next(most for least, most in NAME if width >= least)
     name = max(8, min(shown.widths[0], widest_name))

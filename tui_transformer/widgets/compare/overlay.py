@@ -1,11 +1,11 @@
 """What the two charts of the Compare pane draw: curves over each other, and their difference to the baseline. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from tui_transformer.badges import badge
-from tui_transformer.comparison.comparable import other, void
+from tui_transformer.comparison.comparable import other, unit_of, void
 from tui_transformer.comparison.curves import Metrics, difference, loss_curve
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.widgets.curves import Curve
@@ -86,7 +86,7 @@ def overlaid(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         metrics = drawn.metrics.get(entry.path, NO_METRICS)
         curve = loss_curve(metrics.validation, axis)
         raw = loss_curve(metrics.train, axis) if train else NO_CURVE
-        strokes.append(Stroke(slot, _named(entry), curve, raw))
+        strokes.append(Stroke(slot, _named(entry, drawn.baseline), curve, raw))
     lowest = min((min(c.y) for s in strokes for c in (s.curve, s.train) if c.y), default=0.0)
     what = "validation and train loss" if train else "validation loss"
     return Overlay(
@@ -118,22 +118,20 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
             continue
         curve = loss_curve(drawn.metrics.get(entry.path, NO_METRICS).validation, axis)
         strokes.append(Stroke(slot, entry.name, difference(curve, level)))
-    waiting = "; ".join(reasons) if not strokes else _waiting(drawn, f"they share no stretch of {axis}s")
+    alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.name}"
+    waiting = alone if not strokes else _waiting(drawn, f"they share no stretch of {axis}s")
     return Overlay(title, "difference", axis, tuple(strokes), zero=True, waiting=waiting)
-
-
-def unit_of(entries: Sequence[Entry]) -> str:
-    """The unit of these runs' losses."""
-    units = {entry.protocol.unit for entry in entries}
-    return f"nats per {units.pop()}" if len(units) == 1 else "not all in the same unit"
 
 
 def _waiting(drawn: Drawn, otherwise: str) -> str:
     return otherwise if all(entry.path in drawn.metrics for _, entry in drawn.entries) else "reading…"
 
 
-def _named(entry: Entry) -> str:
-    return f"{entry.name} {badge(void(entry)).word}" if void(entry) else entry.name
+def _named(entry: Entry, baseline: Entry | None) -> str:
+    """With its badge where its loss is void, and a sign where it is another measure than the baseline's."""
+    if void(entry):
+        return f"{entry.name} {badge(void(entry)).word}"
+    return f"≠ {entry.name}" if baseline is not None and other(entry, baseline) else entry.name
 
 
 def _reason(entry: Entry, baseline: Entry) -> str:

@@ -122,7 +122,7 @@ class RunTable(ScrollView, can_focus=True):
             self._reveal()
 
     def _lay_out(self) -> None:
-        self.layout_of = lay_out(self.shown, self.scrollable_content_region.width, self._first)
+        self.layout_of = lay_out(self.shown, self.scrollable_content_region.width - 1, self._first)
 
     def action_go(self, by: int) -> None:
         """Move the cursor."""
