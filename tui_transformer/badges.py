@@ -83,6 +83,12 @@ _ALL = (
         "The validation loss was still falling when training ended.",
         "Train longer before ranking it: runs that are cut off are compared in how fast they start.",
     ),
+    Badge(
+        "DAMAGED",
+        "DAMAGED",
+        "A file of this run cannot be read, so something about it is missing here.",
+        "`doctor` with its name says what is whole; copy the run again from where it came.",
+    ),
 )
 
 BADGES: dict[str, Badge] = {badge.name: badge for badge in _ALL}

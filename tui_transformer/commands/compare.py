@@ -89,10 +89,7 @@ def _by_ending(out: Path | None) -> str:
     endings = {f".{kind.ending}": key for key, kind in reversed(FORMATS.items()) if key != "latex-document"}
     found = endings.get(out.suffix.lower())
     if found is None:
-        known = ", ".join(endings)
-        raise InputError(
-            f"--out {out}: say the format, or end the name in one of {known}{nearest(out.suffix, endings)}"
-        )
+        raise InputError(f"--out {out}: end the name in {one_of(endings)}, or say the format")
     return found
 
 

@@ -55,8 +55,6 @@ def _badges(entry: Entry) -> Iterator[Line]:
         if why:
             yield Line("", clean_line(f"Why: {why}"))
         yield Line("", clean_line(f"What to do: {known.advice}"), "advice")
-    if entry.problems:
-        yield Line("damaged", f"{', '.join(entry.problems)} cannot be read; the rest is shown", "warn")
     if entry.reason:
         yield Line(clean_line(entry.state), clean_line(entry.reason))
 

@@ -15,7 +15,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.facts import Record, number, table, text, whole
 from tui_transformer.words import unit
 
-DAMAGED = "damaged"
+DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
 READ = (
     *("run.json", "config.toml", "status.json", "summary.json", "checks.json", "model.json", "data.json"),
     "notes.json",
@@ -143,6 +143,10 @@ class _Reading:
         said = text(status.get("state"))
         state = self._reader.state if said in LIVE_STATES else said or DAMAGED
         reason, notes = text(status.get("reason")), read_notes(self._path)
+        model, data = self._json("model"), self._json("data")
+        badges = _badges(self._reader, state, reason) or self._unchecked()
+        if self._problems:
+            badges[DAMAGED_FILES] = f"{', '.join(self._problems)} cannot be read"
         return Entry(
             path=self._path,
             state=state,
@@ -157,17 +161,17 @@ class _Reading:
             last_step=_count(last.get("step")),
             gap=_gap(summary, number(best.get("loss")), number(last.get("loss"))),
             excess=number(last.get("excess")),
-            parameters=_count(self._json("model").get("parameters")),
+            parameters=_count(model.get("parameters")),
             tokens=_count(summary.get("tokens")) or _count(last.get("tokens")),
             seconds=number(summary.get("seconds")),
             scores=_numbers({name: last.get(name) for name in SCORES}),
             probes=_numbers(table(last.get("probes"))),
-            badges=_badges(self._reader, state, reason),
+            badges=badges,
             notes=notes.text,
             tags=notes.tags,
             seed=_count(config.get("seed")),
             study=_study(table(born.get("study"))),
-            protocol=_protocol(config, self._json("data"), last),
+            protocol=_protocol(config, data, last),
             config=config,
             problems=tuple(self._problems),
         )
@@ -178,6 +182,11 @@ class _Reading:
         if not isinstance(found, dict) and path.exists():
             self._problems.append(path.name)
         return table(found)
+
+    def _unchecked(self) -> dict[str, str]:
+        """No badge; that nothing is wrong is not to be concluded from a file that cannot be read."""
+        self._json("checks")
+        return {}
 
     def _config(self) -> dict[str, Any]:
         """The raw tables: to validate five hundred configs takes seconds, and these were validated when they ran."""
