@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import InputError, one_of
 from engine.runs.reader import RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns

@@ -74,7 +74,7 @@ def test_csv_reads_back_as_it_was_written(sound, text) -> None:
 @pytest.mark.parametrize("text", HOSTILE)
 def test_json_is_one_object_a_run(sound, text) -> None:
     found = json.loads(FORMATS["json"].write(hostile(sound, text)))
-    assert len(found) == 2 and found[0]["last"] == pytest.approx(sound.last) and found[1]["notes"] == text
+    assert len(found) == 2 and found[0]["last"] == pytest.approx(sound.last) and found[1].get("notes", "") == text
 
 
 def rendered(markdown: str) -> list[list[str]]:
@@ -168,6 +168,11 @@ def test_pdflatex_compiles_it(sound, text, tmp_path) -> None:
     (tmp_path / "a.tex").write_text(document(hostile(sound, text)))
     command = ["pdflatex", "-halt-on-error", "-no-shell-escape", "a.tex"]
     assert subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60).returncode == 0
+
+
+def test_json_is_json_for_a_run_without_a_score(tmp_path) -> None:
+    found = json.loads(FORMATS["json"].write(table([entry(tmp_path, "q", state="queued", step=0)], None)))
+    assert found[0]["last"] is None
 
 
 def test_a_file_that_cannot_be_written_says_why(tmp_path) -> None:
