@@ -106,9 +106,8 @@ class RunTable(ScrollView, can_focus=True):
         self._lay_out()
         if len(before) != len(shown.rows):
             self.virtual_size = Size(self.size.width, len(shown.rows))
-        drawn = (self.layout_of, tuple(column.key for column in shown.columns), len(shown.rows))
+        drawn, self._drawn = self._drawn, self._what_is_where()
         if drawn != self._drawn:
-            self._drawn = drawn
             self.refresh()
         else:
             for i, (old, new) in enumerate(zip(before, shown.rows, strict=True)):
@@ -120,6 +119,10 @@ class RunTable(ScrollView, can_focus=True):
                 self.refresh_lines(self._at)
         if cursor != self._at:
             self._reveal()
+
+    def _what_is_where(self) -> tuple[object, ...]:
+        """Another value where every line has to be painted again."""
+        return self.layout_of, tuple(column.key for column in self.shown.columns), len(self.shown.rows)
 
     def _lay_out(self) -> None:
         self.layout_of = lay_out(self.shown, self.scrollable_content_region.width - 1, self._first)
@@ -163,7 +166,7 @@ class RunTable(ScrollView, can_focus=True):
         """Other columns have room; the cursor stays on the screen."""
         self.virtual_size = Size(self.size.width, len(self.shown.rows))
         self._lay_out()
-        self._drawn = ()
+        self._drawn = self._what_is_where()  # all lines are painted now
         self._reveal()
         self.post_message(self.Moved())
 
