@@ -65,7 +65,7 @@ def test_compare_where_nothing_matches(snap_compare, size) -> None:
 
 def test_compare_with_a_mistake_in_the_filter(snap_compare) -> None:
     study(RUNS)
-    act = pressing("3", "slash", *"rope n_hed=2", then=when("did you mean 'n_heads'?"))
+    act = pressing("3", "slash", *"tag:report n_hed=2", then=when("did you mean 'n_heads'?"))
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 

@@ -30,6 +30,19 @@ from tui_transformer.widgets.compare.run_table import RunTable
 from tui_transformer.widgets.compare.table_head import TableHead
 
 TWO = 100  # columns of the screen from which there are two charts
+OF_RUNS = (
+    "detail",
+    "note",
+    "tags",
+    "select",
+    "pin",
+    "sort",
+    "reverse",
+    "all_settings",
+    "export",
+    "train_curves",
+    "log_y",
+)
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 
 
@@ -158,6 +171,8 @@ class ComparePane(CompareActions):
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
+        if bool(self.shown.rows) == self.has_class("-empty"):
+            self.refresh_bindings()
         with self.app.batch_update():
             self.set_class(not self.shown.rows, "-empty")
             self._table.show(self.shown, marks, self.chosen)
@@ -187,7 +202,7 @@ class ComparePane(CompareActions):
         if self.selection.runs:
             parts.append(f"{len(self.selection.runs)} selected")
         if shown.baseline is not None:
-            parts.append(f"◆ baseline {shown.baseline.name}")
+            parts.append(f"◆ {shown.baseline.name}")
         if shown.sorted_by is not None:
             parts.append(f"by {shown.sorted_by.title} {'↓' if self.options.reverse else '↑'}")
         if entries:
@@ -201,7 +216,7 @@ class ComparePane(CompareActions):
             return ""
         if self.shown.total == 1:
             return "a comparison needs two runs: 1 designs another, 2 shows it learn"
-        return "space draws a run's curves   p pins the baseline   ← → more columns   / filters"
+        return "space draws a run's curves   p pins the baseline   ← → columns   / filters"
 
     def _nothing_words(self) -> Text:
         words = Text(justify="center")
@@ -264,6 +279,10 @@ class ComparePane(CompareActions):
         """Other columns are seen."""
         event.stop()
         self._show_head()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys it in the footer, where there is no run to do it to."""
+        return None if action in OF_RUNS and not self.shown.rows else True
 
     def action_select(self) -> None:
         """Draw the run's curves, or no longer."""

@@ -106,7 +106,7 @@ def test_runs_that_cannot_be_compared_have_no_difference_curve(tmp_path) -> None
     made = differences(drawn(tmp_path, "a", "b", "leak", "short"), "step")
     assert [stroke.name for stroke in made.drawn] == ["b"]
     over = overlaid(drawn(tmp_path, "a", "b", "leak", "short"), "step", train=False, log=False)
-    assert [stroke.name for stroke in over.strokes] == ["a", "b", "leak LEAK", "≠ short"]
+    assert [(s.name, s.sign) for s in over.strokes] == [("a", ""), ("b", ""), ("leak", "LEAK"), ("short", "≠")]
     assert "LEAK" in differences(drawn(tmp_path, "a", "leak"), "step").waiting
 
 

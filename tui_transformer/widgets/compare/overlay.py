@@ -19,7 +19,8 @@ class Stroke:
 
     Args:
         slot: the number of its letter and colour.
-        name: of the run, with what is wrong with it; not cleaned.
+        name: of the run; not cleaned.
+        sign: why its curve must not be held against the others; "" if it may.
         train: empty where it is not asked for.
     """
 
@@ -27,6 +28,7 @@ class Stroke:
     name: str
     curve: Curve
     train: Curve = NO_CURVE
+    sign: str = ""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def overlaid(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         metrics = drawn.metrics.get(entry.path, NO_METRICS)
         curve = loss_curve(metrics.validation, axis)
         raw = loss_curve(metrics.train, axis) if train else NO_CURVE
-        strokes.append(Stroke(slot, _named(entry, drawn.baseline), curve, raw))
+        strokes.append(Stroke(slot, entry.name, curve, raw, _sign(entry, drawn.baseline)))
     lowest = min((min(c.y) for s in strokes for c in (s.curve, s.train) if c.y), default=0.0)
     what = "validation and train loss" if train else "validation loss"
     return Overlay(
@@ -127,11 +129,11 @@ def _waiting(drawn: Drawn, otherwise: str) -> str:
     return otherwise if all(entry.path in drawn.metrics for _, entry in drawn.entries) else "reading…"
 
 
-def _named(entry: Entry, baseline: Entry | None) -> str:
-    """With its badge where its loss is void, and a sign where it is another measure than the baseline's."""
+def _sign(entry: Entry, baseline: Entry | None) -> str:
+    """The badge that makes its loss void, or ≠ where it is another measure than the baseline's."""
     if void(entry):
-        return f"{entry.name} {badge(void(entry)).word}"
-    return f"≠ {entry.name}" if baseline is not None and other(entry, baseline) else entry.name
+        return badge(void(entry)).word
+    return "≠" if baseline is not None and other(entry, baseline) else ""
 
 
 def _reason(entry: Entry, baseline: Entry) -> str:

@@ -68,11 +68,11 @@ class OverlayChart(Chart):
         longest = max((cell_len(name) for _, name in names), default=0)
         for label in (made.title, made.brief):
             for room in range(longest, SHORTEST - 1, -1):
-                legend = [(f"{LETTERS[s.slot]} {_cut(name, room)}", f"run{s.slot}") for s, name in names]
+                legend = [(" ".join(_words(s, _cut(name, room))), f"run{s.slot}") for s, name in names]
                 taken = cell_len(clean_line(label)) + sum(cell_len(text) + 2 for text, _ in legend)
                 if taken + (4 if made.log else 0) <= width:
                     return _title(clean_line(label), style, legend, width, log=made.log)
-        legend = [(LETTERS[stroke.slot], f"run{stroke.slot}") for stroke, _ in names]
+        legend = [(" ".join(_words(stroke, "")), f"run{stroke.slot}") for stroke, _ in names]
         return _title(made.brief, style, legend, width, log=made.log)
 
     def values(self, width: int, x: float | None) -> list[Cell]:
@@ -83,12 +83,20 @@ class OverlayChart(Chart):
             return []
         place = "" if x is None else axis_text(made.axis, x)
         where = {"step": f"step {place}", "tokens": f"{place} tokens", "seconds": place}[made.axis]
-        cells = cells_of("at the end", "dim") if x is None else cells_of(where, "cursor")
-        for stroke in strokes:
-            value = stroke.curve.y[-1] if x is None else _value(stroke.curve, x)
-            text = "–" if value is None else f"{value:+.4f}" if made.zero else f"{value:.4f}"
-            cells += cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}")
+        ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
+        for head, decimals in (("at the end", 4), ("end", 4), ("end", 3), ("", 2)):
+            cells = cells_of(head, "dim") if x is None else cells_of(where, "cursor")
+            for stroke, value in ends:
+                text = "–" if value is None else f"{value:{'+' if made.zero else ''}.{decimals}f}"
+                cells += cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}")
+            if len(cells) <= width:
+                break
         return cells[:width]
+
+
+def _words(stroke: Stroke, name: str) -> list[str]:
+    """Letter, sign and name; the sign is never cut."""
+    return [word for word in (LETTERS[stroke.slot], stroke.sign, name) if word]
 
 
 def _letter(stroke: Stroke, index: int, count: int) -> tuple[float, float, str, str]:
