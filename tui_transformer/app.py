@@ -33,7 +33,7 @@ from tui_transformer.panes.compare import ComparePane
 from tui_transformer.panes.design import DesignPane
 from tui_transformer.panes.playground import PlaygroundPane
 from tui_transformer.panes.training import TrainPane
-from tui_transformer.themes import THEMES
+from tui_transformer.themes import ON_DARK, ON_LIGHT, THEMES
 from tui_transformer.widgets.dialog import Answer, Ask
 from tui_transformer.widgets.help import help_screen
 from tui_transformer.widgets.top_bar import Tab, TopBar
@@ -74,7 +74,7 @@ class Studio(App[None]):
         with ContentSwitcher(initial="design", id="panes"):
             yield DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
             yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
-            yield ComparePane(id="compare")
+            yield ComparePane(runs_dir=self.runs_dir)
             yield PlaygroundPane(id="playground")
         yield Footer(compact=True)
         yield Static("", id="too-small")
@@ -108,6 +108,10 @@ class Studio(App[None]):
             words = f"The studio needs {LEAST[0]} × {LEAST[1]} characters.\nThis terminal has {width} × {height}."
             self.query_one("#too-small", Static).update(Text(words))
 
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Colours of runs where a theme has none."""
+        return ON_DARK if self.current_theme.dark else ON_LIGHT
+
     def say(self, text: str, severity: str = "information") -> None:
         """A sentence in the corner. From any part of the app; never taken for markup."""
         if text:
@@ -131,7 +135,7 @@ class Studio(App[None]):
         switcher.current = pane
         self.query_one(TopBar).choose(pane)
         shown = switcher.get_child_by_id(pane)
-        if isinstance(shown, DesignPane | TrainPane):
+        if isinstance(shown, DesignPane | TrainPane | ComparePane):
             shown.focus_first()
         else:
             shown.focus()

@@ -286,6 +286,37 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
 
 
 @app.command()
+def compare(
+    runs: Annotated[list[str] | None, typer.Argument(help="Runs; all if left out. The first is the baseline.")] = None,
+    filter_: Annotated[str, typer.Option("--filter", help="Such as: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
+    sort: Annotated[str, typer.Option("--sort", help="By a column, e.g. loss; -loss is the other way round.")] = "",
+    baseline: Annotated[str, typer.Option("--baseline", help="The run that differences are to.")] = "",
+    all_settings: Annotated[bool, typer.Option("--all-settings", help="Not only the settings that differ.")] = False,
+    json: Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="For a spreadsheet.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="A table for a README.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help=r"A tabular for \input.")] = False,
+    latex_document: Annotated[bool, typer.Option("--latex-document", help="A page that pdflatex compiles.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Runs side by side: what differs, what they score, and whether anything can be concluded."""
+    from tui_transformer.commands.compare import compare_command
+
+    formats = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
+    return compare_command(
+        runs or [],
+        query=filter_,
+        sort_by=sort,
+        baseline=baseline,
+        all_settings=all_settings,
+        written_as=[name for name, wanted in formats.items() if wanted],
+        out=out,
+        runs_dir=runs_dir,
+    )
+
+
+@app.command()
 def rename(
     run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")],
     name: Annotated[str, typer.Argument(help="Its new name.")],

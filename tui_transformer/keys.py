@@ -75,7 +75,31 @@ TRAIN = (
     Key("delete", "delete,backspace", "delete", "delete", "delete the run with its checkpoints (asks)", False),
 )
 
-PANES: dict[str, tuple[Key, ...]] = {"everywhere": EVERYWHERE, "design": DESIGN, "train": TRAIN}
+COMPARE = (
+    Key(
+        *("filter", "slash", "filter", "filter"),
+        "only runs that match: rope  n_heads>=2  loss<1.3  badge:LEAK  -tag:old",
+        first=True,
+    ),
+    Key("select", "space", "select", "select", "draw the run's curves, or no longer; eight at most"),
+    Key("pin", "p", "pin", "pin", "make the run the baseline that differences are to"),
+    Key("detail", "enter", "detail", "detail", "all about the run: every badge, setting, probe and note"),
+    Key("sort", "o", "sort", "sort", "sort by the next column; a click on a title sorts by it"),
+    Key("sort-back", "O", "reverse", "reverse", "the other way round", False),
+    Key("only-selected", "i", "only", "only", "only the selected runs, or all"),
+    Key("all-settings", "a", "all_settings", "settings", "every setting, or only those that differ", False),
+    Key("x-axis", "x", "x_axis", "x axis", "steps, tokens or seconds", False),
+    Key("other-chart", "c", "other_chart", "chart", "curves or differences, where there is room for one", False),
+    Key("log-y", "y", "log_y", "log y", "a logarithmic y axis", False),
+    Key("train-curves", "t", "train_curves", "train curves", "the training losses as well", False),
+    Key("note", "n", "note", "note", "write a note about the run", False),
+    Key("tags", "g", "tags", "tags", "tag the run", False),
+    Key("export", "e", "export", "export", "these runs as CSV, Markdown, LaTeX or JSON"),
+    Key("unselect", "u", "unselect", "unselect", "select none", False),
+    Key("back", "escape", "back", "back", "no filter; the keys go to the table", False),
+)
+
+PANES: dict[str, tuple[Key, ...]] = {"everywhere": EVERYWHERE, "design": DESIGN, "train": TRAIN, "compare": COMPARE}
 
 
 def bindings(keys: tuple[Key, ...]) -> list[BindingType]:

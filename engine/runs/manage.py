@@ -95,6 +95,17 @@ def read_notes(run: Path) -> Notes:
     )
 
 
+def check_tag(tag: str) -> str:
+    """The tag itself, if it may be one.
+
+    Raises:
+        InputError: it is empty, too long, or cannot be printed.
+    """
+    if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
+        raise InputError(f"tag {tag[:60]!r}: a tag has 1 to {LONGEST_TAG} printable characters")
+    return tag
+
+
 def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Notes:
     """Change the notes of a run; it may be training.
 
@@ -111,8 +122,7 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
     if text is not None and len(text) > LONGEST_NOTE:
         raise InputError(f"a note has at most {LONGEST_NOTE:,} characters, this one {len(text):,}")
     for tag in add:
-        if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
-            raise InputError(f"tag {tag[:60]!r}: a tag has 1 to {LONGEST_TAG} printable characters")
+        check_tag(tag)
     try:
         with FileLock(run / ".notes.lock", timeout=10):
             before = read_notes(run)

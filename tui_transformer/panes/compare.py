@@ -1,25 +1,398 @@
-"""Compare: runs side by side. The next part of the studio; until then it says what will stand here and what works."""
+"""Compare: runs side by side, what differs, curves over each other, and never more than can be concluded."""
+
+import asyncio
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
 
 from rich.text import Text
+from textual.actions import SkipAction
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.widgets import Static
+from textual.binding import BindingType
+from textual.events import DescendantBlur
+from textual.widgets import Input, Static
+
+from tui_transformer.clean import clean_line
+from tui_transformer.comparison.comparable import unit_of
+from tui_transformer.comparison.curves import MOST, Curves, Metrics
+from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.folder import Folder, Look
+from tui_transformer.comparison.selection import Selection
+from tui_transformer.comparison.view import Options, Shown, View
+from tui_transformer.keys import COMPARE, bindings
+from tui_transformer.pace import Rhythm
+from tui_transformer.widgets.compare.actions import CompareActions
+from tui_transformer.widgets.compare.charts import CompareCharts
+from tui_transformer.widgets.compare.overlay import Drawn
+from tui_transformer.widgets.compare.run_table import RunTable
+from tui_transformer.widgets.compare.table_head import TableHead
+
+TWO = 100  # columns of the screen from which there are two charts
+OF_RUNS = (
+    "detail",
+    "note",
+    "tags",
+    "select",
+    "pin",
+    "sort",
+    "reverse",
+    "all_settings",
+    "export",
+    "train_curves",
+    "log_y",
+)
+EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 
 
-class ComparePane(Vertical):
-    """An empty pane that explains itself."""
+@dataclass(frozen=True)
+class Seen:
+    """What one look found."""
 
-    can_focus = True
+    look: Look = field(default_factory=Look)
+    metrics: dict[Path, Metrics] = field(default_factory=dict)
+
+
+class ComparePane(CompareActions):
+    """The third pane."""
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings(COMPARE)
+    DEFAULT_CSS = """
+    ComparePane { height: 1fr; }
+    ComparePane #compare-title { height: 1; padding: 0 1; color: $foreground 75%; background: $surface; }
+    ComparePane #compare-filter { display: none; height: 1; border: none; padding: 0 1; background: $foreground 8%; }
+    ComparePane.-filtering #compare-filter { display: block; }
+    ComparePane #compare-mistake { display: none; height: auto; max-height: 2; padding: 0 1; color: $warning; }
+    ComparePane.-mistaken #compare-mistake { display: block; }
+    ComparePane #compare-hint { display: none; height: 1; padding: 0 1; color: $foreground 65%; }
+    ComparePane.-hinted #compare-hint { display: block; }
+    ComparePane #compare-nothing { display: none; height: 1fr; content-align: center middle; text-align: center; }
+    ComparePane.-empty #compare-nothing { display: block; }
+    ComparePane.-empty RunTable, ComparePane.-empty TableHead { display: none; }
+    """
+
+    def __init__(self, *, runs_dir: Path) -> None:
+        super().__init__(id="compare")
+        self.runs_dir = runs_dir
+        self.folder, self.curves, self.view = Folder(runs_dir), Curves(), View()
+        self.selection, self.options, self.seen = Selection(), Options(), Seen()
+        self.shown = Shown()
+        self.chosen: Path | None = None
+        self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
+        self._filter = Input(placeholder=EXAMPLE, id="compare-filter")
+        self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
+        self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
+        self._words: dict[Static, str] = {}
+        self._looked = False
+        self._fresh: set[Path] = set()
+        self._rhythm, self._wake = Rhythm(), asyncio.Event()
 
     def compose(self) -> ComposeResult:
-        """A few words."""
-        words = Text("Compare\n\n", style="bold", justify="center")
-        words.append(
-            "Runs side by side: the settings that differ, curves over each other, the difference to a baseline,\n"
-            "and whether it can be told from noise. This pane is not part of this version yet.\n\n",
-            "not bold",
-        )
-        words.append("Now: ", "bold").append("tui-transformer runs", "not bold")
-        words.append(" lists all runs with their scores; ", "not bold").append("presets diff A B", "not bold")
-        words.append(" names the settings in which two designs differ.", "not bold")
-        yield Static(words, classes="empty")
+        """The filter, the table, the charts; what stands there while there is nothing."""
+        yield self._title
+        yield self._filter
+        yield self._mistake
+        yield self._head
+        yield self._table
+        yield self._nothing
+        yield self._hint
+        yield self._charts
+
+    def on_mount(self) -> None:
+        """Begin to look."""
+        self.add_class("-empty")
+        self._say_in(self._nothing, Text("reading the runs…", style="dim"))
+        self.run_worker(self._watch(), name="compare the runs", group="look", exclusive=True)
+
+    def focus_first(self) -> None:
+        """Where keys go when the pane is shown."""
+        self._table.focus()
+        self._wake.set()
+
+    # Looking
+
+    async def _watch(self) -> None:
+        while True:
+            self._wake.clear()
+            if not self._is_seen():
+                await self._wake.wait()
+                continue
+            started = time.perf_counter()
+            seen = await asyncio.to_thread(self._look, self._runs_to_read(), frozenset(self._fresh))
+            self._fresh.clear()
+            looked = time.perf_counter()
+            changed = self._take(seen)
+            drawn = time.perf_counter() - looked + (self._charts.cost if changed else 0.0)
+            wait = self._rhythm.next(changed=changed, cost=drawn + (looked - started) / 4)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), wait)
+
+    def _look(self, runs: tuple[Path, ...], fresh: frozenset[Path]) -> Seen:
+        return Seen(self.folder.look(fresh), self.curves.read(runs))
+
+    def _runs_to_read(self) -> tuple[Path, ...]:
+        baseline = self.selection.baseline
+        runs = self.selection.runs
+        return (*runs, baseline) if runs and baseline is not None and baseline not in runs else runs
+
+    def _is_seen(self) -> bool:
+        return bool(self.display) and self.size.width > 0
+
+    def _take(self, seen: Seen) -> bool:
+        """Show what there is now; whether anything is new."""
+        before, self.seen, first = self.seen, seen, not self._looked
+        self._looked = True
+        new = first or seen.look is not before.look
+        if new:
+            self.selection.keep({entry.path for entry in seen.look.entries})
+            self.redraw()
+        elif seen.metrics != before.metrics:
+            self._draw_charts()
+            return True
+        return new
+
+    def look_now(self, run: Path) -> None:
+        """A run has changed."""
+        self._fresh.add(run)
+        self._wake.set()
+
+    def on_show(self) -> None:
+        """The pane is shown: look at once."""
+        self._wake.set()
+
+    # Showing
+
+    def redraw(self) -> None:
+        """Filter, sort and show."""
+        selection = self.selection
+        self.options = replace(self.options, baseline=selection.baseline, selected=selection.runs)
+        self.shown = self.view.arrange(self.seen.look.entries, self.options)
+        marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
+        if selection.baseline is not None:
+            marks[selection.baseline] = (selection.slot(selection.baseline), True)
+        if bool(self.shown.rows) == self.has_class("-empty"):
+            self.refresh_bindings()
+        with self.app.batch_update():
+            self.set_class(not self.shown.rows, "-empty")
+            self._table.show(self.shown, marks, self.chosen)
+            self.chosen = self._table.chosen or self.chosen
+            self._show_head()
+            self._say_words()
+            self._draw_charts()
+
+    def _show_head(self) -> None:
+        self._head.show(self.shown, self._table.layout_of, reverse=self.options.reverse)
+
+    def _say_words(self) -> None:
+        shown = self.shown
+        self.set_class(bool(shown.mistake), "-mistaken")
+        self._say_in(self._mistake, Text(clean_line(shown.mistake)))
+        self._say_in(self._title, Text(clean_line(self._title_words()), no_wrap=True, overflow="ellipsis"))
+        hint = self._hint_words()
+        self.set_class(bool(hint), "-hinted")
+        self._say_in(self._hint, Text(hint, no_wrap=True, overflow="ellipsis"))
+        if not shown.rows and self._looked:
+            self._say_in(self._nothing, self._nothing_words())
+
+    def _title_words(self) -> str:
+        shown, entries = self.shown, [row.entry for row in self.shown.rows]
+        count = f"{len(shown.rows):,} of {shown.total:,}" if len(shown.rows) != shown.total else f"{shown.total:,}"
+        parts = [f"RUNS  {count}"]
+        if self.selection.runs:
+            parts.append(f"{len(self.selection.runs)} selected")
+        if shown.baseline is not None:
+            parts.append(f"◆ {shown.baseline.name}")
+        if shown.sorted_by is not None:
+            parts.append(f"by {shown.sorted_by.title} {'↓' if self.options.reverse else '↑'}")
+        if entries:
+            parts.append(
+                f"loss in {unit_of(entries)}" if len({e.protocol.unit for e in entries}) == 1 else "mixed units"
+            )
+        return self.seen.look.problem or " · ".join(parts)
+
+    def _hint_words(self) -> str:
+        if not self.shown.rows or self.selection.runs:
+            return ""
+        if self.shown.total == 1:
+            return "a comparison needs two runs: 1 designs another, 2 shows it learn"
+        return "space draws a run's curves   p pins the baseline   ← → columns   / filters"
+
+    def _nothing_words(self) -> Text:
+        words = Text(justify="center")
+        if self.seen.look.problem:
+            words.append(f"{clean_line(self.seen.look.problem)}\n\n", "bold")
+            return words.append("The studio looks again every two seconds.")
+        if self.shown.total:
+            words.append(f"{clean_line(self.shown.nothing)}\n\n", "bold")
+            return (
+                words.append("escape", "bold")
+                .append("  shows all runs again      ")
+                .append("/", "bold")
+                .append("  changes the filter")
+            )
+        words.append("There is nothing to compare yet\n\n", "bold")
+        words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
+        return words.append("Two runs make a comparison: the settings that differ, curves over each other.", "dim")
+
+    def _say_in(self, where: Static, words: Text) -> None:
+        """Nothing is painted again where the words are the same."""
+        if self._words.get(where) != words.markup:
+            self._words[where] = words.markup
+            where.update(words)
+
+    def _draw_charts(self) -> None:
+        by_path = {entry.path: entry for entry in self.seen.look.entries}
+        runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
+        baseline = self.shown.baseline
+        self._charts.show(Drawn(tuple(runs), baseline, self.seen.metrics) if runs else None)
+
+    def on_resize(self) -> None:
+        """One chart or two."""
+        self._charts.two = self.app.size.width >= TWO
+        if self._looked:
+            self.call_after_refresh(self.redraw)
+        self._wake.set()
+
+    # Choosing
+
+    def current(self) -> Entry | None:
+        """The run under the cursor."""
+        chosen = self._table.chosen
+        return next((row.entry for row in self.shown.rows if row.entry.path == chosen), None)
+
+    def what_is_shown(self) -> tuple[Shown, bool]:
+        """The runs as they are shown, and whether with every setting."""
+        return self.shown, self.options.all_settings
+
+    def on_run_table_chosen(self, event: RunTable.Chosen) -> None:
+        """The cursor went to another run."""
+        event.stop()
+        self.chosen = event.run
+
+    def on_run_table_opened(self, event: RunTable.Opened) -> None:
+        """A run was clicked twice."""
+        event.stop()
+        self.action_detail()
+
+    def on_run_table_moved(self, event: RunTable.Moved) -> None:
+        """Other columns are seen."""
+        event.stop()
+        self._show_head()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys it in the footer, where there is no run to do it to."""
+        return None if action in OF_RUNS and not self.shown.rows else True
+
+    def action_select(self) -> None:
+        """Draw the run's curves, or no longer."""
+        entry = self.current()
+        if entry is not None:
+            if not self.selection.turn(entry.path):
+                self.say(f"{MOST} curves are as many as can be told apart: unselect one first", "warning")
+            self._selected()
+
+    def action_pin(self) -> None:
+        """Make the run the baseline, or take that back."""
+        entry = self.current()
+        if entry is not None:
+            self.selection.pin(entry.path)
+            self._selected()
+
+    def action_unselect(self) -> None:
+        """Draw none."""
+        self.selection.clear()
+        self._selected()
+
+    def _selected(self) -> None:
+        if not self.selection.runs:
+            self.options = replace(self.options, only=False)
+        self.redraw()
+        self._wake.set()
+
+    # Filter and order
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        if self._filter.has_focus:  # where a slash is a slash
+            raise SkipAction
+        self.add_class("-filtering")
+        self._filter.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while it is typed."""
+        event.stop()
+        self.options = replace(self.options, query=event.value)
+        self.redraw()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """On to the runs."""
+        event.stop()
+        self._table.focus()
+
+    def on_descendant_blur(self, event: DescendantBlur) -> None:
+        """An empty filter goes."""
+        if event.widget is self._filter and not self._filter.value:
+            self.remove_class("-filtering")
+
+    def action_back(self) -> None:
+        """No filter, all runs, the keys to the table; what was asked for last goes first."""
+        if self._filter.value:
+            self._filter.value = ""
+        elif self.options.only:
+            self.action_only()
+        self._table.focus()
+
+    def action_only(self) -> None:
+        """Only the selected runs, or all."""
+        if not self.selection.runs and not self.options.only:
+            self.say("no run is selected: space selects one", "warning")
+            return
+        self.options = replace(self.options, only=not self.options.only)
+        self.redraw()
+
+    def action_all_settings(self) -> None:
+        """Every setting, or only those that differ."""
+        self.options = replace(self.options, all_settings=not self.options.all_settings)
+        self.redraw()
+
+    def action_sort(self) -> None:
+        """By the next column; after the last, the newest first again."""
+        keys = ["", *(column.key for column in self.shown.columns)]
+        now = self.options.sort if self.options.sort in keys else ""
+        self._sort(keys[(keys.index(now) + 1) % len(keys)])
+
+    def action_reverse(self) -> None:
+        """The other way round."""
+        self.options = replace(self.options, reverse=not self.options.reverse)
+        self.redraw()
+
+    def on_table_head_clicked(self, event: TableHead.Clicked) -> None:
+        """By a column; once more, the other way round."""
+        event.stop()
+        if event.key == self.options.sort:
+            self.action_reverse()
+        else:
+            self._sort(event.key)
+
+    def _sort(self, key: str) -> None:
+        self.options = replace(self.options, sort=key, reverse=False)
+        self.redraw()
+
+    # Charts
+
+    def action_x_axis(self) -> None:
+        """The next x axis."""
+        self._charts.turn_axis()
+
+    def action_other_chart(self) -> None:
+        """Curves or differences, where there is room for one."""
+        self._charts.turn_single()
+
+    def action_log_y(self) -> None:
+        """Logarithmic, or not."""
+        self._charts.change(replace(self._charts.options, log=not self._charts.options.log))
+
+    def action_train_curves(self) -> None:
+        """The training losses as well, or not."""
+        self._charts.change(replace(self._charts.options, train=not self._charts.options.train))

@@ -143,6 +143,7 @@ def draw(
 def _begin(width: int, height: int, *, own_line: bool) -> None:
     plotext.clear_figure()
     plotext.theme("clear")
+    plotext.limit_size(False, False)  # it would ask what stdout is for the size of a terminal, and a screen is none
     plotext.plot_size(width, height)
     plotext.xaxes(own_line, False)
     plotext.yaxes(True, False)

@@ -125,9 +125,9 @@ def picture(
         floor: of the loss.
     """
     of_loss = measure.of_loss
-    raw = _curve(train, axis, "loss") if of_loss is not None else Curve()
+    raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
     smooth = _smooth(raw, smoothing.reach) if smoothing.reach and len(raw.x) > 2 else None
-    scored = _curve(validation, axis, measure.key)
+    scored = curve_of(validation, axis, measure.key)
     level = of_loss(floor) if of_loss is not None and floor is not None else None
     made = Picture(
         measure,
@@ -147,7 +147,8 @@ def _positive(made: Picture) -> bool:
     return bool(values) and min(values) > 0
 
 
-def _curve(records: Sequence[Record], axis: str, key: str) -> Curve:
+def curve_of(records: Sequence[Record], axis: str, key: str) -> Curve:
+    """A field of records over an axis, in its order; what is no number is left out."""
     points = []
     for record in records:
         x, y = number(record.get(axis)), number(record.get(key))

@@ -7,6 +7,7 @@ from textual.containers import Horizontal
 
 from tui_transformer.feed import RunRow
 from tui_transformer.run_view import RunView
+from tui_transformer.widgets.chart import Chart
 from tui_transformer.widgets.curves import AXES, MEASURES, SMOOTHINGS, Measure, known, picture
 from tui_transformer.widgets.run_chart import RunChart
 from tui_transformer.widgets.run_words import nothing_yet
@@ -85,7 +86,7 @@ class RunCharts(Horizontal):
         moved = options.axis != self.options.axis
         self.options = options
         if moved:
-            self.on_run_chart_pointed(RunChart.Pointed(None))
+            self.on_chart_pointed(Chart.Pointed(None))
         self.show(*self._of)
 
     def turn_axis(self) -> str:
@@ -126,7 +127,7 @@ class RunCharts(Horizontal):
         if on:
             self._first.focus()
 
-    def on_run_chart_pointed(self, event: RunChart.Pointed) -> None:
+    def on_chart_pointed(self, event: Chart.Pointed) -> None:
         """The cursor stands at the same place in both."""
         event.stop()
         for chart in (self._first, self._beside):

@@ -1,0 +1,212 @@
+"""The columns of a comparison, in one table: what each is called, what it is of a run, and how it is written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.config.schema import RunConfig
+from tui_transformer.badges import badge
+from tui_transformer.comparison import differences
+from tui_transformer.comparison.comparable import comparable
+from tui_transformer.comparison.entry import SCORES, Entry
+from tui_transformer.comparison.verdict import verdict
+from tui_transformer.words import duration, short
+
+NONE = "–"
+Value = Any  # a number, a text, a tuple of texts, or None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Args:
+        key: what sorting and filtering call it.
+        title: over it in a table on the screen.
+        name: in full, with its unit, for files.
+        value: of a run beside the baseline.
+        show: a value where there is little room.
+        write: a value in a file, with its sensible digits.
+        right: whether it is aligned to the right, as numbers are.
+        always: shown even where no run has a value.
+        dotted: the config key it shows; "" if none.
+    """
+
+    key: str
+    title: str
+    name: str
+    value: Callable[[Entry, Entry | None], Value]
+    show: Callable[[Value], str]
+    write: Callable[[Value], str]
+    right: bool = True
+    always: bool = False
+    dotted: str = ""
+
+    def shown(self, entry: Entry, baseline: Entry | None) -> str:
+        """The cell on the screen; not cleaned."""
+        value = self.value(entry, baseline)
+        return NONE if value is None or value == "" or value == () else self.show(value)
+
+    def written(self, entry: Entry, baseline: Entry | None) -> str:
+        """The cell in a file; "" where there is no value; not cleaned."""
+        value = self.value(entry, baseline)
+        return "" if value is None else self.write(value)
+
+
+def setting_text(value: Any) -> str:
+    """A config value as TOML would have it, without quotes."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return f"[{', '.join(setting_text(item) for item in value)}]"
+    return str(value)
+
+
+def _difference(of: Callable[[Entry], float | None]) -> Callable[[Entry, Entry | None], float | None]:
+    def value(entry: Entry, baseline: Entry | None) -> float | None:
+        if baseline is None or entry.path == baseline.path or not comparable(entry, baseline):
+            return None
+        own, others = of(entry), of(baseline)
+        return None if own is None or others is None else own - others
+
+    return value
+
+
+def _more_parameters(entry: Entry, baseline: Entry | None) -> int | None:
+    if baseline is None or entry.path == baseline.path or entry.parameters is None or baseline.parameters is None:
+        return None
+    return entry.parameters - baseline.parameters
+
+
+def _loss(value: Value) -> str:
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"
+
+
+def _change(value: Value) -> str:
+    return f"{value:+.4f}" if abs(value) < 1000 else f"{value:+.4g}"
+
+
+_text: Callable[[Value], str] = str
+_words: Callable[[Value], str] = " ".join
+_badges: Callable[[Value], str] = lambda names: " ".join(badge(name).word for name in names)
+_whole: Callable[[Value], str] = "{:,}".format
+_signed: Callable[[Value], str] = lambda value: f"{value:+,}" if value else "0"
+_exact: Callable[[Value], str] = "{:.6g}".format
+_change_exact: Callable[[Value], str] = "{:+.5g}".format
+_share: Callable[[Value], str] = "{:.0%}".format
+_decimals: Callable[[Value], str] = "{:.4f}".format
+
+
+def _study(entry: Entry, baseline: Entry | None) -> str:
+    return f"{entry.study.name}: {entry.study.variant}, seed {entry.study.seed}" if entry.study else ""
+
+
+NAME = Column("run", "run", "run", lambda e, b: e.name, _text, _text, right=False, always=True)
+LAST = Column("last", "last", "last validation loss", lambda e, b: e.last, _loss, _exact, always=True)
+STATE = Column("state", "state", "state", lambda e, b: e.state, _text, _text, right=False, always=True)
+JUDGED = (
+    LAST,
+    Column("Δlast", "Δ last", "last loss − baseline's", _difference(lambda e: e.last), _change, _change_exact),
+    Column("verdict", "verdict", "verdict", verdict, _text, _text, right=False),
+    Column("checks", "checks", "checks", lambda e, b: tuple(e.badges), _badges, _words, right=False, always=True),
+)
+MEASURED = (
+    Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),
+    Column("Δbest", "Δ best", "best loss − baseline's", _difference(lambda e: e.best), _change, _change_exact),
+    Column("gap", "gap", "gap (last − best loss)", lambda e, b: e.gap, _loss, _exact),
+    Column("excess", "excess", "last loss above the entropy floor", lambda e, b: e.excess, _change, _change_exact),
+    Column("params", "params", "parameters", lambda e, b: e.parameters, short, str, always=True),
+    Column("Δparams", "Δ params", "parameters − baseline's", _more_parameters, _signed, str),
+    STATE,
+    Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
+    Column("steps", "of steps", "steps asked for", lambda e, b: e.steps, _whole, str),
+    Column("tokens", "tokens", "tokens seen", lambda e, b: e.tokens, short, str),
+    Column("tok/s", "tok/s", "tokens per second of training", lambda e, b: e.tokens_per_second, short, "{:.0f}".format),
+    Column("time", "time", "training time (s)", lambda e, b: e.seconds, duration, "{:.1f}".format),
+)
+ABOUT = (
+    Column("corpus", "corpus", "corpus", lambda e, b: e.corpus, _text, _text, right=False),
+    Column("unit", "unit", "unit of the loss", lambda e, b: f"nats per {e.protocol.unit}", _text, _text, right=False),
+    Column("context", "context", "context of the score (tokens)", lambda e, b: e.protocol.context, _whole, str),
+    Column("stride", "stride", "stride of the score (tokens)", lambda e, b: e.protocol.stride, _whole, str),
+    Column("preset", "preset", "preset", lambda e, b: e.preset, _text, _text, right=False),
+    Column("study", "study", "study", _study, _text, _text, right=False),
+    Column("tags", "tags", "tags", lambda e, b: e.tags, _words, ", ".join, right=False),
+    Column("notes", "notes", "notes", lambda e, b: e.notes, _text, _text, right=False),
+)
+FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, *ABOUT)}
+ALIASES = {
+    "loss": "last",
+    "name": "run",
+    "dlast": "Δlast",
+    "dbest": "Δbest",
+    "dparams": "Δparams",
+    "parameters": "params",
+    "seconds": "time",
+    "tokens_per_second": "tok/s",
+    "badges": "checks",
+}
+
+
+def setting(key: str, title: str = "") -> Column:
+    """The column of a config key."""
+    numeric = _numeric(key)
+    of = lambda e, b: e.config.get(key)
+    return Column(key, title or key, key, of, setting_text, setting_text, right=numeric, dotted=key)
+
+
+def _numeric(key: str) -> bool:
+    """Whether the default of a setting is a number, or it has none."""
+    value: Any = RunConfig()
+    for part in key.split("."):
+        value = getattr(value, part, None)
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def probe(name: str) -> Column:
+    """The column of a probe: the share it got right."""
+    return Column(name, name, f"probe {name} (share right)", lambda e, b: e.probes.get(name), _share, _decimals)
+
+
+def score(name: str) -> Column:
+    """The column of another score of the last evaluation."""
+    title = name.replace("_", " ")
+    return Column(name, title, f"{title}, last", lambda e, b: e.scores.get(name), "{:.4g}".format, _exact)
+
+
+def probes(entries: Sequence[Entry]) -> list[str]:
+    """The probes that any of these runs has, in their order."""
+    return list(dict.fromkeys(name for entry in entries for name in entry.probes))
+
+
+def columns(
+    entries: Sequence[Entry], baseline: Entry | None, *, of: Sequence[Entry] = (), all_settings: bool = False
+) -> list[Column]:
+    """What a table of these runs shows, in its order.
+
+    Args:
+        entries: the rows.
+        baseline: the pinned run.
+        of: the runs whose differing settings are shown; the rows where there are none.
+        all_settings: every setting, not only those that differ.
+    """
+    among = of or entries
+    keys = differences.settings(among) if all_settings else differences.differing(among)
+    titles = differences.short_names(keys)
+    offered = [
+        *(NAME, *JUDGED, *(setting(key, titles[key]) for key in keys), *MEASURED),
+        *(probe(name) for name in probes(entries)),
+        *(score(name) for name in SCORES if any(name in entry.scores for entry in entries)),
+        *(column for column in ABOUT if column.key not in ("context", "stride") or _varies(column, entries)),
+    ]
+    return [c for c in offered if c.always or c.dotted or any(_has(c.value(e, baseline)) for e in entries)]
+
+
+def _has(value: Value) -> bool:
+    return value is not None and value != "" and value != ()
+
+
+def _varies(column: Column, entries: Sequence[Entry]) -> bool:
+    return len({column.value(entry, None) for entry in entries}) > 1

@@ -1,0 +1,106 @@
+"""All there is to know of one run beside a baseline, as titled blocks of lines. Pure; what is in it is cleaned."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tui_transformer.badges import badge
+from tui_transformer.clean import clean, clean_line
+from tui_transformer.comparison import differences
+from tui_transformer.comparison.columns import ABOUT, JUDGED, MEASURED, NAME, Column, score, setting_text
+from tui_transformer.comparison.comparable import why_not
+from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.verdict import verdict
+
+UNSET = "–"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: a head, aligned with the others of its block, and what is said of it.
+
+    Args:
+        kind: `plain`, `bad` (a void score), `warn`, or `advice`.
+    """
+
+    head: str
+    text: str
+    kind: str = "plain"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A title and its lines."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
+    """What to read about a run, the most important first."""
+    blocks = [
+        Block("What is wrong with it", tuple(_badges(entry))),
+        Block("Beside the baseline", tuple(_beside(entry, baseline))),
+        Block("Notes and tags", tuple(_notes(entry))),
+        Block("Scores", tuple(_values(entry))),
+        Block("Probes: share right", tuple(Line(clean_line(n), f"{v:.1%}") for n, v in entry.probes.items())),
+        Block("Settings", tuple(Line(clean_line(k), clean_line(setting_text(v))) for k, v in entry.config.items())),
+    ]
+    return tuple(block for block in blocks if block.lines)
+
+
+def _badges(entry: Entry) -> Iterator[Line]:
+    for name, why in entry.badges.items():
+        known = badge(name)
+        yield Line(clean_line(name), clean_line(known.means), "bad" if known.void else "warn")
+        if why:
+            yield Line("", clean_line(f"Why: {why}"))
+        yield Line("", clean_line(f"What to do: {known.advice}"), "advice")
+    if entry.reason:
+        yield Line(clean_line(entry.state), clean_line(entry.reason))
+
+
+def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
+    if baseline is None:
+        yield Line("", "No baseline is pinned: p pins one.")
+        return
+    if baseline.path == entry.path:
+        yield Line("", "This run is the baseline.")
+        return
+    yield Line("verdict", clean_line(verdict(entry, baseline)))
+    reason = why_not(entry, baseline)
+    if reason:
+        yield Line("", clean_line(reason), "warn")
+    for column in (*JUDGED, *MEASURED):
+        if column.key.startswith("Δ") and column.value(entry, baseline) is not None:
+            yield Line(_head(column, entry), clean_line(column.shown(entry, baseline)))
+    changes = list(differences.against(entry, baseline))
+    for key, own, others in changes:
+        yield Line(clean_line(key), clean_line(f"{_text(own)}   (baseline: {_text(others)})"))
+    if entry.config and baseline.config and not changes:
+        yield Line("", "No setting differs but bookkeeping.")
+
+
+def _text(value: object) -> str:
+    return UNSET if value is None else setting_text(value)
+
+
+def _notes(entry: Entry) -> Iterator[Line]:
+    if entry.tags:
+        yield Line("tags", clean_line(" ".join(f"#{tag}" for tag in entry.tags)))
+    for i, line in enumerate(clean(entry.notes).splitlines()):
+        yield Line("note" if i == 0 else "", line)
+
+
+def _values(entry: Entry) -> Iterator[Line]:
+    for column in (JUDGED[0], *MEASURED, *(score(name) for name in entry.scores), *ABOUT):
+        if column is NAME or column.key in ("tags", "notes"):
+            continue
+        value = column.value(entry, None)
+        if value is not None and value != "":
+            yield Line(_head(column, entry), clean_line(column.shown(entry, None)))
+
+
+def _head(column: Column, entry: Entry) -> str:
+    step = {"best": entry.best_step, "last": entry.last_step}.get(column.key)
+    name = column.name.removesuffix(" (s)")  # shown as minutes
+    return clean_line(name if step is None else f"{name}, step {step:,}")

@@ -1,0 +1,241 @@
+"""One run as a comparison knows it: an immutable row, read from its small files and never from its metrics."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.config.keys import flatten
+from engine.config.toml import read as read_toml
+from engine.errors import InputError
+from engine.runs.files import read_json
+from engine.runs.manage import read_notes
+from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer.facts import Record, number, table, text, whole
+from tui_transformer.words import unit
+
+DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
+READ = (
+    *("run.json", "config.toml", "status.json", "summary.json", "checks.json", "model.json", "data.json"),
+    "notes.json",
+)
+SCORES = ("perplexity", "bits_per_character", "accuracy", "honest_loss", "nanogpt_loss", "bleu", "chrf", "exact_match")
+ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
+_NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Study:
+    """The place of a run in a study."""
+
+    name: str
+    variant: str
+    seed: int
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a score was taken: two losses can be held against each other only where all of this is equal.
+
+    Args:
+        corpus: with its version; "" where data.json does not say it.
+        split: SHA-256 of the validation text; "" where data.json does not say it.
+        asked: the settings that name and cut the text, for where it does not; the corpus first.
+        unit: what the loss is a mean over.
+        objective: what is predicted from what.
+        tokens: what tells one tokenizer from another; "" where tokens are characters.
+        context: tokens of a window; None before the first score.
+        stride: tokens between two windows.
+    """
+
+    corpus: str = ""
+    split: str = ""
+    asked: tuple[Any, ...] = ()
+    unit: str = "character"
+    objective: str = "next-token"
+    tokens: str = ""
+    context: int | None = None
+    stride: int | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run. Texts are as they were read: whoever shows them cleans them.
+
+    Args:
+        state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
+        best: the lowest validation loss, nats per `protocol.unit`; `last` the newest.
+        gap: last − best, nats.
+        excess: the last loss above the entropy floor, nats, where the floor is known.
+        tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
+        scores: other scores of the last evaluation, by name.
+        probes: of the last evaluation, by name, shares from 0 to 1.
+        badges: what is wrong with its scores, and why.
+        config: every setting, by its dotted key.
+        problems: files that are damaged.
+    """
+
+    path: Path
+    state: str = DAMAGED
+    reason: str = ""
+    created: str = ""
+    preset: str = ""
+    step: int = 0
+    steps: int = 0
+    best: float | None = None
+    best_step: int | None = None
+    last: float | None = None
+    last_step: int | None = None
+    gap: float | None = None
+    excess: float | None = None
+    parameters: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    probes: Mapping[str, float] = field(default_factory=dict)
+    badges: Mapping[str, str] = field(default_factory=dict)
+    notes: str = ""
+    tags: tuple[str, ...] = ()
+    seed: int | None = None
+    study: Study | None = None
+    protocol: Protocol = Protocol()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.path.name
+
+    @property
+    def live(self) -> bool:
+        """Whether a process has it."""
+        return self.state in LIVE_STATES
+
+    @property
+    def corpus(self) -> str:
+        """With its version, where it is known."""
+        return self.protocol.corpus or text(self.config.get("data.corpus"))
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Over all of its training."""
+        return self.tokens / self.seconds if self.tokens and self.seconds and self.seconds > 0 else None
+
+
+def read_entry(path: Path) -> Entry:
+    """A run directory now. Never raises: what is damaged is left out, and named in `problems`."""
+    return _Reading(path).entry()
+
+
+class _Reading:
+    """One reading of a run's files."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._reader = path, RunReader(path)
+        self._problems: list[str] = []
+
+    def entry(self) -> Entry:
+        """What they say."""
+        born, status, summary = self._json("run"), self._json("status"), self._json("summary")
+        config, best, last = self._config(), table(summary.get("best")), table(summary.get("last"))
+        said = text(status.get("state"))
+        state = self._reader.state if said in LIVE_STATES else said or DAMAGED
+        reason, notes = text(status.get("reason")), read_notes(self._path)
+        model, data = self._json("model"), self._json("data")
+        badges = _badges(self._reader, state, reason) or self._unchecked()
+        if self._problems:
+            badges[DAMAGED_FILES] = f"{', '.join(self._problems)} cannot be read"
+        return Entry(
+            path=self._path,
+            state=state,
+            reason=reason,
+            created=text(born.get("created")),
+            preset=text(born.get("preset")),
+            step=whole(status.get("step")),
+            steps=whole(status.get("steps")),
+            best=number(best.get("loss")),
+            best_step=_count(best.get("step")),
+            last=number(last.get("loss")),
+            last_step=_count(last.get("step")),
+            gap=_gap(summary, number(best.get("loss")), number(last.get("loss"))),
+            excess=number(last.get("excess")),
+            parameters=_count(model.get("parameters")),
+            tokens=_count(summary.get("tokens")) or _count(last.get("tokens")),
+            seconds=number(summary.get("seconds")),
+            scores=_numbers({name: last.get(name) for name in SCORES}),
+            probes=_numbers(table(last.get("probes"))),
+            badges=badges,
+            notes=notes.text,
+            tags=notes.tags,
+            seed=_count(config.get("seed")),
+            study=_study(table(born.get("study"))),
+            protocol=_protocol(config, data, last),
+            config=config,
+            problems=tuple(self._problems),
+        )
+
+    def _json(self, name: str) -> Record:
+        path = self._path / f"{name}.json"
+        found = read_json(path)
+        if not isinstance(found, dict) and path.exists():
+            self._problems.append(path.name)
+        return table(found)
+
+    def _unchecked(self) -> dict[str, str]:
+        """No badge; that nothing is wrong is not to be concluded from a file that cannot be read."""
+        self._json("checks")
+        return {}
+
+    def _config(self) -> dict[str, Any]:
+        """The raw tables: to validate five hundred configs takes seconds, and these were validated when they ran."""
+        try:
+            return flatten(read_toml(self._path / "config.toml"))
+        except (InputError, RecursionError):
+            self._problems.append("config.toml")
+            return {}
+
+
+def _gap(summary: Record, best: float | None, last: float | None) -> float | None:
+    said = number(summary.get("gap"))
+    return last - best if said is None and best is not None and last is not None else said
+
+
+def _count(value: Any) -> int | None:
+    return None if number(value) is None else whole(value)
+
+
+def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
+    found = {name: number(value) for name, value in values.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _badges(reader: RunReader, state: str, reason: str) -> dict[str, str]:
+    """What the checks found, and what follows from how the run ended."""
+    badges = reader.badges
+    if state == "failed" and _NO_NUMBER.search(reason):
+        badges.setdefault("DIVERGED", reason)
+    return badges
+
+
+def _study(born: Record) -> Study | None:
+    name = text(born.get("name"))
+    return Study(name, text(born.get("variant")), whole(born.get("seed"))) if name else None
+
+
+def _protocol(config: Mapping[str, Any], data: Record, last: Record) -> Protocol:
+    """From what was trained on, where that is known; before, from what was asked for."""
+    asked = tuple(config.get(f"data.{key}") for key in ASKED)
+    characters = config.get("data.tokenizer", "characters") == "characters"
+    objective = text(config.get("objective.kind")) or "next-token"
+    return Protocol(
+        corpus=text(data.get("corpus")),
+        split=text(table(data.get("sha256")).get("validation")),
+        asked=asked,
+        unit=unit(objective) if characters else "token",
+        objective=objective,
+        tokens="" if characters else text(data.get("tokenizer_sha256")),
+        context=_count(last.get("context")),
+        stride=_count(last.get("stride")),
+    )

@@ -1,0 +1,54 @@
+"""A comparison as it is written down: heads and cells of text, the same for every format."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tui_transformer.clean import clean_line
+from tui_transformer.comparison.columns import FIXED, Column, Value, columns
+from tui_transformer.comparison.entry import Entry
+
+ALWAYS = ("verdict", "corpus", "unit", "context", "stride")  # what a number means goes wherever the number goes
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under full names; everything is cleaned.
+
+    Args:
+        columns: what stands in each, from the left.
+        heads: their names, with units.
+        rows: a run each; "" where it has no value.
+        values: the same cells as numbers and texts.
+    """
+
+    columns: tuple[Column, ...]
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    values: tuple[tuple[Value, ...], ...]
+
+
+def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: bool = False) -> Table:
+    """Everything about these runs, with what their scores mean and what may be concluded.
+
+    Args:
+        entries: the runs, in their order.
+        baseline: the one that differences are to.
+        all_settings: every setting, not only those that differ.
+    """
+    found = columns(entries, baseline, all_settings=all_settings)
+    shown = {column.key for column in found}
+    found += [FIXED[key] for key in ALWAYS if key not in shown]
+    units = {entry.protocol.unit for entry in entries}
+    unit = f"nats per {clean_line(units.pop())}" if len(units) == 1 else "nats, per unit as given"
+    heads = tuple(clean_line(f"{c.name} ({unit})" if _is_loss(c) else c.name) for c in found)
+    rows = tuple(tuple(clean_line(c.written(e, baseline)) for c in found) for e in entries)
+    values = tuple(tuple(_plain(c.value(e, baseline)) for c in found) for e in entries)
+    return Table(tuple(found), heads, rows, values)
+
+
+def _is_loss(column: Column) -> bool:
+    return column.key in ("last", "best", "Δlast", "Δbest", "gap", "excess")
+
+
+def _plain(value: Value) -> Value:
+    return list(value) if isinstance(value, tuple) else value

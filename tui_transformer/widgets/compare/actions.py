@@ -1,0 +1,164 @@
+"""What the Compare pane does to runs and with them: notes, tags, the detail, exports. Everything slow, in a thread."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from textual.containers import Vertical
+
+from engine.errors import InputError
+from engine.runs.manage import check_tag, write_notes
+from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.export import FORMATS, save
+from tui_transformer.comparison.table import table
+from tui_transformer.comparison.view import Shown
+from tui_transformer.widgets.compare.detail_page import DetailPage
+from tui_transformer.widgets.compare.note_page import NotePage
+from tui_transformer.widgets.design.palette import Palette
+from tui_transformer.widgets.dialog import Answer, Ask, AskText
+
+if TYPE_CHECKING:
+    from tui_transformer.app import Studio
+
+FILE = "comparison"  # without its ending
+
+
+class CompareActions(Vertical):
+    """The actions of a pane that shows runs and has one chosen."""
+
+    def current(self) -> Entry | None:
+        """The run under the cursor."""
+        raise NotImplementedError
+
+    def what_is_shown(self) -> tuple[Shown, bool]:
+        """The runs as they are shown, and whether with every setting."""
+        raise NotImplementedError
+
+    def look_now(self, run: Path) -> None:
+        """A run has changed."""
+        raise NotImplementedError
+
+    def say(self, words: str, severity: str = "information") -> None:
+        """A sentence in the corner."""
+        cast("Studio", self.app).say(words, severity)
+
+    def action_detail(self) -> None:
+        """All about the run."""
+        entry = self.current()
+        if entry is not None:
+            palette = Palette.of(self.app.theme_variables)
+            self.app.push_screen(DetailPage(entry, self.what_is_shown()[0].baseline, palette))
+
+    # Notes and tags
+
+    def action_note(self) -> None:
+        """Write a note."""
+        entry = self.current()
+        if entry is not None:
+            kept = lambda text: None if text is None else self._change(entry, lambda: self._note(entry, text))
+            self.app.push_screen(NotePage(entry.name, entry.notes), kept)
+
+    def _note(self, entry: Entry, text: str) -> str:
+        write_notes(entry.path, text=text)
+        return f"{entry.name}: noted" if text else f"{entry.name} has no note now"
+
+    def action_tags(self) -> None:
+        """Change its tags."""
+        entry = self.current()
+        if entry is None:
+            return
+
+        def wrong(text: str) -> str:
+            try:
+                for tag in _tags(text):
+                    check_tag(tag)
+            except InputError as error:
+                return str(error)
+            return ""
+
+        def tagged(text: str | None) -> None:
+            if text is not None:
+                self._change(entry, lambda: self._tag(entry, _tags(text)))
+
+        asked = AskText(f"Tags of {entry.name}", ", ".join(entry.tags), text="With commas between them.", wrong=wrong)
+        self.app.push_screen(asked, tagged)
+
+    def _tag(self, entry: Entry, tags: list[str]) -> str:
+        write_notes(entry.path, add=tags, remove=set(entry.tags) - set(tags))
+        return f"{entry.name}: {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{entry.name} has no tags now"
+
+    def _change(self, entry: Entry, work: Callable[[], str]) -> None:
+        self.run_worker(self._done(work, entry.path), group="notes", exit_on_error=False)
+
+    async def _done(self, work: Callable[[], str], run: Path) -> None:
+        try:
+            self.say(await asyncio.to_thread(work))
+        except (InputError, OSError) as error:
+            self.say(str(error), "error")
+        self.look_now(run)
+
+    # Exports
+
+    def action_export(self) -> None:
+        """Ask for the format, then for the place."""
+        shown, _ = self.what_is_shown()
+        if not shown.rows:
+            self.say("no run is shown that could be exported", "warning")
+            return
+        answers = [Answer(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
+        count = f"{len(shown.rows):,} runs" if len(shown.rows) > 1 else "one run"
+        question: Ask[str] = Ask("Export the comparison", answers, f"{count}, in the order and with the filter shown.")
+        self.app.push_screen(question, self._format_chosen)
+
+    def _format_chosen(self, key: str | None) -> None:
+        if key is None:
+            return
+        kind = FORMATS[key]
+        title = f"Write {kind.name} to"
+        asked = AskText(title, str(Path.cwd() / f"{FILE}.{kind.ending}"), wrong=wrong_path)
+        self.app.push_screen(asked, lambda path: self._place_chosen(key, path))
+
+    def _place_chosen(self, key: str, text: str | None) -> None:
+        if text is None:
+            return
+        path = Path(text).expanduser()
+        if path.exists():
+            answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
+            question: Ask[bool] = Ask(f"{path} exists already.", answers)
+            self.app.push_screen(question, lambda yes: self._export(key, path) if yes else None)
+        else:
+            self._export(key, path)
+
+    def _export(self, key: str, path: Path) -> None:
+        shown, everything = self.what_is_shown()
+        entries = [row.entry for row in shown.rows]
+
+        def work() -> str:
+            save(FORMATS[key].write(table(entries, shown.baseline, all_settings=everything)), path)
+            return f"{len(entries):,} {'runs' if len(entries) > 1 else 'run'} written to {path.absolute()}"
+
+        self.run_worker(self._said(work), group="export", exit_on_error=False)
+
+    async def _said(self, work: Callable[[], str]) -> None:
+        try:
+            self.say(await asyncio.to_thread(work))
+        except (InputError, OSError) as error:
+            self.say(str(error), "error")
+
+
+def _tags(text: str) -> list[str]:
+    return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip().lstrip("#").strip())))
+
+
+def wrong_path(text: str) -> str:
+    """Why nothing can be written there; "" if it can."""
+    try:
+        path = Path(text).expanduser()
+        if not text.strip():
+            return "a file's name is needed"
+        if path.is_dir():
+            return f"{path} is a folder: add a file's name"
+        return "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    except (OSError, ValueError, RuntimeError) as error:
+        return f"this cannot be a file: {error}"
