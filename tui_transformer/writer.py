@@ -251,6 +251,7 @@ class Writer:
 
         tokens, source = self._read(text, written)
         found = look(self.model, tokens, layer - 1, head - 1, which, source)
+        layers, heads = self.shape(which)
         by = source if which == "encoder" and source is not None else tokens
         at = source if which in ("cross", "encoder") and source is not None else tokens
         plan = stacks(self.config.model)[0 if which == "encoder" else -1]
@@ -265,8 +266,9 @@ class Writer:
             found.weights.float().cpu().numpy(),
             found.visible.cpu().numpy(),
             None if found.bias is None else found.bias.float().cpu().numpy(),
-            f"layer {layer} head {head}" + (f", {which}" if which != "self" else ""),
+            f"layer {layer} of {layers}, head {head} of {heads}" + (f", {which}" if which != "self" else ""),
             rule,
+            which == "cross",
         )
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":

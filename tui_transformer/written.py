@@ -108,6 +108,7 @@ class Attended:
         bias: (queries, keys) what positions add to the scores; None if nothing.
         title: whose it is.
         rule: who may look at whom, in a sentence.
+        crosses: the keys are another text.
     """
 
     queries: tuple[str, ...]
@@ -117,6 +118,7 @@ class Attended:
     bias: "NDArray[Any] | None"
     title: str
     rule: str
+    crosses: bool = False
 
 
 def level(probability: float | None) -> int:

@@ -52,16 +52,14 @@ class Writing:
         """What each model makes of a text; `which` counts answers to the same prompt."""
         self.answers = []
         for writer in self.writers:
-            notice = writer.notice(text, settings)
-            if notice and writer.name not in self._noticed:
-                self._noticed.add(writer.name)
-                warn(notice)
             self._title(writer)
             pieces: list[Piece] = []
             self.answers.append(pieces)
             for piece in writer.pieces(text, settings, which, LISTED):
-                if not pieces and writer.continues and not self.as_json:
-                    sys.stdout.write(clean(text))
+                if not pieces:  # the text was taken
+                    self._notice(writer, text, settings)
+                    if writer.continues and not self.as_json:
+                        sys.stdout.write(clean(text))
                 pieces.append(piece)
                 if not self.as_json:
                     sys.stdout.write(clean(piece.text))
@@ -70,6 +68,13 @@ class Writing:
                 emit(_record(writer, text, which, pieces) | settings)
             else:
                 print(flush=True)
+
+    def _notice(self, writer: Writer, text: str, settings: Settings) -> None:
+        """Once a model is enough."""
+        notice = writer.notice(text, settings)
+        if notice and writer.name not in self._noticed:
+            self._noticed.add(writer.name)
+            warn(notice)
 
     def _title(self, writer: Writer) -> None:
         if len(self.writers) > 1 and not self.as_json:
