@@ -94,7 +94,7 @@ class RunColumn(Vertical):
     # Its model
 
     def take(self, run: Path, which: str = "") -> None:
-        """Take a run, `which` as on the command line; by itself the newest checkpoint of one that trains, else the best.
+        """Take a run, `which` as on the command line; "" is the newest checkpoint of one that trains, else the best.
 
         What was written with another run goes.
         """
@@ -124,10 +124,10 @@ class RunColumn(Vertical):
 
     async def look_for_newer(self) -> None:
         """Take a checkpoint that training has saved since, unless something is being done."""
-        if self.run_path is None or self.writing or not self._files:
+        if self.run_path is None or self.busy or not self._files:
             return
         files = await asyncio.to_thread(checkpoints, self.run_path)
-        if files != self._files and not self.writing:
+        if files != self._files and not self.busy:
             if self.writer is None:
                 self._do(self._load)
             else:
@@ -145,6 +145,11 @@ class RunColumn(Vertical):
         if files != self._files:
             self._files = files
             await self._get()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is loading, writing or reading."""
+        return any(one.group == "work" and one.node is self and not one.is_finished for one in self.workers)
 
     def _do(self, work: Callable[[], Awaitable[None]]) -> None:
         """One thing at a time."""
