@@ -5,9 +5,9 @@ What it does to a text happens in the engine's thread; one thing at a time, and 
 
 import asyncio
 import sys
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Literal
 
 from rich.text import Text
@@ -181,13 +181,13 @@ class RunColumn(Vertical):
         self.post_message(self.Changed(self))
         length = int(settings["length"])
         settings["length"] = max(1, length - len(keep))
-        begun = time.monotonic()
+        begun = monotonic()
         before = text + "".join(piece.text for piece in keep)
         async for some in pieces_of(writer, before, settings):
             self.pieces += some
             self._page.put([_written(piece) for piece in some])
         self.writing = False
-        seconds = max(1e-3, time.monotonic() - begun)
+        seconds = max(1e-3, monotonic() - begun)
         done = f"{len(self.pieces):,} tokens at step {writer.step:,} in {seconds:.1f} s, seed {settings['seed']}"
         notice = writer.notice(before, settings)
         self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
