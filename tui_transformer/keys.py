@@ -76,7 +76,8 @@ TRAIN = (
 )
 
 PLAYGROUND = (
-    Key("prompt", "i,slash", "prompt", "prompt", "type a prompt, or a /command"),
+    Key("prompt", "i", "prompt", "prompt", "type a prompt, or a /command"),
+    Key("command", "slash", "command", "command", "type a /command", False),
     Key("choose-run", "r", "choose_run", "run", "choose the run that writes"),
     Key("choose-vs", "v", "choose_vs", "vs", "choose a second run beside it; the same prompt, the same seed"),
     Key("which-checkpoint", "b", "turn_checkpoint", "best/last", "the best checkpoint or the newest", False),

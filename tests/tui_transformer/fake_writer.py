@@ -35,7 +35,7 @@ class FakeWriter:
         step: of the checkpoint.
         text: what it writes.
         kind: "next-token", "masked" or "copy".
-        gate: waits for it before each token but the first.
+        gate: waits for it before each token but the first `free`.
     """
 
     def __init__(
@@ -46,8 +46,10 @@ class FakeWriter:
         kind: str = "next-token",
         gate: threading.Event | None = None,
         linear: bool = False,
+        free: int = 1,
     ) -> None:
         self.name, self.step, self.text, self.kind, self.gate, self.linear = name, step, text, kind, gate, linear
+        self.free = free
         self.defaults: Settings = {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 90}
         self.asked: list[tuple[str, Settings]] = []
 
@@ -76,7 +78,7 @@ class FakeWriter:
         self._check(text)
         self.asked.append((text, dict(settings)))
         for at in range(int(settings["length"])):
-            if self.gate is not None and at:
+            if self.gate is not None and at >= self.free:
                 self.gate.wait(5)
             yield piece(self.text[(at + int(settings["seed"]) - 1) % len(self.text)], at)
 

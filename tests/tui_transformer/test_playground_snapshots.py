@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,18 @@ Act = Callable[[Pilot[Any], PlaygroundPane], Awaitable[None]]
 
 
 @pytest.fixture
-def fakes(monkeypatch) -> FakeWriters:
+def fakes(monkeypatch) -> Iterator[FakeWriters]:
     found = FakeWriters()
     monkeypatch.setattr(playground, "Writers", lambda device: found)
     monkeypatch.setattr("tui_transformer.widgets.playground.column.monotonic", lambda: 0.0)
+    monkeypatch.setattr("tui_transformer.widgets.playground.stream.SLICE", 0.0)
     record(Path("runs"), "baseline", created="2026-11-21T01:01:00+00:00")
     record(Path("runs"), "win16", created="2026-11-21T01:02:00+00:00")
-    return found
+    yield found
+    gates = [found.gate, *(getattr(writer, "gate", None) for writer in found.known.values())]
+    for gate in gates:  # the engine's thread must not wait when the next test comes
+        if gate is not None:
+            gate.set()
 
 
 def act(*steps: "str | Act", wait: tuple[str, ...] = ("type a",)):
@@ -130,17 +135,18 @@ async def first_pieces(pilot: Pilot[Any], pane: PlaygroundPane) -> None:
     await until(pilot, "writing …")
     for _ in range(100):
         await pilot.pause(0.02)
-        if pane._first.pieces:
+        if len(pane._first.pieces) == 40:
             return
+    raise AssertionError(shown(pilot))
 
 
 def test_streaming(snap_compare, fakes) -> None:
-    fakes.known["win16"] = FakeWriter(gate=threading.Event())
+    fakes.known["win16"] = FakeWriter(gate=threading.Event(), free=40)
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act("the gate", first_pieces))
 
 
 def test_stopped(snap_compare, fakes) -> None:
-    fakes.known["win16"] = FakeWriter(gate=threading.Event())
+    fakes.known["win16"] = FakeWriter(gate=threading.Event(), free=40)
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act("the gate", first_pieces, "key:escape"))
 
 

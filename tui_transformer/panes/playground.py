@@ -32,7 +32,7 @@ from tui_transformer.written import Piece
 
 WIDE = 150  # columns of the screen from which details stand beside the text
 REST = 0.35  # seconds that a control must rest before the answer is written anew
-HELD = "move the cursor over the text (tab, then arrows): what else could have stood there is shown here"
+HELD = "escape, then arrows: the cursor stands on a token, and what else could have stood there is shown here"
 
 
 class PlaygroundPane(RunChoice):
@@ -96,7 +96,7 @@ class PlaygroundPane(RunChoice):
                 "help": lambda _: self._help(),
             },
             place="pane",
-            say=self._said,
+            say=lambda words: None,  # the controls say it
             complain=lambda words: self.say(words, "warning"),
         )
 
@@ -165,6 +165,12 @@ class PlaygroundPane(RunChoice):
         """To the line."""
         self._line.focus()
 
+    def action_command(self) -> None:
+        """To the line, for a command."""
+        self._line.focus()
+        self._line.value = "/"
+        self._line.cursor_position = 1
+
     def action_copy_answer(self) -> None:
         """The text of the run that is looked at, through the terminal (OSC 52)."""
         if not self._active.whole:
@@ -172,9 +178,6 @@ class PlaygroundPane(RunChoice):
             return
         self.app.copy_to_clipboard(clean(self._active.whole))
         self.say("copied, if the terminal lets programs copy (OSC 52)")
-
-    def _said(self, words: str) -> None:
-        self.say(words)
 
     def _help(self) -> None:
         from tui_transformer.prompt import help_text

@@ -61,7 +61,7 @@ class AttentionMap(Static, can_focus=False):
         queries, keys = range(*top), range(*left)
         first = _picture(_shares(looks, queries, keys), colour)
         second, name = _allowed(looks, queries, keys, colour)
-        heads = [_caption("weights, lightest: a row's most", keys), _caption(name, keys)]
+        heads = [_caption("weights", keys), _caption(name, keys)]
         lines.append(_beside(heads[0], heads[1] if both else None, len(keys), palette.dim))
         step = 2 if colour else 1
         for i, line in enumerate(first):

@@ -46,8 +46,8 @@ class RunColumn(Vertical):
     RunColumn .run-name { height: 1; padding: 0 1; background: $surface; }
     RunColumn.-active .run-name { background: $panel; }
     RunColumn .run-words { height: auto; max-height: 2; padding: 0 1; color: $foreground 65%; }
-    RunColumn .run-words.-wrong { color: $error; }
-    RunColumn .run-words.-notice { color: $warning; }
+    RunColumn .run-words.-wrong { color: $error; max-height: 8; }
+    RunColumn .run-words.-notice { color: $warning; max-height: 4; }
     """
 
     class Changed(Message):

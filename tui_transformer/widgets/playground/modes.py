@@ -65,7 +65,7 @@ class ModeLine(Static):
 def _legend(mode: Mode, palette: Palette, *, brief: bool) -> Text:
     """What the colours mean."""
     if mode == "attention":
-        return Text("shaded: looked at; faint: not seen", palette.dim)
+        return Text("lightest: most of a row; faint: not seen", palette.dim)
     words = Text()
     if mode == "write":
         words.append("" if brief else "probability ", palette.dim)
