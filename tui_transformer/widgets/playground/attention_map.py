@@ -74,12 +74,9 @@ class AttentionMap(Static, can_focus=False):
 
 
 def _title(looks: Attended, row: int, palette: Palette) -> Text:
-    return Text.assemble(
-        (looks.title, "bold"),
-        ("  token ", palette.dim),
-        (sign(looks.queries[row]), "bold"),
-        (f" at {row}", palette.dim),
-    )
+    token = Text.assemble((sign(looks.queries[row]), "bold"), (f" at {row}", palette.dim))
+    turn = ("    h l: another head, layer", palette.dim)
+    return Text.assemble((looks.title, "bold"), ("  token ", palette.dim), token, turn)
 
 
 def _most(looks: Attended, row: int, palette: Palette) -> Text:

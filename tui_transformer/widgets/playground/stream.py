@@ -1,5 +1,6 @@
 """Answers as they come, drawn in the engine's own thread a slice of time at once, so that others get their turn."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 
@@ -10,6 +11,7 @@ from tui_transformer.writer import Writes
 from tui_transformer.written import Piece
 
 SLICE = 0.04  # seconds between two looks at what was written
+PAUSE = 0.04  # seconds after each: a training in this process wants the interpreter too
 
 
 async def pieces_of(writer: Writes, text: str, settings: Settings) -> AsyncIterator[list[Piece]]:
@@ -22,6 +24,8 @@ async def pieces_of(writer: Writes, text: str, settings: Settings) -> AsyncItera
             yield some
         if not more:
             return
+        if seconds:
+            await asyncio.sleep(PAUSE)
         seconds = SLICE
 
 
