@@ -75,7 +75,7 @@ class Studio(App[None]):
             yield DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
             yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
             yield ComparePane(runs_dir=self.runs_dir)
-            yield PlaygroundPane(id="playground")
+            yield PlaygroundPane(runs_dir=self.runs_dir, device=self.device)
         yield Footer(compact=True)
         yield Static("", id="too-small")
 
@@ -135,10 +135,8 @@ class Studio(App[None]):
         switcher.current = pane
         self.query_one(TopBar).choose(pane)
         shown = switcher.get_child_by_id(pane)
-        if isinstance(shown, DesignPane | TrainPane | ComparePane):
-            shown.focus_first()
-        else:
-            shown.focus()
+        assert isinstance(shown, DesignPane | TrainPane | ComparePane | PlaygroundPane)
+        shown.focus_first()
 
     def on_tab_chosen(self, event: Tab.Chosen) -> None:
         """A click on a tab."""

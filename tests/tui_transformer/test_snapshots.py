@@ -120,10 +120,6 @@ def test_train_looked_at_otherwise(snap_compare, keys) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
-@pytest.mark.parametrize("pane", ["4"])
-def test_panes_to_come(snap_compare, pane) -> None:
-    assert snap_compare(studio(), terminal_size=(80, 24), run_before=pressing(pane, then=when("not part of this")))
-
 
 def test_too_small(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=(40, 10), run_before=when("40 × 10"))

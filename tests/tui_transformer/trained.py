@@ -1,0 +1,35 @@
+"""Tiny runs that really were trained, for what needs a model: a second each."""
+
+from pathlib import Path
+
+from engine.config.overrides import parse_overrides
+from engine.config.presets import merge
+from engine.config.schema import RunConfig
+from engine.training.assemble import assemble
+from engine.training.control import Control
+from tests.conftest import TINY
+
+KINDS = {
+    "decoder": (),
+    "alibi": ("model.position=alibi",),
+    "linear": ("model.attention=linear",),
+    "masked": ("model.architecture=encoder", "objective.kind=masked"),
+    "copy": ("model.architecture=encoder-decoder", "objective.kind=copy", "model.source_length=8"),
+}
+
+
+def train(runs: Path, name: str, *changes: str) -> Path:
+    """Train a run for a few steps."""
+    tables = TINY
+    for override in parse_overrides(changes):
+        tables = merge(tables, override)
+    ready = assemble(RunConfig.model_validate(tables), runs_dir=runs, name=name, device="cpu", control=Control())
+    ready.trainer.run()
+    return ready.path
+
+
+def train_all(runs: Path) -> Path:
+    """One run of each kind; gives back their folder."""
+    for name, changes in KINDS.items():
+        train(runs, name, *changes)
+    return runs
