@@ -183,6 +183,11 @@ class Studio(App[None]):
         """Go on with a run that ended early."""
         self._resume(run, self.settings.launch if how == "usual" else how)
 
+    def play(self, run: Path, vs: Path | None = None) -> None:
+        """Write with a run, or with two side by side."""
+        self.query_one(PlaygroundPane).choose(run, vs)
+        self.action_show_pane("playground")
+
     @work(group="training", exit_on_error=False)
     async def _launch(self, config: RunConfig, how: How, command: str) -> None:
         with self._saying():

@@ -71,6 +71,7 @@ TRAIN = (
     Key("log", "l", "tab('log')", "log", "the run's log", False),
     Key("samples", "t", "tab('samples')", "samples", "what it wrote", False),
     Key("checks", "v", "tab('checks')", "checks", "what the checks found, and why", False),
+    Key("play", "w", "play", "write", "write with what it learned, in the Playground", False),
     Key("rename", "n", "rename", "rename", "give the run another name", False),
     Key("delete", "delete,backspace", "delete", "delete", "delete the run with its checkpoints (asks)", False),
 )
@@ -94,6 +95,7 @@ COMPARE = (
     Key("train-curves", "t", "train_curves", "train curves", "the training losses as well", False),
     Key("note", "n", "note", "note", "write a note about the run", False),
     Key("tags", "g", "tags", "tags", "tag the run", False),
+    Key("play", "w", "play", "write", "write with this run, or with two that are selected, in the Playground", False),
     Key("export", "e", "export", "export", "these runs as CSV, Markdown, LaTeX or JSON"),
     Key("unselect", "u", "unselect", "unselect", "select none", False),
     Key("back", "escape", "back", "back", "no filter; the keys go to the table", False),

@@ -120,7 +120,6 @@ def test_train_looked_at_otherwise(snap_compare, keys) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
-
 def test_too_small(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=(40, 10), run_before=when("40 × 10"))
 

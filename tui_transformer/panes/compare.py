@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.text import Text
 from textual.actions import SkipAction
@@ -29,9 +29,13 @@ from tui_transformer.widgets.compare.overlay import Drawn
 from tui_transformer.widgets.compare.run_table import RunTable
 from tui_transformer.widgets.compare.table_head import TableHead
 
+if TYPE_CHECKING:
+    from tui_transformer.app import Studio
+
 TWO = 100  # columns of the screen from which there are two charts
 OF_RUNS = (
     "detail",
+    "play",
     "note",
     "tags",
     "select",
@@ -298,6 +302,14 @@ class ComparePane(CompareActions):
         if entry is not None:
             self.selection.pin(entry.path)
             self._selected()
+
+    def action_play(self) -> None:
+        """Write with the run under the cursor, or with the two that are selected."""
+        entry, two = self.current(), self.selection.runs
+        if len(two) == 2:
+            cast("Studio", self.app).play(*two)
+        elif entry is not None:
+            cast("Studio", self.app).play(entry.path)
 
     def action_unselect(self) -> None:
         """Draw none."""

@@ -164,6 +164,12 @@ class RunActions(Horizontal):
             self._pending.pop(row.path, None)
             self.say(said[0])
 
+    def action_play(self) -> None:
+        """Write with it."""
+        row, _ = self.current()
+        if row is not None:
+            cast("Studio", self.app).play(row.path)
+
     # Names
 
     def action_rename(self) -> None:

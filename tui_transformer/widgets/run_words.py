@@ -158,12 +158,17 @@ def _at_rest(row: RunRow, what: str) -> str:
     return f"{row.name} is {row.state}: there is nothing to {what}"
 
 
+def _play(row: RunRow, here: bool) -> str:
+    return "" if row.saved is not None else f"{row.name} has no checkpoint to write with yet"
+
+
 WHY_NOT: dict[str, Callable[[RunRow, bool], str]] = {
     "pause": _pause,
     "stop": _stop,
     "checkpoint": _checkpoint,
     "resume": _resume,
     "detach": _detach,
+    "play": _play,
     "rename": _still,
     "delete": _still,
 }
