@@ -69,10 +69,13 @@ async def until(pilot: Pilot[Any], *words: str) -> None:
 
 
 async def rest(pilot: Pilot[Any], pane: PlaygroundPane) -> None:
+    """Until nothing is being done, a few looks in a row: a message may still be on its way."""
+    idle = 0
     for _ in range(200):
-        await pilot.pause(0.02)
-        if not any(column.busy and not column.writing for column in pane.columns):
-            break
+        await pilot.pause(0.03)
+        idle = 0 if any(column.busy and not column.writing for column in pane.columns) else idle + 1
+        if idle == 4:
+            return
 
 
 def studio() -> Studio:

@@ -131,14 +131,15 @@ def test_telling_alternatives_changes_nothing_that_is_drawn(model, how) -> None:
 
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("position", get_args(ModelConfig.model_fields["position"].annotation))
-def test_alternatives_from_the_cache_are_the_best_of_a_direct_pass(tiny, position, how) -> None:
+@pytest.mark.parametrize("allowed", [None, VOCAB - 2])
+def test_alternatives_from_the_cache_are_the_best_of_a_direct_pass(tiny, position, how, allowed) -> None:
     model = build_model(tiny("model.init_std=0.3", f"model.position={position}").model, VOCAB, 1).eval()
     text = PROMPT.tolist()
-    for drawn in stream(FromDecoder(model), PROMPT, 12, how, 1, context=16, alternatives=5, allowed=VOCAB - 2):
+    for drawn in stream(FromDecoder(model), PROMPT, 12, how, 1, context=16, alternatives=5, allowed=allowed):
         with torch.no_grad():
             logits = model(torch.tensor([text]))[:, -1]
-        belief, chances = logits.softmax(-1)[0], distribution(logits, how, VOCAB - 2)[0]
-        best = belief[: VOCAB - 2].topk(5)
+        belief, chances = logits.softmax(-1)[0], distribution(logits, how, allowed)[0]
+        best = belief[:allowed].topk(5)
         assert [one.token for one in drawn.alternatives] == best.indices.tolist()
         assert [one.probability for one in drawn.alternatives] == pytest.approx(best.values.tolist(), abs=1e-5)
         assert [one.chance for one in drawn.alternatives] == pytest.approx(chances[best.indices].tolist(), abs=1e-5)
