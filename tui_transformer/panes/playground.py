@@ -81,6 +81,7 @@ class PlaygroundPane(RunChoice):
         self._layer, self._head, self._kind = 1, 1, "self"
         self._fresh = True  # no model has set the controls yet
         self._rest: Timer | None = None
+        self._surprised: int | None = None  # the token that was gone to as a surprising one
         self.session = Prompt(
             {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200},
             self.give,
@@ -285,8 +286,9 @@ class PlaygroundPane(RunChoice):
             return
         wanted = int(argument) - 1 if argument.strip().isdecimal() else None
         if wanted is None:
-            wanted = ranked.index(column.at) + 1 if column.at in ranked else 0
+            wanted = ranked.index(column.at) + 1 if column.at in ranked and column.at == self._surprised else 0
         column.text.stand(ranked[wanted % len(ranked)] + column.lead)
+        self._surprised = column.at
         column.text.focus()
         self._detail()
 
