@@ -54,7 +54,7 @@ class Seen:
     metrics: dict[Path, Metrics] = field(default_factory=dict)
 
 
-class ComparePane(CompareActions):
+class ComparePane(CompareActions, can_focus=True):
     """The third pane."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(COMPARE)
@@ -107,8 +107,12 @@ class ComparePane(CompareActions):
 
     def focus_first(self) -> None:
         """Where keys go when the pane is shown."""
-        self._table.focus()
+        self._focus_runs()
         self._wake.set()
+
+    def _focus_runs(self) -> None:
+        """The keys go to the table; to the pane itself while there is none, so that they are heard."""
+        (self._table if self.shown.rows else self).focus()
 
     # Looking
 
@@ -171,8 +175,7 @@ class ComparePane(CompareActions):
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
-        if bool(self.shown.rows) == self.has_class("-empty"):
-            self.refresh_bindings()
+        turned = bool(self.shown.rows) == self.has_class("-empty")
         with self.app.batch_update():
             self.set_class(not self.shown.rows, "-empty")
             self._table.show(self.shown, marks, self.chosen)
@@ -180,6 +183,10 @@ class ComparePane(CompareActions):
             self._show_head()
             self._say_words()
             self._draw_charts()
+        if turned:
+            self.refresh_bindings()
+            if self.has_focus or self._table.has_focus or self.app.focused is None:
+                self._focus_runs()
 
     def _show_head(self) -> None:
         self._head.show(self.shown, self._table.layout_of, reverse=self.options.reverse)
@@ -328,7 +335,7 @@ class ComparePane(CompareActions):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """On to the runs."""
         event.stop()
-        self._table.focus()
+        self._focus_runs()
 
     def on_descendant_blur(self, event: DescendantBlur) -> None:
         """An empty filter goes."""
@@ -341,7 +348,7 @@ class ComparePane(CompareActions):
             self._filter.value = ""
         elif self.options.only:
             self.action_only()
-        self._table.focus()
+        self._focus_runs()
 
     def action_only(self) -> None:
         """Only the selected runs, or all."""
