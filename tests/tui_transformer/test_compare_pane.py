@@ -199,6 +199,27 @@ async def test_a_filter_that_nothing_matches_names_the_term(root) -> None:
         assert len(studio.names) == 8
 
 
+async def test_keys_are_heard_while_no_run_is_shown_and_go_to_the_table_after(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        await studio.press("slash")
+        await studio.type("badge:inert")
+        await studio.press("enter", "e")
+        assert not isinstance(studio.app.screen, Ask)  # there is nothing to export
+        await studio.press("escape")
+        assert len(studio.names) == 8 and studio.table.has_focus
+
+
+async def test_keys_go_to_the_first_runs_when_they_come(root) -> None:
+    async with Open(root) as studio:
+        await studio.until(lambda: "nothing to compare" in studio.text)
+        study(root)
+        await studio.until(lambda: len(studio.names) == 8)
+        await studio.until(lambda: studio.table.has_focus)
+        await studio.press("space")
+        assert len(studio.pane.selection.runs) == 1
+
+
 async def test_sorting_by_key_and_by_click_keeps_the_cursor_on_its_run(root) -> None:
     study(root)
     async with Open(root, "no-pe") as studio:

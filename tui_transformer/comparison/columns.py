@@ -30,6 +30,7 @@ class Column:
         right: whether it is aligned to the right, as numbers are.
         always: shown even where no run has a value.
         dotted: the config key it shows; "" if none.
+        beside: whether it says something about the baseline as well.
     """
 
     key: str
@@ -41,6 +42,7 @@ class Column:
     right: bool = True
     always: bool = False
     dotted: str = ""
+    beside: bool = False
 
     def shown(self, entry: Entry, baseline: Entry | None) -> str:
         """The cell on the screen; not cleaned."""
@@ -72,6 +74,10 @@ def _difference(of: Callable[[Entry], float | None]) -> Callable[[Entry, Entry |
         return None if own is None or others is None else own - others
 
     return value
+
+
+_last_change = _difference(lambda entry: entry.last)
+_best_change = _difference(lambda entry: entry.best)
 
 
 def _more_parameters(entry: Entry, baseline: Entry | None) -> int | None:
@@ -108,17 +114,21 @@ LAST = Column("last", "last", "last validation loss", lambda e, b: e.last, _loss
 STATE = Column("state", "state", "state", lambda e, b: e.state, _text, _text, right=False, always=True)
 JUDGED = (
     LAST,
-    Column("Δlast", "Δ last", "last loss − baseline's", _difference(lambda e: e.last), _change, _change_exact),
-    Column("verdict", "verdict", "verdict", verdict, _text, _text, right=False),
+    Column(
+        "Δlast", "Δ last", "last loss − baseline's", _difference(lambda e: e.last), _change, _change_exact, beside=True
+    ),
+    Column("verdict", "verdict", "verdict", verdict, _text, _text, right=False, beside=True),
     Column("checks", "checks", "checks", lambda e, b: tuple(e.badges), _badges, _words, right=False, always=True),
 )
 MEASURED = (
     Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),
-    Column("Δbest", "Δ best", "best loss − baseline's", _difference(lambda e: e.best), _change, _change_exact),
+    Column(
+        "Δbest", "Δ best", "best loss − baseline's", _difference(lambda e: e.best), _change, _change_exact, beside=True
+    ),
     Column("gap", "gap", "gap (last − best loss)", lambda e, b: e.gap, _loss, _exact),
     Column("excess", "excess", "last loss above the entropy floor", lambda e, b: e.excess, _change, _change_exact),
     Column("params", "params", "parameters", lambda e, b: e.parameters, short, str, always=True),
-    Column("Δparams", "Δ params", "parameters − baseline's", _more_parameters, _signed, str),
+    Column("Δparams", "Δ params", "parameters − baseline's", _more_parameters, _signed, str, beside=True),
     STATE,
     Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
     Column("steps", "of steps", "steps asked for", lambda e, b: e.steps, _whole, str),

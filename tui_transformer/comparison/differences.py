@@ -9,7 +9,7 @@ from tui_transformer.comparison.entry import Entry
 
 def settings(entries: Sequence[Entry]) -> list[str]:
     """Every dotted key that any of these runs has, in the order of the config; keys of later versions at the end."""
-    present = {key for entry in entries for key in entry.config}
+    present = set().union(*(entry.config for entry in entries))
     known = [key for key in all_keys() if key in present]
     return [*known, *sorted(present.difference(known))]
 

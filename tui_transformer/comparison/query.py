@@ -83,18 +83,18 @@ def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
     Raises:
         InputError: one sentence about the first mistake.
     """
-    query, mistake = begun(text, entries)
+    query, mistake = begun(text, Known(entries))
     if mistake:
         raise InputError(mistake)
     return query
 
 
-def begun(text: str, entries: Sequence[Entry] = ()) -> tuple[Query, str]:
+def begun(text: str, known: "Known") -> tuple[Query, str]:
     """A filter that is still typed: the terms before the first mistake, and one sentence about that."""
     if len(text) > LONGEST:
         return Query(), f"a filter has at most {LONGEST:,} characters, this one {len(text):,}"
     terms: list[Term] = []
-    known, at = Known(entries), 0
+    at = 0
     while at < len(text):
         if text[at].isspace():
             at += 1
@@ -108,12 +108,12 @@ def begun(text: str, entries: Sequence[Entry] = ()) -> tuple[Query, str]:
     return Query(tuple(terms)), ""
 
 
-def unfinished(text: str, query: Query, entries: Sequence[Entry]) -> str:
+def unfinished(text: str, query: Query, entries: Sequence[Entry], known: "Known") -> str:
     """The key that the end of what is typed may become; "" if it is a word that runs have, or begins no key."""
     last = text.rpartition(" ")[2].removeprefix("-")
     if not last or not query.terms or any(query.terms[-1].matches(entry, None) for entry in entries):
         return ""
-    return next((name for name in Known(entries).names if name.startswith(last)), "")
+    return next((name for name in known.names if name.startswith(last)), "")
 
 
 def _not(matches: Matches) -> Matches:
@@ -249,7 +249,8 @@ class Known:
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
         self._probes = probes(entries)
-        self._settings = list(dict.fromkeys([*all_keys(), *(key for entry in entries for key in entry.config)]))
+        later = set().union(*(entry.config for entry in entries)).difference(all_keys())
+        self._settings = [*all_keys(), *sorted(later)]
         self._odd = sorted((name for name in self._probes if not _KEY.fullmatch(name)), key=len, reverse=True)
 
     def named(self, text: str, at: int) -> tuple[str | None, int]:

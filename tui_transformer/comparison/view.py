@@ -5,7 +5,7 @@ costs no more than looking at five hundred runs.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -17,6 +17,7 @@ from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.order import sort
 from tui_transformer.comparison.query import Known, Query, begun, unfinished
 
+Key = tuple[str, str]  # a setting of a later version may be called as a column is
 LONGEST_CELL = 120  # characters of a note that a table needs
 
 
@@ -61,7 +62,6 @@ class Shown:
         total: runs in the folder.
         mistake: what is wrong with the filter; only the terms before it hold.
         nothing: why no run is shown; "" where some are.
-        terms: of the filter.
     """
 
     columns: tuple[Column, ...] = ()
@@ -72,50 +72,89 @@ class Shown:
     sorted_by: Column | None = None
     mistake: str = ""
     nothing: str = ""
-    terms: int = 0
 
 
-@dataclass
 class View:
     """Arranges entries, and keeps the cells it made."""
 
-    _cells: dict[Path, tuple[Entry, Row]] = field(default_factory=dict)
-    _made_for: tuple[object, ...] = ()
+    def __init__(self) -> None:
+        self._cells: dict[Path, _Cells] = {}
+        self._baseline: Entry | None = None
+        self._known: tuple[Sequence[Entry], Known] = ((), Known())
 
     def arrange(self, entries: Sequence[Entry], options: Options) -> Shown:
         """What to show of these runs."""
         by_path = {entry.path: entry for entry in entries}
         baseline = by_path.get(options.baseline) if options.baseline is not None else None
-        query, mistake = begun(options.query, entries)
-        key = "" if mistake else unfinished(options.query, query, entries)
+        known = self._names(entries)
+        query, mistake = begun(options.query, known)
+        key = "" if mistake else unfinished(options.query, query, entries, known)
         if key:  # what is typed would hide every run until it is a term
             query, mistake = Query(query.terms[:-1]), f"{key} is a key: go on with = != < <= > >= or :"
         chosen = [by_path[path] for path in options.selected if path in by_path]
         among = chosen if options.only else entries
-        found = query(among, baseline)
-        order = _column(options.sort, Known(entries))
-        shown = sort(found, order, baseline, reverse=options.reverse)
-        offered = columns(shown, baseline, of=chosen if len(chosen) > 1 else (), all_settings=options.all_settings)
+        order = _column(options.sort, known)
+        shown = sort(query(among, baseline), order, baseline, reverse=options.reverse)
+        of = chosen if len(chosen) > 1 else ()
+        offered = columns(shown, baseline, of=of, all_settings=options.all_settings)
         rows = self._rows(shown, offered, baseline)
         arrow = order.key if order is not None else ""
         titles = [cell_len(column.title) + (column.key == arrow) for column in offered]
         widths = tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
         nothing = "" if rows else _why_nothing(query, among, options, baseline)
-        return Shown(tuple(offered), rows, widths, len(entries), baseline, order, mistake, nothing, len(query.terms))
+        return Shown(tuple(offered), rows, widths, len(entries), baseline, order, mistake, nothing)
 
-    def _rows(self, entries: Sequence[Entry], offered: list[Column], baseline: Entry | None) -> tuple[Row, ...]:
-        made_for = (baseline, tuple((column.key, column.title) for column in offered))
-        if not self._made_for or made_for[0] is not self._made_for[0] or made_for[1] != self._made_for[1]:
-            self._made_for, self._cells = made_for, {}
-        rows = []
-        for entry in entries:
-            kept = self._cells.get(entry.path)
-            if kept is None or kept[0] is not entry:
-                cells = tuple(clean_line(column.shown(entry, baseline))[:LONGEST_CELL] for column in offered)
-                kept = entry, Row(entry, cells, tuple(map(cell_len, cells)))
-                self._cells[entry.path] = kept
-            rows.append(kept[1])
-        return tuple(rows)
+    def _names(self, entries: Sequence[Entry]) -> Known:
+        """Every key there is, gathered again only for other entries."""
+        if self._known[0] is not entries:
+            self._known = entries, Known(entries)
+        return self._known[1]
+
+    def _rows(self, entries: Sequence[Entry], offered: Sequence[Column], baseline: Entry | None) -> tuple[Row, ...]:
+        keys = tuple((column.key, column.dotted) for column in offered)
+        if baseline is not self._baseline:
+            self._baseline = baseline
+            for made in self._cells.values():
+                made.forget_baseline()
+        return tuple(self._of(entry).row(keys, offered, baseline) for entry in entries)
+
+    def _of(self, entry: Entry) -> "_Cells":
+        kept = self._cells.get(entry.path)
+        if kept is None or kept.entry is not entry:
+            kept = self._cells[entry.path] = _Cells(entry)
+        return kept
+
+
+class _Cells:
+    """The cells of one run, each made when it is first asked for."""
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        self._made: dict[Key, tuple[str, int]] = {}
+        self._beside: set[Key] = set()
+        self._row: tuple[tuple[Key, ...], Row] | None = None
+
+    def row(self, keys: tuple[Key, ...], offered: Sequence[Column], baseline: Entry | None) -> Row:
+        """All of these columns; the same object as long as nothing changes."""
+        if self._row is None or self._row[0] != keys:
+            pairs = zip(keys, offered, strict=True)
+            cells = [self._made.get(key) or self._make(key, column, baseline) for key, column in pairs]
+            row = Row(self.entry, tuple(text for text, _ in cells), tuple(width for _, width in cells))
+            self._row = keys, row
+        return self._row[1]
+
+    def _make(self, key: Key, column: Column, baseline: Entry | None) -> tuple[str, int]:
+        text = clean_line(column.shown(self.entry, baseline)[:LONGEST_CELL])
+        if column.beside:
+            self._beside.add(key)
+        self._made[key] = text, cell_len(text)
+        return self._made[key]
+
+    def forget_baseline(self) -> None:
+        """What was said beside it is no longer true."""
+        for key in self._beside:
+            del self._made[key]
+        self._beside, self._row = set(), None
 
 
 def _column(key: str, known: Known) -> Column | None:

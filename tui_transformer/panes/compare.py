@@ -15,7 +15,6 @@ from textual.events import DescendantBlur
 from textual.widgets import Input, Static
 
 from tui_transformer.clean import clean_line
-from tui_transformer.comparison.comparable import unit_of
 from tui_transformer.comparison.curves import MOST, Curves, Metrics
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.folder import Folder, Look
@@ -23,6 +22,7 @@ from tui_transformer.comparison.selection import Selection
 from tui_transformer.comparison.view import Options, Shown, View
 from tui_transformer.keys import COMPARE, bindings
 from tui_transformer.pace import Rhythm
+from tui_transformer.widgets.compare import words
 from tui_transformer.widgets.compare.actions import CompareActions
 from tui_transformer.widgets.compare.charts import CompareCharts
 from tui_transformer.widgets.compare.overlay import Drawn
@@ -58,7 +58,7 @@ class Seen:
     metrics: dict[Path, Metrics] = field(default_factory=dict)
 
 
-class ComparePane(CompareActions):
+class ComparePane(CompareActions, can_focus=True):
     """The third pane."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(COMPARE)
@@ -87,7 +87,7 @@ class ComparePane(CompareActions):
         self._filter = Input(placeholder=EXAMPLE, id="compare-filter")
         self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
         self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
-        self._words: dict[Static, str] = {}
+        self._said: dict[Static, str] = {}
         self._looked = False
         self._fresh: set[Path] = set()
         self._rhythm, self._wake = Rhythm(), asyncio.Event()
@@ -111,8 +111,12 @@ class ComparePane(CompareActions):
 
     def focus_first(self) -> None:
         """Where keys go when the pane is shown."""
-        self._table.focus()
+        self._focus_runs()
         self._wake.set()
+
+    def _focus_runs(self) -> None:
+        """The keys go to the table; to the pane itself while there is none, so that they are heard."""
+        (self._table if self.shown.rows else self).focus()
 
     # Looking
 
@@ -175,8 +179,7 @@ class ComparePane(CompareActions):
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
-        if bool(self.shown.rows) == self.has_class("-empty"):
-            self.refresh_bindings()
+        turned = bool(self.shown.rows) == self.has_class("-empty")
         with self.app.batch_update():
             self.set_class(not self.shown.rows, "-empty")
             self._table.show(self.shown, marks, self.chosen)
@@ -184,66 +187,30 @@ class ComparePane(CompareActions):
             self._show_head()
             self._say_words()
             self._draw_charts()
+        if turned:
+            self.refresh_bindings()
+            if self.has_focus or self._table.has_focus or self.app.focused is None:
+                self._focus_runs()
 
     def _show_head(self) -> None:
         self._head.show(self.shown, self._table.layout_of, reverse=self.options.reverse)
 
     def _say_words(self) -> None:
-        shown = self.shown
+        shown, problem = self.shown, self.seen.look.problem
         self.set_class(bool(shown.mistake), "-mistaken")
         self._say_in(self._mistake, Text(clean_line(shown.mistake)))
-        self._say_in(self._title, Text(clean_line(self._title_words()), no_wrap=True, overflow="ellipsis"))
-        hint = self._hint_words()
+        self._say_in(self._title, words.title(shown, self.options, problem))
+        hint = words.hint(shown, self.options)
         self.set_class(bool(hint), "-hinted")
-        self._say_in(self._hint, Text(hint, no_wrap=True, overflow="ellipsis"))
+        self._say_in(self._hint, hint)
         if not shown.rows and self._looked:
-            self._say_in(self._nothing, self._nothing_words())
+            self._say_in(self._nothing, words.nothing(shown, problem))
 
-    def _title_words(self) -> str:
-        shown, entries = self.shown, [row.entry for row in self.shown.rows]
-        count = f"{len(shown.rows):,} of {shown.total:,}" if len(shown.rows) != shown.total else f"{shown.total:,}"
-        parts = [f"RUNS  {count}"]
-        if self.selection.runs:
-            parts.append(f"{len(self.selection.runs)} selected")
-        if shown.baseline is not None:
-            parts.append(f"◆ {shown.baseline.name}")
-        if shown.sorted_by is not None:
-            parts.append(f"by {shown.sorted_by.title} {'↓' if self.options.reverse else '↑'}")
-        if entries:
-            parts.append(
-                f"loss in {unit_of(entries)}" if len({e.protocol.unit for e in entries}) == 1 else "mixed units"
-            )
-        return self.seen.look.problem or " · ".join(parts)
-
-    def _hint_words(self) -> str:
-        if not self.shown.rows or self.selection.runs:
-            return ""
-        if self.shown.total == 1:
-            return "a comparison needs two runs: 1 designs another, 2 shows it learn"
-        return "space draws a run's curves   p pins the baseline   ← → columns   / filters"
-
-    def _nothing_words(self) -> Text:
-        words = Text(justify="center")
-        if self.seen.look.problem:
-            words.append(f"{clean_line(self.seen.look.problem)}\n\n", "bold")
-            return words.append("The studio looks again every two seconds.")
-        if self.shown.total:
-            words.append(f"{clean_line(self.shown.nothing)}\n\n", "bold")
-            return (
-                words.append("escape", "bold")
-                .append("  shows all runs again      ")
-                .append("/", "bold")
-                .append("  changes the filter")
-            )
-        words.append("There is nothing to compare yet\n\n", "bold")
-        words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
-        return words.append("Two runs make a comparison: the settings that differ, curves over each other.", "dim")
-
-    def _say_in(self, where: Static, words: Text) -> None:
+    def _say_in(self, where: Static, text: Text) -> None:
         """Nothing is painted again where the words are the same."""
-        if self._words.get(where) != words.markup:
-            self._words[where] = words.markup
-            where.update(words)
+        if self._said.get(where) != text.markup:
+            self._said[where] = text.markup
+            where.update(text)
 
     def _draw_charts(self) -> None:
         by_path = {entry.path: entry for entry in self.seen.look.entries}
@@ -340,7 +307,7 @@ class ComparePane(CompareActions):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """On to the runs."""
         event.stop()
-        self._table.focus()
+        self._focus_runs()
 
     def on_descendant_blur(self, event: DescendantBlur) -> None:
         """An empty filter goes."""
@@ -353,7 +320,7 @@ class ComparePane(CompareActions):
             self._filter.value = ""
         elif self.options.only:
             self.action_only()
-        self._table.focus()
+        self._focus_runs()
 
     def action_only(self) -> None:
         """Only the selected runs, or all."""

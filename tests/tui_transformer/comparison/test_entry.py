@@ -13,7 +13,7 @@ from tui_transformer.comparison.columns import columns
 from tui_transformer.comparison.entry import read_entry
 from tui_transformer.comparison.export import FORMATS
 from tui_transformer.comparison.folder import RESTING, Folder
-from tui_transformer.comparison.query import begun
+from tui_transformer.comparison.query import Known, begun
 from tui_transformer.comparison.table import table
 
 
@@ -80,7 +80,7 @@ def test_values_of_any_type_are_survived_by_everything(tmp_path, poison) -> None
         assert columns(found, baseline)
         for kind in FORMATS.values():
             assert kind.write(table(found, baseline, all_settings=True))
-    assert begun("loss<1 params>1 state:x", found)[0](found) == ()
+    assert begun("loss<1 params>1 state:x", Known(found))[0](found) == ()
 
 
 def test_a_config_of_odd_values_is_survived(tmp_path) -> None:

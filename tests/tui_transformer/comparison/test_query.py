@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from engine.errors import InputError
 from tests.tui_transformer.comparison.variants import LEAK, entry
 from tui_transformer.comparison.entry import Entry
-from tui_transformer.comparison.query import as_number, begun, parse
+from tui_transformer.comparison.query import Known, as_number, begun, parse
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_a_mistake_is_one_sentence_with_what_would_be_right(entries, text) -> No
 
 
 def test_while_it_is_typed_the_terms_before_a_mistake_hold(entries) -> None:
-    query, mistake = begun("rope n_heads>", entries)
+    query, mistake = begun("rope n_heads>", Known(entries))
     assert "a value is missing" in mistake and [e.name for e in query(entries)] == ["rope-wide"]
 
 
@@ -111,7 +111,7 @@ def test_a_filter_that_nothing_matches_names_the_term(entries) -> None:
 @given(text=st.text(max_size=60) | st.text('-=<>!:"% abn_1e.', max_size=40))
 def test_no_text_is_an_exception(text) -> None:
     found = [Entry(path=Path("a"), probes={"recall<110": 0.5}, config={"model.n_heads": [1]})]
-    query, _ = begun(text, found)
+    query, _ = begun(text, Known(found))
     query(found, found[0])
     query.why_none(found, None)
 

@@ -138,9 +138,9 @@ class CompareActions(Vertical):
             save(FORMATS[key].write(table(entries, shown.baseline, all_settings=everything)), path)
             return f"{len(entries):,} {'runs' if len(entries) > 1 else 'run'} written to {path.absolute()}"
 
-        self.run_worker(self._said(work), group="export", exit_on_error=False)
+        self.run_worker(self._write(work), group="export", exit_on_error=False)
 
-    async def _said(self, work: Callable[[], str]) -> None:
+    async def _write(self, work: Callable[[], str]) -> None:
         try:
             self.say(await asyncio.to_thread(work))
         except (InputError, OSError) as error:
