@@ -19,7 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine import capabilities
-from engine.data.tokenizers import CharacterTokenizer, load_tokenizer
+from engine.data.tokenizers import Tokenizer, load_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import NETWORKS, Network, build_model
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
@@ -61,7 +61,7 @@ def save(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     state: TrainerState,
-    tokenizer: CharacterTokenizer,
+    tokenizer: Tokenizer,
 ) -> str:
     """Write the checkpoint of the state's step and point `last` at it.
 
@@ -118,7 +118,7 @@ def _save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
         raise
 
 
-def save_average(run: Path, model: nn.Module, tokenizer: CharacterTokenizer, how_many: int) -> list[int]:
+def save_average(run: Path, model: nn.Module, tokenizer: Tokenizer, how_many: int) -> list[int]:
     """Put the mean of the newest checkpoints' weights into a model and save it as `average`.
 
     Returns:
