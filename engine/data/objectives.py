@@ -38,10 +38,14 @@ class Batch:
     source_at: Span | None = None
 
     @property
+    def texts(self) -> tuple[Tensor, ...]:
+        """What it reads, as tokens."""
+        return (self.tokens,) if self.source is None else (self.source, self.tokens)
+
+    @property
     def inputs(self) -> "tuple[Tensor | Span, ...]":
         """What the network is called with."""
-        parts = (self.source, self.tokens, self.source_at)
-        return tuple(part for part in parts if part is not None)
+        return self.texts if self.source_at is None else (*self.texts, self.source_at)
 
     def pieces(self, how_many: int) -> Iterator["Batch"]:
         """The same rows in several smaller batches; none for rows that do not exist."""

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.config.schema import END, PAD, START, RunConfig
+from engine.config.schema import END, PAD, SPECIAL_TOKENS, START, RunConfig
 from engine.data.objectives import IGNORED, Batch, Objective
 from engine.errors import InputError
 from engine.model.span import Span
@@ -26,25 +26,25 @@ Tokens = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Specials:
-    """The special tokens of source and target; they are numbered after each side's own tokens."""
+    """The tokens of one side of a translation that are no text."""
 
-    source_pad: int
-    source_end: int
     pad: int
     start: int
     end: int
 
     @classmethod
-    def of(cls, config: RunConfig, source_tokens: int, target_tokens: int) -> "Specials":
-        """Those of a config, after so many tokens of text on each side."""
-        at = {name: i for i, name in enumerate(config.special_tokens)}
-        return cls(
-            source_tokens + at[PAD],
-            source_tokens + at[END],
-            target_tokens + at[PAD],
-            target_tokens + at[START],
-            target_tokens + at[END],
-        )
+    def after(cls, n_tokens: int) -> "Specials":
+        """Numbered after a text's tokens, in the order of `SPECIAL_TOKENS`."""
+        at = {name: n_tokens + i for i, name in enumerate(SPECIAL_TOKENS["translation"])}
+        return cls(at[PAD], at[START], at[END])
+
+
+@dataclass(frozen=True)
+class BothSpecials:
+    """Those of source and target; the same where they share a vocabulary."""
+
+    source: Specials
+    target: Specials
 
 
 @dataclass(frozen=True)
@@ -81,17 +81,17 @@ def pad_rows(rows: Sequence[Tokens], value: int, first: int | None = None, last:
 
 def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Span]:
     """(B, S) sources with their end tokens, padded on the right, and where their tokens stand."""
-    padded = pad_rows(sources, special.source_pad, last=special.source_end)
+    padded = pad_rows(sources, special.pad, last=special.end)
     lengths = torch.tensor([len(row) + 1 for row in sources])
     at = Span.of(torch.arange(padded.shape[1])[None] < lengths[:, None], one_side=True)
     return padded.to(device), Span(at.index.to(device), one_side=True)
 
 
-def pair_batch(pairs: EncodedPairs, special: Specials, device: torch.device | str = "cpu") -> Batch:
+def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: torch.device | str = "cpu") -> Batch:
     """The batch of some pairs: each target is predicted token by token, its end included."""
-    source, source_at = read_sources(pairs.sources, special, device)
-    tokens = pad_rows(pairs.targets, special.pad, first=special.start)
-    targets = pad_rows(pairs.targets, IGNORED, last=special.end)
+    source, source_at = read_sources(pairs.sources, special.source, device)
+    tokens = pad_rows(pairs.targets, special.target.pad, first=special.target.start)
+    targets = pad_rows(pairs.targets, IGNORED, last=special.target.end)
     # Padding of the target stands on the right, where a causal decoder never looks: it needs no positions of its own.
     scored = int((targets != IGNORED).sum())
     return Batch(tokens.to(device), targets.to(device), scored, source, source_at)
@@ -116,7 +116,7 @@ class PairBatches:
         pairs: EncodedPairs,
         config: RunConfig,
         objective: Objective,
-        special: Specials,
+        special: BothSpecials,
         device: torch.device | str = "cpu",
     ) -> None:
         self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
@@ -166,7 +166,9 @@ class PairBatches:
         """The rows of each micro-batch of an epoch."""
         if epoch not in self._plans:
             self._plans = {e: plan for e, plan in self._plans.items() if e in (0, epoch - 1)}
-            self._plans[epoch] = self._planned(torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch)))
+            self._plans[epoch] = self._planned(
+                torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
+            )
         return self._plans[epoch]
 
     def _planned(self, generator: torch.Generator) -> list[NDArray[np.int64]]:

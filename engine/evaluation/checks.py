@@ -106,7 +106,7 @@ def perturbation_leak(
         for start in range(0, len(tried), at_once):
             group = torch.tensor(tried[start : start + at_once], device=device)
             generator = torch.Generator().manual_seed(seed_for(seed, "probe", "perturbation", start))
-            same = [part.expand(len(group), -1) for part in row.inputs]
+            same = [part.expand(len(group), -1) for part in row.texts]
             other = []
             for part, text in zip(same, texts, strict=True):
                 drawn = torch.randint(vocab_size, part.shape, generator=generator).to(part)

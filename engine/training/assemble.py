@@ -15,7 +15,6 @@ import torch
 from engine import capabilities
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
-from engine.data.corpora import NAMED
 from engine.errors import InputError
 from engine.model import size
 from engine.model.attention import Situation, choose
@@ -198,8 +197,9 @@ def _loaded(config: RunConfig, data_dir: Path | None, device: str) -> _Loaded:
     where = resolve_device(device)
     task = load_task(config, data_dir)
     config = task.resolved(config, said, default_threads())
-    if config.data.corpus not in NAMED:  # a file: the run's own config must find it from anywhere
-        config = capabilities.with_value(config, "data.corpus", task.source)
+    found = task.found_again(config)  # a file: the run's own config must find it from anywhere
+    if found != config.data.corpus:
+        config = capabilities.with_value(config, "data.corpus", found)
     lints = [*lint(config, task.train_tokens), *_crowded(config, where)]
     model = built(config, config.needed_tokens(task.vocab_size), where)
     return _Loaded(config, task, where, model, task.shower(config), lints)

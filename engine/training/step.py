@@ -130,7 +130,7 @@ class Stepper:
         return totals, scored
 
     def _smoothed(self, total: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
-        """Σ over targets of −Σ q log p, q the target's with `label_smoothing` spread over all tokens that may follow."""
+        """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""
         share, words, special = self._smoothing, self.batches.objective.vocab_size, self.config.special_tokens
         spread = logits.log_softmax(-1)[targets != IGNORED]
         others = spread[:, :words].sum()

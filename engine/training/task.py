@@ -1,6 +1,6 @@
 """What a run is trained on and how it is scored and shown: a text, or pairs of sentences."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,7 +9,8 @@ from torch import nn
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.data.tokenizers import Tokenizer
+from engine.data.tokenizers import AnyTokenizer
+from engine.errors import InputError
 from engine.model.transformer import Network
 
 
@@ -32,13 +33,34 @@ class Shower(Protocol):
 class Task(Protocol):
     """A corpus with its tokenizer, encoded, and what follows from them."""
 
-    name: str
-    source: str
-    sha256: Mapping[str, str]
-    tokenizer: Tokenizer
-    vocab_size: int
-    """Tokens of the text that is predicted, without special ones."""
-    train_tokens: int
+    @property
+    def name(self) -> str:
+        """The corpus's."""
+        ...
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The hash of each split."""
+        ...
+
+    @property
+    def tokenizer(self) -> AnyTokenizer:
+        """Saved with the run."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of the text that is predicted, without special ones."""
+        ...
+
+    @property
+    def train_tokens(self) -> int:
+        """Of the training split."""
+        ...
+
+    def found_again(self, config: RunConfig) -> str:
+        """What `data.corpus` must say to be understood wherever one stands."""
+        ...
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         """The config with what only the start of a run knows filled in.
@@ -87,8 +109,6 @@ def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
     Raises:
         InputError: `model.vocab_size` is smaller.
     """
-    from engine.errors import InputError
-
     needed = config.needed_tokens(found)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(f" and {name}" for name in config.special_tokens)

@@ -64,10 +64,9 @@ class TextTask:
         """The corpus's."""
         return self.corpus.name
 
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return self.corpus.source
+    def found_again(self, config: RunConfig) -> str:
+        """A registered name, or the file's full path."""
+        return config.data.corpus if config.data.corpus in REGISTRY else self.corpus.source
 
     @property
     def sha256(self) -> dict[str, str]:

@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.data.tokenizers import Tokenizer
+from engine.data.tokenizers import AnyTokenizer
 from engine.evaluation.verdict import LEAK
 from engine.model.transformer import Network
 from engine.runs.commands import Command
@@ -63,7 +64,7 @@ class Trainer:
         *,
         scorer: Scorer,
         shower: Shower,
-        tokenizer: Tokenizer,
+        tokenizer: AnyTokenizer,
     ) -> None:
         self.config, self.model, self.batches = config, model, batches
         self.writer, self.control, self.clock = writer, control, clock
@@ -355,9 +356,7 @@ class Trainer:
         self.writer.status(phase="checkpointing")
         self.state.offsets = self.writer.sync()
         name = patiently(
-            lambda: checkpoint.save(
-                self.writer.path, self.model, self.stepper.optimizer, self.state, self.tokenizer
-            ),
+            lambda: checkpoint.save(self.writer.path, self.model, self.stepper.optimizer, self.state, self.tokenizer),
             self.writer.waiting,
         )
         self._saved = self.state.step

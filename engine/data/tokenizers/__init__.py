@@ -6,12 +6,13 @@ None of them holds special tokens: whoever needs a start, an end or a mask numbe
 from engine.data.tokenizers.bpe import BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.kept import bpe_of
-from engine.data.tokenizers.load import load_tokenizer, read_tokenizer
+from engine.data.tokenizers.load import AnyTokenizer, load_tokenizer, read_tokenizer
 from engine.data.tokenizers.pair import PairTokenizer
 from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
 
 __all__ = [
     "SCHEMA",
+    "AnyTokenizer",
     "BpeTokenizer",
     "CharacterTokenizer",
     "Decoder",

@@ -1,0 +1,143 @@
+"""A trained encoder-decoder with its tokenizer: sentences in, sentences out.
+
+Sentences are translated in batches of like length; padding changes no logit, so what comes out does not depend on them.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from engine.config.schema import RunConfig
+from engine.data.pairs import BothSpecials, Specials, read_sources
+from engine.data.tokenizers import PairTokenizer
+from engine.evaluation.metrics import evaluating
+from engine.generation.beam import translate_batch
+from engine.generation.greedy import Written, stream_translation
+from engine.generation.hypotheses import Hypothesis
+from engine.model.transformer import EncoderDecoder
+
+AT_ONCE = 64  # sentences
+ROOM = (2, 10)  # a translation is at most so many times as long as its source, and so many tokens
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One of a sentence's translations.
+
+    Args:
+        text: detokenised.
+        found: its tokens, their chances and its score.
+    """
+
+    text: str
+    found: Hypothesis
+
+
+class Translator:
+    """Translates with one model.
+
+    Args:
+        model: its weights may change between two calls; it is evaluated, whatever mode it is in.
+        tokenizer: of both sides.
+        config: the run's: length penalty and limits.
+    """
+
+    def __init__(self, model: EncoderDecoder, tokenizer: PairTokenizer, config: RunConfig) -> None:
+        self.model, self.tokenizer, self.config = model, tokenizer, config
+        self.special = both_specials(tokenizer)
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        *,
+        beam: int = 1,
+        n_best: int = 1,
+        between: Callable[[], None] = lambda: None,
+    ) -> list[list[Translation]]:
+        """The `n_best` best translations of each sentence, best first.
+
+        Args:
+            sentences: of any length; where positions are a learned table, what is past it is cut off.
+            beam: hypotheses that are followed; 1 is greedy.
+            n_best: how many are given back, at most `beam`.
+            between: called between steps; may raise to stop.
+
+        Raises:
+            InputError: characters that a tokenizer of characters has never seen.
+        """
+        return self.translate_encoded(
+            self.tokenizer.source.encode_all(sentences), beam=beam, n_best=n_best, between=between
+        )
+
+    def translate_encoded(
+        self,
+        sources: Sequence[NDArray[np.int64]],
+        *,
+        beam: int = 1,
+        n_best: int = 1,
+        between: Callable[[], None] = lambda: None,
+    ) -> list[list[Translation]]:
+        """`translate` for sources that are tokens already."""
+        sources = [self._cut(source) for source in sources]
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+        out: list[list[Translation]] = [[] for _ in sources]
+        device = next(self.model.parameters()).device
+        generation = self.config.generation
+        with evaluating(self.model):
+            for start in range(0, len(order), AT_ONCE):
+                rows = order[start : start + AT_ONCE]
+                tokens, at = read_sources([sources[i] for i in rows], self.special.source, device)
+                found = translate_batch(
+                    self.model,
+                    tokens,
+                    at,
+                    specials=self.special.target,
+                    allowed=self.tokenizer.vocab_size,
+                    max_length=self._most(tokens.shape[1]),
+                    beam=beam,
+                    n_best=n_best,
+                    length_penalty=generation.length_penalty,
+                    alpha=generation.alpha,
+                    between=between,
+                )
+                for i, hypotheses in zip(rows, found, strict=True):
+                    out[i] = [Translation(self.tokenizer.target.decode(h.tokens), h) for h in hypotheses]
+        return out
+
+    def stream(self, sentence: str, *, layer: int = -1, head: int | None = None) -> Iterator[tuple[str, Written]]:
+        """The greedy translation as it is written: (text that the token completes, token and where it looked).
+
+        Args:
+            sentence: the source.
+            layer: of the cross-attention that is shown, from 0; −1 is the last.
+            head: from 0; None: the mean of all.
+        """
+        source = torch.from_numpy(self._cut(self.tokenizer.source.encode(sentence)))
+        ended = torch.cat((source, torch.tensor([self.special.source.end])))
+        decoder = self.tokenizer.target.decoder()
+        with evaluating(self.model):
+            for written in stream_translation(
+                self.model,
+                ended.to(next(self.model.parameters()).device),
+                specials=self.special.target,
+                allowed=self.tokenizer.vocab_size,
+                max_length=self._most(ended.numel()),
+                layer=layer,
+                head=head,
+            ):
+                yield decoder.feed(written.token), written
+
+    def _most(self, source_tokens: int) -> int:
+        return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
+
+    def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
+        longest = self.model.encoder.positions.longest
+        return source if longest is None else source[: longest - 1]
+
+
+def both_specials(tokenizer: PairTokenizer) -> BothSpecials:
+    """The special tokens that come after a tokenizer's own."""
+    return BothSpecials(Specials.after(tokenizer.source_vocab_size), Specials.after(tokenizer.vocab_size))
