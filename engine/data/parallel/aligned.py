@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.data.parallel.lines import Lines, read_lines
+from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError
 
@@ -24,14 +24,9 @@ def aligned(source: Lines, target: Lines) -> Pairs:
     Raises:
         InputError: the same text twice, different numbers of lines, or an empty line.
     """
-    sources, targets = source.without_trailing(), target.without_trailing()
+    sources, targets = side_by_side(source, target)
     if len(sources) != len(targets):
-        short, long = sorted((source, target), key=lambda side: len(side.without_trailing()))
-        last, most = len(short.without_trailing()), len(long.without_trailing())
-        raise InputError(
-            f"{source.where} has {len(sources):,} lines and {target.where} has {len(targets):,}: {short.where} ends "
-            f"after line {last:,} where {long.where} goes on to line {most:,}; every line needs its translation"
-        )
+        raise uneven(source, target, len(sources), len(targets))
     for number, (one, other) in enumerate(zip(sources, targets, strict=True), start=1):
         if one.strip() and other.strip():
             continue

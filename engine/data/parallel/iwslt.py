@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from xml.parsers import expat
 
-from engine.data.parallel.lines import Lines, read_bytes, read_lines, text_of
+from engine.data.parallel.lines import Lines, read_bytes, read_lines, side_by_side, text_of, uneven
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError
 
@@ -32,7 +32,7 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     Raises:
         InputError: different numbers of lines, a tag on one side only, or no sentence at all.
     """
-    ones, others = source.without_trailing(), target.without_trailing()
+    ones, others = side_by_side(source, target)
     kept: list[tuple[str, str]] = []
     left_out = 0
     for number, (one, other) in enumerate(zip(ones, others, strict=False), start=1):
@@ -45,15 +45,10 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
         one, other = one.strip(), other.strip()
         if one and other:
             kept.append((one, other))
-        else:
+        elif one or other:
             left_out += 1
     if len(ones) != len(others):
-        last = min(len(ones), len(others))
-        ends = source.where if len(ones) == last else target.where
-        raise InputError(
-            f"{source.where} has {len(ones):,} lines and {target.where} has {len(others):,}: {ends} ends after line "
-            f"{last:,}; take both from the same archive"
-        )
+        raise uneven(source, target, len(ones), len(others))
     if not kept:
         raise InputError(f"{source.where}: holds tags and no sentences; is it the training text?")
     return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), left_out

@@ -49,6 +49,23 @@ class Lines:
         return self.lines[:stop]
 
 
+def side_by_side(source: Lines, target: Lines) -> tuple[list[str], list[str]]:
+    """Both files' lines without a few empty ones at the end; files of one length stay so."""
+    if len(source.lines) != len(target.lines):
+        return source.without_trailing(), target.without_trailing()
+    stop = max(len(source.without_trailing()), len(target.without_trailing()))
+    return source.lines[:stop], target.lines[:stop]
+
+
+def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputError:
+    """The error that says which of two files ends first, and where."""
+    (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
+    return InputError(
+        f"{source.where} has {sources:,} lines and {target.where} has {targets:,}: {short} ends after line {last:,} "
+        f"where {long} goes on to line {most:,}; every line needs its translation"
+    )
+
+
 def read_lines(path: Path) -> Lines:
     """The lines of a text file; one whose name ends in .gz is unpacked.
 
