@@ -166,9 +166,8 @@ class PairBatches:
         """The rows of each micro-batch of an epoch."""
         if epoch not in self._plans:
             self._plans = {e: plan for e, plan in self._plans.items() if e in (0, epoch - 1)}
-            self._plans[epoch] = self._planned(
-                torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
-            )
+            generator = torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
+            self._plans[epoch] = self._planned(generator)
         return self._plans[epoch]
 
     def _planned(self, generator: torch.Generator) -> list[NDArray[np.int64]]:

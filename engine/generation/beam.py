@@ -7,32 +7,18 @@ S source time, R rows, V vocabulary.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
 from torch import Tensor
 
+from engine.data.pairs import Specials
 from engine.errors import InputError
 from engine.evaluation.metrics import evaluating
 from engine.generation.hypotheses import Hypothesis, LengthPenalty, Rules, Sentence, penalty_of
 from engine.model.cache import Cache
 from engine.model.span import Span
 from engine.model.transformer import EncoderDecoder
-
-
-@dataclass(frozen=True)
-class Specials:
-    """The tokens of a translation that are no text."""
-
-    pad: int
-    start: int
-    end: int
-
-    @classmethod
-    def after(cls, n_tokens: int) -> "Specials":
-        """Numbered after a text's tokens."""
-        return cls(n_tokens, n_tokens + 1, n_tokens + 2)
 
 
 def closed_tokens(vocab_size: int, specials: Specials, allowed: int, device: torch.device) -> Tensor:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from engine.data.pairs import Specials
 from engine.errors import InputError
 from engine.generation.alignment import captured, of_head
-from engine.generation.beam import Specials, closed_tokens, likeliest
+from engine.generation.beam import closed_tokens, likeliest
 from engine.model.transformer import EncoderDecoder
 
 

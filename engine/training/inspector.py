@@ -36,9 +36,8 @@ class Inspector:
 
     def probe(self, when: When, step: int) -> None:
         """The leak probe. A clean one during training is not worth a line; a leak always is."""
-        verdict = leak_probe(
-            self.model, self.batches.objective, self.batches.probed(), self.vocab_size, when=when, step=step
-        )
+        objective, text = self.batches.objective, self.batches.probed()
+        verdict = leak_probe(self.model, objective, text, self.vocab_size, when=when, step=step)
         if when != "evaluation" or verdict.verdict != OK:
             self.writer.verdict(verdict.to_json())
         if verdict.verdict != OK and self.leak is None:

@@ -97,10 +97,13 @@ def load_task(config: RunConfig, data_dir: Path | None) -> Task:
     Raises:
         InputError: no such corpus, bad text, or splits too short for the context.
     """
-    from engine.training.text_task import TextTask
-    from engine.training.translation_task import TranslationTask
+    if config.translates:
+        from engine.training.translation_task import TranslationTask
 
-    return TranslationTask.load(config, data_dir) if config.translates else TextTask.load(config, data_dir)
+        return TranslationTask.load(config, data_dir)
+    from engine.training.text_task import TextTask
+
+    return TextTask.load(config, data_dir)
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:

@@ -392,7 +392,7 @@ def refusing(monkeypatch):
 
     for name in (
         "engine.training.assemble.assemble",
-        "engine.training.assemble.load_data",
+        "engine.training.task.load_task",
         "engine.data.download.fetch",
     ):
         monkeypatch.setattr(name, stop)
