@@ -18,7 +18,7 @@ from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import PARALLEL, load_parallel
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, bpe_of
 from engine.errors import InputError
-from engine.evaluation.baselines import sentence_lines
+from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
 from engine.evaluation.translation_scorer import ScoredSplit, TranslationScorer
 from engine.generation.translation_samples import TranslationSampler
 from engine.generation.translator import both_specials
@@ -97,7 +97,6 @@ class TranslationTask:
         """The content of data.json."""
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
         batches = self.batches(config, torch.device("cpu"))
-        unigram, bigram = sentence_lines(train, held_out, self.vocab_size)
         return {
             "corpus": self.corpus.version,
             "source": self.corpus.source,
@@ -120,8 +119,8 @@ class TranslationTask:
             "tokenizer_sha256": self.tokenizer.sha256,
             "floor": None,
             "plausible": None,
-            "unigram": unigram,
-            "bigram": bigram,
+            "unigram": sentence_unigram_loss(train, held_out, self.vocab_size),
+            "bigram": sentence_bigram_loss(train, held_out, self.vocab_size),
             "probes": [
                 {"name": name, "description": "sentences translated exactly", "n": len(pairs), "chance": None}
                 for name, pairs in self._probes().items()
