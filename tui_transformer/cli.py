@@ -223,25 +223,22 @@ def evaluate(
         int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
     ] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Windows at once; only speed.")] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", min=1, max=1000, help="Beam of a translation; the run's own if left out.")
+    ] = None,
+    sentences: Annotated[
+        int, typer.Option("--sentences", min=0, max=1000, help="Best and worst translations to show.")
+    ] = 3,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Score a checkpoint over a whole split."""
-    from tui_transformer.commands.evaluate import evaluate_command
+    """Score a checkpoint over a whole split; a translation by BLEU and chrF too."""
+    from tui_transformer.commands.evaluate import Asked, evaluate_command
 
-    return evaluate_command(
-        run,
-        split=split,
-        checkpoint=checkpoint,
-        stride=stride,
-        batch_size=batch_size,
-        device=device,
-        as_json=json,
-        runs_dir=runs_dir,
-        data_dir=data_dir,
-    )
+    asked = Asked(split, checkpoint, stride, batch_size, beam, sentences, device, json, data_dir)
+    return evaluate_command(run, asked, runs_dir=runs_dir)
 
 
 @app.command()

@@ -132,10 +132,10 @@ class TranslationTask:
         objective = make_objective(config, self.vocab_size)
         return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
 
-    def scorer(self, config: RunConfig, device: torch.device) -> TranslationScorer:
-        """Of the validation split; other splits that are no test are probes."""
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
+        """Of a split, by default the validation one; splits that have another purpose are probes."""
         probes = {name: self._scored(name) for name in self._probes()}
-        return TranslationScorer(config, self._scored("validation"), probes, self.tokenizer, device)
+        return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device)
 
     def shower(self, config: RunConfig) -> TranslationSampler:
         """Some held-out sentences, translated."""
