@@ -75,7 +75,7 @@ class Studio(App[None]):
             yield DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
             yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
             yield ComparePane(id="compare")
-            yield PlaygroundPane(id="playground")
+            yield PlaygroundPane(runs_dir=self.runs_dir, device=self.device)
         yield Footer(compact=True)
         yield Static("", id="too-small")
 
@@ -131,7 +131,7 @@ class Studio(App[None]):
         switcher.current = pane
         self.query_one(TopBar).choose(pane)
         shown = switcher.get_child_by_id(pane)
-        if isinstance(shown, DesignPane | TrainPane):
+        if isinstance(shown, DesignPane | TrainPane | PlaygroundPane):
             shown.focus_first()
         else:
             shown.focus()

@@ -173,6 +173,7 @@ def _control(run: str, command: str, as_json: bool, runs_dir: Path) -> int:
 def sample(
     run: RunArgument = "last",
     prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,
+    vs: Annotated[str | None, typer.Option("--vs", help="A second run: same prompt, same seed.")] = None,
     n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
     length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens an answer.")] = 200,
     temperature: Annotated[float | None, typer.Option("--temperature", help="0 takes the likeliest.")] = None,
@@ -184,14 +185,17 @@ def sample(
     json: Json = False,
     runs_dir: RunsDir = RUNS,
 ) -> int:
-    """Continue text with a trained model: an interactive prompt, or --prompt TEXT for one answer."""
+    """Continue text with a trained model: an interactive prompt, or --prompt TEXT for one answer.
+
+    At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them.
+    """
     from tui_transformer.commands.sample import sample_command
     from tui_transformer.prompt import Settings
 
     given = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length, "seed": seed}
     settings: Settings = {key: value for key, value in given.items() if value is not None}
     return sample_command(
-        run, prompt, n, settings, checkpoint=checkpoint, device=device, as_json=json, runs_dir=runs_dir
+        run, prompt, n, settings, vs=vs, checkpoint=checkpoint, device=device, as_json=json, runs_dir=runs_dir
     )
 
 

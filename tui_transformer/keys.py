@@ -75,7 +75,40 @@ TRAIN = (
     Key("delete", "delete,backspace", "delete", "delete", "delete the run with its checkpoints (asks)", False),
 )
 
-PANES: dict[str, tuple[Key, ...]] = {"everywhere": EVERYWHERE, "design": DESIGN, "train": TRAIN}
+PLAYGROUND = (
+    Key("prompt", "i,slash", "prompt", "prompt", "type a prompt, or a /command"),
+    Key("choose-run", "r", "choose_run", "run", "choose the run that writes"),
+    Key("choose-vs", "v", "choose_vs", "vs", "choose a second run beside it; the same prompt, the same seed"),
+    Key("which-checkpoint", "b", "turn_checkpoint", "best/last", "the best checkpoint or the newest", False),
+    Key("write", "w", "mode('write')", "write", "what was written, coloured by probability", False),
+    Key(
+        "surprise", "s", "mode('surprise')", "surprise", "how surprised the model is by each character of a text", False
+    ),
+    Key("attention", "a", "mode('attention')", "attention", "where a head of a layer looks", False),
+    Key("head", "h", "turn_head(1)", "head", "attention: the next head", False),
+    Key("head-before", "H", "turn_head(-1)", "head", "attention: the head before", False),
+    Key("layer", "l", "turn_layer(1)", "layer", "attention: the next layer", False),
+    Key("layer-before", "L", "turn_layer(-1)", "layer", "attention: the layer before", False),
+    Key(
+        "attention-kind",
+        "k",
+        "turn_kind",
+        "kind",
+        "attention: of the target, across to the source, of the source",
+        False,
+    ),
+    Key("surprising", "u", "surprising", "surprising", "to the next most surprising token"),
+    Key("again", "n", "again", "again", "the same prompt with the next seed"),
+    Key("copy-answer", "c", "copy_answer", "copy", "the text into the clipboard"),
+    Key("stop-writing", "escape", "stop_writing", "stop", "stop writing", False),
+)
+
+PANES: dict[str, tuple[Key, ...]] = {
+    "everywhere": EVERYWHERE,
+    "design": DESIGN,
+    "train": TRAIN,
+    "playground": PLAYGROUND,
+}
 
 
 def bindings(keys: tuple[Key, ...]) -> list[BindingType]:

@@ -120,10 +120,11 @@ def mask_picture(stack: StackPlan, canvas: Canvas) -> Text:
     n = drawn(stack.length, canvas)
     words = f"rows: queries, columns: keys; position 0 at the top left{_share(n, stack.length)}"
     rows = [Text(line) for line in half_blocks(visible(stack.see, n))]
-    return Text("\n").join([Text(_who_sees_whom(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
+    return Text("\n").join([Text(who_sees_whom(stack, n)), Text(words), _ruler(n, 1), *_framed(rows, n, 2)])
 
 
-def _who_sees_whom(stack: StackPlan, n: int) -> str:
+def who_sees_whom(stack: StackPlan, n: int) -> str:
+    """The mask of a stack in a sentence, of which the first N positions are drawn."""
     see = stack.see
     if see.window is None:
         what, far = "its own key and all before it" if see.causal else "all keys", 0

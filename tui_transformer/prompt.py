@@ -1,9 +1,14 @@
-"""The line-based prompt: text to continue, or a /command that changes how. One table of commands drives it."""
+"""The prompt: text to make something of, or a /command that changes how.
+
+One table of commands drives the line prompt of `sample` and the Playground's. What makes no sense in one of the two
+places says why.
+"""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Literal
 
 from platformdirs import user_state_path
 
@@ -53,53 +58,132 @@ def checked(name: str, value: float | int | str) -> float | int:
     return checked_number
 
 
+@dataclass(frozen=True)
+class Command:
+    """Something a line that begins with a slash can do.
+
+    Args:
+        argument: what follows the name, as the help shows it.
+        what: a few words for the help.
+        why_not: place → why it makes no sense there.
+    """
+
+    argument: str
+    what: str
+    why_not: Mapping[str, str] = field(default_factory=dict)
+
+
+Place = Literal["line", "pane"]
+COMMANDS: dict[str, Command] = {
+    **{name: Command("", setting.help) for name, setting in SETTINGS.items()},
+    "again": Command("", "the last prompt with the next seed"),
+    "alternatives": Command("[N]", "the N most surprising tokens of the last answer, and what was likelier there"),
+    "surprise": Command("TEXT", "how surprised the model is by each character of a text"),
+    "attention": Command(
+        "LAYER HEAD [self|cross|encoder]",
+        "where a head looks",
+        {"line": "where a head looks is a picture: the Playground of `tui-transformer` draws it, key 4"},
+    ),
+    "run": Command("RUN", "take another run"),
+    "vs": Command("[RUN]", "a second run beside it, same prompt and seed; without a name only one again"),
+    "checkpoint": Command("best|last|STEP", "which checkpoint of the runs"),
+    "copy": Command(
+        "", "the last answer into the clipboard", {"line": "what stands on a terminal is copied with its own mouse"}
+    ),
+    "history": Command("", "the prompts so far"),
+    "help": Command("", "this list"),
+    "quit": Command("", "leave", {"pane": "escape leaves the line, ctrl+q the studio"}),
+}
+OTHER_NAMES = {"exit": "quit", "?": "help"}
+
+
 @dataclass
 class Prompt:
-    """The state of one session at the prompt.
+    """The state of one session at a prompt.
 
     Args:
         settings: current values, see `SETTINGS`.
-        answer: continues a text and writes it as it comes.
+        answer: makes something of a text and shows it as it comes.
+        actions: what the commands do that are not settings, by name; each gets its argument.
+        place: where it is asked.
+        say: shows an answer of the prompt itself.
+        complain: shows a mistake.
     """
 
     settings: Settings
     answer: Callable[[str], None]
+    actions: Mapping[str, Callable[[str], None]] = field(default_factory=dict)
+    place: Place = "line"
+    say: Callable[[str], None] = print
+    complain: Callable[[str], None] = complain
     done: bool = field(default=False, init=False)
+    history: list[str] = field(default_factory=list, init=False)
 
     def take(self, line: str) -> None:
         """One line from the person: a command or a text. A mistake is said, never raised."""
         try:
             if line.startswith("/"):
-                self._command(line[1:].strip())
-            elif line.strip() in ("quit", "exit"):
+                self._command(line[1:])
+            elif self.place == "line" and line.strip() in ("quit", "exit"):
                 self.done = True
             elif line:
+                self.history.append(line)
                 self.answer(line)
         except InputError as error:
-            complain(str(error))
+            self.complain(str(error))
 
     def _command(self, line: str) -> None:
-        name, _, argument = line.partition(" ")
-        name, argument = name.replace("-", "_"), argument.strip()
-        if name in ("quit", "exit"):
-            self.done = True
-        elif name in ("help", "?"):
-            print(help_text(self.settings))
-        elif name in SETTINGS:
-            if argument:
-                self.settings[name] = checked(name, argument)
-            print(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
-        else:
-            known = [f"/{command}" for command in (*SETTINGS, "help", "quit", "exit")]
+        written, _, rest = line.strip(" ").partition(" ")
+        name = written.replace("-", "_")
+        name = OTHER_NAMES.get(name, name)
+        if name not in COMMANDS:
+            known = [f"/{command}" for command in (*COMMANDS, *OTHER_NAMES)]
             raise InputError(f"no command is called /{name[:40]}{nearest('/' + name, known) or '; /help shows them'}")
+        why_not = COMMANDS[name].why_not.get(self.place)
+        if why_not is not None:
+            raise InputError(f"/{name}: {why_not}")
+        own = {"quit": self._leave, "help": self._help, "history": self._past, "again": self._again}
+        if name in SETTINGS:
+            self._set(name, rest.strip())
+        else:
+            (self.actions.get(name) or own.get(name) or self._nothing)(rest)
+
+    def _set(self, name: str, value: str) -> None:
+        if value:
+            self.settings[name] = checked(name, value)
+        self.say(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
+
+    def _leave(self, _: str) -> None:
+        self.done = True
+
+    def _help(self, _: str) -> None:
+        self.say(help_text(self.settings, self.place))
+
+    def _past(self, _: str) -> None:
+        self.say("\n".join(self.history) or "nothing has been asked yet")
+
+    def _again(self, _: str) -> None:
+        if not self.history:
+            raise InputError("/again: nothing has been asked yet")
+        self.settings["seed"] = int(self.settings["seed"]) + 1
+        self.answer(self.history[-1])
+
+    def _nothing(self, _: str) -> None:
+        raise InputError("this cannot be done here")
 
 
-def help_text(settings: Settings) -> str:
-    """The commands with their current values."""
-    rows = [(f"/{name} {settings[name]}", setting.help) for name, setting in SETTINGS.items()]
-    rows += [("/help", "this list"), ("/quit, /exit", "leave; ctrl-d does too")]
+def help_text(settings: Settings, place: Place = "line") -> str:
+    """The commands that make sense in a place, settings with their current values, then the others with the reason."""
+    rows, missing = [], []
+    for name, command in COMMANDS.items():
+        left = f"/{name} {settings[name]}" if name in SETTINGS else f"/{name} {command.argument}".rstrip()
+        if place in command.why_not:
+            missing.append((f"/{name}", f"not here: {command.why_not[place]}"))
+        else:
+            rows.append((left, command.what + ("; /exit and ctrl-d do too" if name == "quit" else "")))
     width = max(len(left) for left, _ in rows)
-    return "\n".join(["any other line is continued by the model", *(f"{a.ljust(width)}  {b}" for a, b in rows)])
+    first = "any other line is continued by the model"
+    return "\n".join([first, *(f"{a.ljust(width)}  {b}" for a, b in (*rows, *missing))])
 
 
 def converse(prompt: Prompt, mark: str = "> ") -> None:

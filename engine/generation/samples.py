@@ -21,7 +21,7 @@ from engine.generation.sampling import (
     FromEncoder,
     FromSource,
     Sampling,
-    draw,
+    column,
     stream,
 )
 from engine.model.transformer import EncoderDecoder, EncoderLM, Network
@@ -35,7 +35,14 @@ def sampling_of(config: RunConfig) -> Sampling:
 
 
 def answer(
-    model: Network, config: RunConfig, vocab_size: int, ids: Tensor, length: int, how: Sampling, seed: int
+    model: Network,
+    config: RunConfig,
+    vocab_size: int,
+    ids: Tensor,
+    length: int,
+    how: Sampling,
+    seed: int,
+    alternatives: int = 0,
 ) -> Iterator[Drawn]:
     """What a model makes of a text: a decoder continues it, an encoder-decoder takes it for its source.
 
@@ -47,6 +54,7 @@ def answer(
         length: how many tokens to draw, at most.
         how: temperature, cuts, and what to do when the context is full.
         seed: of the draws.
+        alternatives: how many of the likeliest tokens to tell in each place.
     """
     context = config.model.context_length
     writer: Decodes
@@ -60,12 +68,19 @@ def answer(
         how = Sampling(how.temperature, how.top_k, how.top_p, "stop")
     else:
         writer = FromEncoder(model) if isinstance(model, EncoderLM) else FromDecoder(model)
-    yield from stream(writer, ids, length, how, seed, context=context, allowed=vocab_size)
+    yield from stream(writer, ids, length, how, seed, context=context, allowed=vocab_size, alternatives=alternatives)
 
 
 def fill(
-    model: EncoderLM, config: RunConfig, vocab_size: int, ids: Tensor, gaps: Tensor, how: Sampling, seed: int
-) -> Tensor:
+    model: EncoderLM,
+    config: RunConfig,
+    vocab_size: int,
+    ids: Tensor,
+    gaps: Tensor,
+    how: Sampling,
+    seed: int,
+    alternatives: int = 0,
+) -> tuple[Tensor, list[Drawn]]:
     """Fill the gaps of a text, all at once.
 
     Args:
@@ -76,18 +91,19 @@ def fill(
         gaps: (T,) bool.
         how: temperature and cuts.
         seed: of the draws.
+        alternatives: how many of the likeliest tokens to tell in each gap.
 
     Returns:
-        (T,) the text with its gaps filled.
+        (T,) the text with its gaps filled, and what was drawn for each gap.
     """
     count = int(gaps.sum())
     if count == 0:
-        return ids
+        return ids, []
     chances = torch.rand(count, 1, generator=torch.Generator().manual_seed(seed))
     with torch.inference_mode():
         logits = model(torch.where(gaps, vocab_size, ids)[None])[0]
-        drawn, _ = draw(logits[gaps], how, 1.0 - chances.to(ids.device), vocab_size)
-    return ids.masked_scatter(gaps, drawn)
+        found = column(logits[gaps].float(), how, 1.0 - chances.to(ids.device), vocab_size, alternatives)
+    return ids.masked_scatter(gaps, found.tokens), found.drawn()
 
 
 class Sampler:
@@ -142,7 +158,7 @@ class Sampler:
         objective = make_objective(self.config, size)
         hidden = objective.batch(ids[None], mask_generator(self.config.seed, "sample")).targets[0] != IGNORED
         seed = seed_for(self.config.seed, "sample", step)
-        filled = fill(model, self.config, size, ids, hidden, sampling_of(self.config), seed)
+        filled, _ = fill(model, self.config, size, ids, hidden, sampling_of(self.config), seed)
         shown = self.tokenizer.decode(torch.where(hidden, size, ids).tolist()).replace("\ufffd", GAP)
         return {"prompt": shown, "text": self.tokenizer.decode(filled.tolist())}
 

@@ -6,7 +6,7 @@ disturbs a training. Notation: B rows, T time, V vocabulary, K candidates.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import torch
@@ -152,22 +152,50 @@ class Column:
         probability: (B, 1), under the model, at temperature 1 and nothing cut.
         chance: (B, 1), under the distribution it was drawn from.
         restarted: the context was full and began anew before it.
+        likeliest: (B, K) the ids that the model holds most probable, best first, with (B, K) `probability` and
+            `chance` as above; None where they were not asked for.
     """
 
     tokens: Tensor
     probability: Tensor
     chance: Tensor
-    restarted: bool
+    restarted: bool = False
+    likeliest: tuple[Tensor, Tensor, Tensor] | None = None
+
+    def drawn(self) -> "list[Drawn]":
+        """Each row's token."""
+        values = (self.tokens, self.probability, self.chance)
+        rows = [
+            Drawn(int(token), probability, chance, self.restarted)
+            for token, probability, chance in zip(*(part[:, 0].tolist() for part in values), strict=True)
+        ]
+        if self.likeliest is None:
+            return rows
+        ranked = zip(*(part.tolist() for part in self.likeliest), strict=True)
+        return [
+            replace(row, alternatives=tuple(Alternative(*one) for one in zip(*rank, strict=True)))
+            for row, rank in zip(rows, ranked, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A token that could have been: its probability under the model, and its chance of being drawn; see `Column`."""
+
+    token: int
+    probability: float
+    chance: float
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """One token of one row; see `Column`."""
+    """One token of one row, and the likeliest in its place, best first, where they were asked for; see `Column`."""
 
     token: int
     probability: float
     chance: float
     restarted: bool
+    alternatives: tuple[Alternative, ...] = ()
 
 
 def _candidates(logits: Tensor, how: Sampling, allowed: int | None) -> tuple[Tensor, Tensor | None]:
@@ -230,6 +258,26 @@ def draw(logits: Tensor, how: Sampling, chances: Tensor, allowed: int | None = N
     return (chosen if tokens is None else tokens.gather(1, chosen)), chance
 
 
+def column(logits: Tensor, how: Sampling, chances: Tensor, allowed: int | None = None, alternatives: int = 0) -> Column:
+    """Draw a token for each row, with all that is to be known of it.
+
+    Args:
+        logits: (B, V) fp32.
+        how: temperature and cuts.
+        chances: (B, 1) uniform in (0, 1].
+        allowed: tokens the tokenizer has.
+        alternatives: how many of the likeliest tokens to tell, K; what is drawn does not depend on it.
+    """
+    tokens, chance = draw(logits, how, chances, allowed)
+    belief = logits.softmax(-1)
+    likeliest = None
+    if alternatives > 0:
+        known = belief if allowed is None else belief[:, :allowed]
+        probability, ids = known.topk(min(alternatives, known.shape[1]))
+        likeliest = (ids, probability, distribution(logits, how, allowed).gather(1, ids))
+    return Column(tokens, belief.gather(1, tokens), chance, likeliest=likeliest)
+
+
 def columns(
     model: Decodes,
     prompts: Tensor,
@@ -239,6 +287,7 @@ def columns(
     *,
     context: int,
     allowed: int | None = None,
+    alternatives: int = 0,
 ) -> Iterator[Column]:
     """Draw `length` tokens after each of several prompts of equal length, one column at a time.
 
@@ -251,6 +300,7 @@ def columns(
         context: tokens the model was trained on at once. When they are used up, `restart` keeps the newest
             context // 2 tokens and reads them again from position 0.
         allowed: tokens the tokenizer has.
+        alternatives: how many of the likeliest tokens to tell in each place; what is drawn does not depend on it.
 
     Raises:
         ValueError: empty prompts.
@@ -273,11 +323,10 @@ def columns(
             cache = model.new_cache(room)
         with torch.inference_mode():
             logits = model.next_logits(pending, cache).float()
-            tokens, chance = draw(logits, how, chances.next(), allowed)
-            probability = logits.softmax(-1).gather(1, tokens)
-        yield Column(tokens, probability, chance, restarted)
-        recent.append(tokens)
-        pending = tokens
+            now = column(logits, how, chances.next(), allowed, alternatives)
+        yield replace(now, restarted=restarted)
+        recent.append(now.tokens)
+        pending = now.tokens
 
 
 def stream(
@@ -289,13 +338,14 @@ def stream(
     *,
     context: int,
     allowed: int | None = None,
+    alternatives: int = 0,
 ) -> Iterator[Drawn]:
     """Draw `length` tokens after one prompt (T,), one at a time; see `columns`.
 
     Raises:
         ValueError: an empty prompt.
     """
-    for column in columns(model, prompt[None], length, how, [seed], context=context, allowed=allowed):
-        values = (column.tokens, column.probability, column.chance)
-        token, probability, chance = (float(value) for value in values)
-        yield Drawn(int(token), probability, chance, column.restarted)
+    for now in columns(
+        model, prompt[None], length, how, [seed], context=context, allowed=allowed, alternatives=alternatives
+    ):
+        yield from now.drawn()

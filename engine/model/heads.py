@@ -4,6 +4,8 @@ Queries may share keys and values: `n_kv_heads` below `n_heads` is grouped-query
 multi-query (Shazeer 2019). Notation: B batch, T time, H heads, D model width, Dh head width.
 """
 
+from collections.abc import Callable
+
 from torch import Tensor, nn
 
 from engine.config.schema import ModelConfig
@@ -14,6 +16,9 @@ from engine.model.linear_attention import linear_attention
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
 from engine.model.visibility import Visibility
+
+Observe = Callable[[Tensor, Tensor, Span, Span], None]
+"""Is shown the very queries and keys (B, H, T, Dh) that are about to be compared, and where they stand."""
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:
@@ -63,6 +68,8 @@ class SelfAttention(nn.Module):
 class SoftmaxSelfAttention(SelfAttention):
     """Self-attention through a softmax over what the visibility lets through."""
 
+    observe: Observe | None = None
+
     def mix(self, q: Tensor, k: Tensor, v: Tensor, at: Span, state: LayerState | None) -> Tensor:
         """→ (B, H, T, Dh)."""
         q, k, k_at = self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), at
@@ -70,6 +77,8 @@ class SoftmaxSelfAttention(SelfAttention):
             assert isinstance(state, KeyValueCache)
             k, v, k_at = state.extend(k, v, at)
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
+        if self.observe is not None:
+            self.observe(q, k, at, k_at)
         dropout = self.dropout if self.training else 0.0
         return softmax_attention(q, k, v, at, k_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
 
@@ -104,6 +113,8 @@ SELF_ATTENTION: dict[str, type[SelfAttention]] = {
 class CrossAttention(nn.Module):
     """A decoder's attention over the source: they share no axis, so there are no positions, no mask but padding."""
 
+    observe: Observe | None = None
+
     def __init__(self, model: ModelConfig) -> None:
         super().__init__()
         self.n_heads, self.head_width = model.n_heads, model.head_width
@@ -125,6 +136,8 @@ class CrossAttention(nn.Module):
         """(B, T, D) → (B, T, D)."""
         k, v = source
         q = into_heads(self.query(x), self.head_width)
+        if self.observe is not None:
+            self.observe(q, k, at, source_at)
         dropout = self.dropout if self.training else 0.0
         mixed = softmax_attention(q, k, v, at, source_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
         output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))

@@ -1,113 +1,135 @@
-"""`sample`: text from a trained model, once or at a prompt."""
+"""`sample`: text from a trained model, or from two of them, once or at a prompt."""
 
 import math
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.clean import clean
+from tui_transformer.clean import clean, clean_line
 from tui_transformer.commands.run import loading
-from tui_transformer.output import emit, is_terminal, say, stamp, warn
-from tui_transformer.prompt import SETTINGS, Prompt, Settings, checked, converse
+from tui_transformer.output import emit, is_terminal, say, stamp, stdout, warn
+from tui_transformer.prompt import Prompt, Settings, checked, converse
+from tui_transformer.writer import Writer
+from tui_transformer.written import Piece, Surprised, level, number, sign
 
-if TYPE_CHECKING:
-    from engine.config.schema import RunConfig
-
-INVITATIONS = {"next-token": "type a text to continue", "masked": "type a text with a _ for each character to fill in"}
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of an answer, and how probable the model found it, where that is known."""
-
-    text: str
-    probability: float | None
+LISTED = 5  # tokens that /alternatives lists, and alternatives of each
+AROUND = 12  # characters before a listed token
+STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
 
 
-class Writer:
-    """A trained model that makes something of a text: goes on with it, fills its gaps, or takes it for its source."""
+@dataclass
+class Writing:
+    """Answers on stdout, from one or two models.
 
-    def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
-        from engine.training.checkpoint import load_trained
-        from engine.training.devices import resolve_device
+    Args:
+        runs_dir: where runs are.
+        device: as on the command line.
+        checkpoint: best, last, or a step.
+        as_json: one JSON object an answer.
+    """
 
-        self.config: RunConfig = reader.config
-        self.device = resolve_device(device)
-        self.model, self.tokenizer, self.step = load_trained(reader, checkpoint, self.device)
-        self._warned = False
+    runs_dir: Path
+    device: str
+    checkpoint: str
+    as_json: bool
+    writers: list[Writer] = field(default_factory=list)
+    answers: list[list[Piece]] = field(default_factory=list)
+    _noticed: set[str] = field(default_factory=set)
 
-    @property
-    def continues(self) -> bool:
-        """Its text goes on from the prompt; else it is an answer of its own."""
-        return self.config.objective.kind == "next-token"
+    def load(self, run: str) -> Writer:
+        """A run's model; says what is wrong with its scores."""
+        reader = RunReader.resolve(run, self.runs_dir)
+        stamp(reader)
+        with loading("loading the model"):
+            return Writer(reader, self.checkpoint, self.device)
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0) -> Iterator[Piece]:
-        """One answer as it comes; `answer` counts answers to the same prompt.
+    def answer(self, text: str, settings: Settings, which: int = 0) -> None:
+        """What each model makes of a text; `which` counts answers to the same prompt."""
+        self.answers = []
+        for writer in self.writers:
+            self._title(writer)
+            pieces: list[Piece] = []
+            self.answers.append(pieces)
+            for piece in writer.pieces(text, settings, which, LISTED):
+                if not pieces:  # the text was taken
+                    self._notice(writer, text, settings)
+                    if writer.continues and not self.as_json:
+                        sys.stdout.write(clean(text))
+                pieces.append(piece)
+                if not self.as_json:
+                    sys.stdout.write(clean(piece.text))
+                    sys.stdout.flush()
+            if self.as_json:
+                emit(_record(writer, text, which, pieces) | settings)
+            else:
+                print(flush=True)
 
-        Raises:
-            InputError: an empty prompt, unknown characters, or no gap where gaps are filled.
-        """
-        import torch
+    def _notice(self, writer: Writer, text: str, settings: Settings) -> None:
+        """Once a model is enough."""
+        notice = writer.notice(text, settings)
+        if notice and writer.name not in self._noticed:
+            self._noticed.add(writer.name)
+            warn(notice)
 
-        from engine.generation.samples import GAP, fill
-        from engine.generation.samples import answer as write
-        from engine.generation.sampling import Sampling
-        from engine.model.transformer import EncoderLM
-        from engine.seeds import seed_for
+    def _title(self, writer: Writer) -> None:
+        if len(self.writers) > 1 and not self.as_json:
+            print(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
 
+    def alternatives(self, argument: str) -> None:
+        """The most surprising tokens of the last answers."""
+        count = _count(argument)
+        if not any(self.answers):
+            raise InputError("/alternatives: there is no answer yet")
+        for writer, pieces in zip(self.writers, self.answers, strict=True):
+            self._title(writer)
+            known = [i for i, piece in enumerate(pieces) if piece.probability is not None]
+            listed = sorted(known, key=lambda i: pieces[i].probability or 0.0)[:count]
+            for i in listed:
+                if self.as_json:
+                    emit({"run": writer.name, "at": i} | _token(pieces[i]))
+                else:
+                    stdout().print(_alternatives_line(pieces, i))
+
+    def surprise(self, text: str) -> None:
+        """How surprised each model is by a text."""
         if not text:
-            raise InputError("--prompt '': a prompt needs at least one character, e.g. --prompt 'O'")
-        how = Sampling(
-            float(settings["temperature"]),
-            int(settings["top_k"]),
-            float(settings["top_p"]),
-            self.config.generation.overflow,
-        )
-        seed, size = seed_for(int(settings["seed"]), "sample", answer), self.tokenizer.vocab_size
-        if self.config.objective.kind == "masked":
-            assert isinstance(self.model, EncoderLM)
-            context = self.config.model.context_length
-            if GAP not in text or len(text) > context:
-                raise InputError(
-                    f"--prompt: this model fills gaps: mark each with {GAP}, in at most {context} characters, "
-                    f"e.g. 'the g{GAP}te'"
-                )
-            gaps = torch.tensor([c == GAP for c in text], device=self.device)
-            known = self.tokenizer.encode(text.replace(GAP, self.tokenizer.characters[0]))
-            ids = torch.from_numpy(known).to(self.device)
-            yield Piece(self.tokenizer.decode(fill(self.model, self.config, size, ids, gaps, how, seed).tolist()), None)
-            return
-        ids = torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
-        if self.continues:
-            self._warn_of_overflow(ids.numel() + int(settings["length"]))
-        else:
-            self._warn_of_length(ids.numel())
-        for drawn in write(self.model, self.config, size, ids, int(settings["length"]), how, seed):
-            yield Piece(self.tokenizer.decode([drawn.token]), drawn.probability)
+            raise InputError("/surprise: a text must follow, e.g. /surprise to be or not")
+        for writer in self.writers:
+            found = writer.surprise(text, LISTED if self.as_json else 0)
+            self._title(writer)
+            if self.as_json:
+                emit(_surprise_record(writer, text, found))
+            else:
+                stdout().print(_coloured(found))
+                print(found.words, flush=True)
 
-    def _warn_of_length(self, given: int) -> None:
-        trained = self.config.model.source_tokens
-        if given == trained or self._warned:
-            return
-        self._warned = True
-        then = "the newest count" if given > trained else "others are new to it"
-        warn(f"the model was trained on sources of {trained} characters and this one has {given}: {then}")
+    def take_run(self, run: str) -> None:
+        """Another run in place of the first."""
+        self.writers[0] = self.load(run.strip())
+        self.answers = []
+        say(_name(self.writers[0]))
 
-    def _warn_of_overflow(self, wanted: int) -> None:
-        context = self.config.model.context_length
-        if wanted <= context or self._warned:
-            return
-        self._warned = True
-        then = (
-            f"it goes on from the newest {max(1, context // 2)} tokens each time they are used up"
-            if self.config.generation.overflow == "restart"
-            else "it stops there"
-        )
-        warn(f"the model was trained on {context} tokens at once and {wanted} are asked for: {then}")
+    def take_second(self, run: str) -> None:
+        """Another run beside the first, or none."""
+        second = [self.load(run.strip())] if run.strip() else []
+        self.writers = [self.writers[0], *second]
+        self.answers = []
+        say(" and ".join(_name(writer) for writer in self.writers))
+
+    def take_checkpoint(self, which: str) -> None:
+        """Another checkpoint of the runs."""
+        before, self.checkpoint = self.checkpoint, which.strip()
+        try:
+            self.writers = [self.load(writer.name) for writer in self.writers]
+        except InputError:
+            self.checkpoint = before
+            raise
+        say(" and ".join(_name(writer) for writer in self.writers))
 
 
 def sample_command(
@@ -116,6 +138,7 @@ def sample_command(
     n: int,
     given: Settings,
     *,
+    vs: str | None,
     checkpoint: str,
     device: str,
     as_json: bool,
@@ -123,43 +146,94 @@ def sample_command(
 ) -> int:
     """One-shot with a prompt, else interactive (or one answer a line of a pipe)."""
     given = {name: checked(name, value) for name, value in given.items()}
-    reader = RunReader.resolve(run, runs_dir)
-    stamp(reader)
-    with loading("loading the model"):
-        writer = Writer(reader, checkpoint, device)
-    generation = writer.config.generation
-    settings: Settings = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)} | given
+    writing = Writing(runs_dir, device, checkpoint, as_json)
+    writing.writers = [writing.load(name) for name in (run, vs) if name is not None]
+    first = writing.writers[0]
+    settings: Settings = first.defaults | given
     if prompt is not None:
-        for answer in range(n):
-            _one(writer, prompt, settings, answer, as_json=as_json)
+        for which in range(n):
+            writing.answer(prompt, settings, which)
         return 0
     if is_terminal(sys.stdin):
-        invitation = INVITATIONS.get(writer.config.objective.kind, "type a source")
-        say(f"{reader.name} at step {writer.step:,}: {invitation}, /help for commands, /quit to leave")
-    session = Prompt(settings, lambda text: _one(writer, text, session.settings, 0, as_json=as_json))
+        names = " and ".join(_name(writer) for writer in writing.writers)
+        say(f"{names}: {first.invitation}, /help for commands, /quit to leave")
+    session = Prompt(
+        settings,
+        lambda text: writing.answer(text, session.settings),
+        {
+            "alternatives": writing.alternatives,
+            "surprise": writing.surprise,
+            "run": writing.take_run,
+            "vs": writing.take_second,
+            "checkpoint": writing.take_checkpoint,
+        },
+    )
     converse(session)
     return 0
 
 
-def _one(writer: Writer, text: str, settings: Settings, answer: int, *, as_json: bool) -> None:
-    if as_json:
-        pieces = list(writer.pieces(text, settings, answer))
-        known = [piece.probability for piece in pieces if piece.probability is not None]
-        emit(
-            {
-                "prompt": text,
-                "text": "".join(piece.text for piece in pieces),
-                "answer": answer,
-                "checkpoint_step": writer.step,
-                "nll": -math.fsum(math.log(max(p, 1e-45)) for p in known) if known else None,
-                **settings,
-            }
-        )
-        return
-    for i, piece in enumerate(writer.pieces(text, settings, answer)):
-        if i == 0 and writer.continues:
-            sys.stdout.write(clean(text))
-        sys.stdout.write(clean(piece.text))
-        sys.stdout.flush()
-    sys.stdout.write("\n")
-    sys.stdout.flush()
+def _name(writer: Writer) -> str:
+    return f"{writer.name} at step {writer.step:,}"
+
+
+def _count(argument: str) -> int:
+    if not argument.strip():
+        return LISTED
+    if not argument.strip().isdecimal() or not 1 <= int(argument) <= 1000:
+        raise InputError(f"/alternatives {argument[:20]!r}: how many tokens must be a whole number from 1 to 1000")
+    return int(argument)
+
+
+def _record(writer: Writer, text: str, which: int, pieces: Sequence[Piece]) -> dict[str, object]:
+    known = [piece.nats for piece in pieces if piece.nats is not None]
+    return {
+        "run": writer.name,
+        "prompt": text,
+        "text": "".join(piece.text for piece in pieces),
+        "answer": which,
+        "checkpoint_step": writer.step,
+        "nll": math.fsum(known) if known else None,
+        "probabilities": [piece.probability for piece in pieces],
+    }
+
+
+def _token(piece: Piece) -> dict[str, object]:
+    return {
+        "text": piece.text,
+        "probability": piece.probability,
+        "chance": piece.chance,
+        "alternatives": [
+            {"text": one.text, "probability": one.probability, "chance": one.chance} for one in piece.alternatives
+        ],
+    }
+
+
+def _surprise_record(writer: Writer, text: str, found: Surprised) -> dict[str, object]:
+    return {
+        "run": writer.name,
+        "surprise_of": text,
+        "checkpoint_step": writer.step,
+        "nll": found.total,
+        "nats_per_character": found.mean,
+        "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
+        "tokens": [_token(piece) | {"nats": nats} for piece, nats in zip(found.pieces, found.nats, strict=True)],
+    }
+
+
+def _alternatives_line(pieces: Sequence[Piece], at: int) -> Text:
+    """`…the ga[t] 0.02   m 0.61  n 0.2 …`: a token where it stands, and what was likelier."""
+    piece = pieces[at]
+    before = "".join(sign(one.text) for one in pieces[max(0, at - AROUND) : at]).rjust(AROUND)
+    line = Text(before, "dim")
+    line.append(f"[{sign(piece.text)}]", STYLES[level(piece.probability)])
+    line.append(f" {number(piece.probability or 0.0)}  ")
+    for one in piece.alternatives:
+        line.append(f"  {sign(one.text)} {number(one.probability)}")
+    return line
+
+
+def _coloured(found: Surprised) -> Text:
+    line = Text()
+    for piece in found.pieces:
+        line.append(clean(piece.text), STYLES[level(piece.probability)])
+    return line

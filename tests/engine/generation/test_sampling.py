@@ -1,6 +1,11 @@
+from dataclasses import replace
+from typing import get_args
+
 import pytest
 import torch
 
+from engine.config.schema import ModelConfig
+from engine.generation.samples import fill
 from engine.generation.sampling import FromDecoder, Sampling, distribution, stream
 from engine.model.transformer import build_model
 
@@ -111,3 +116,43 @@ def test_tokens_the_tokenizer_lacks_are_never_drawn() -> None:
 def test_an_empty_prompt_is_an_error(model) -> None:
     with pytest.raises(ValueError, match="at least one token"):
         ids(model, 1, prompt=torch.tensor([], dtype=torch.long))
+
+
+HOWS = [Sampling(1.0, 0), Sampling(0.5, 3, 0.9), Sampling(0.7, 0, 0.6), Sampling(0.0)]
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_telling_alternatives_changes_nothing_that_is_drawn(model, how) -> None:
+    plain = list(stream(FromDecoder(model), PROMPT, 40, how, 1, context=16))
+    told = list(stream(FromDecoder(model), PROMPT, 40, how, 1, context=16, alternatives=5))
+    assert [replace(drawn, alternatives=()) for drawn in told] == plain
+    assert all(len(drawn.alternatives) == 5 for drawn in told) and not plain[0].alternatives
+
+
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("position", get_args(ModelConfig.model_fields["position"].annotation))
+def test_alternatives_from_the_cache_are_the_best_of_a_direct_pass(tiny, position, how) -> None:
+    model = build_model(tiny("model.init_std=0.3", f"model.position={position}").model, VOCAB, 1).eval()
+    text = PROMPT.tolist()
+    for drawn in stream(FromDecoder(model), PROMPT, 12, how, 1, context=16, alternatives=5, allowed=VOCAB - 2):
+        with torch.no_grad():
+            logits = model(torch.tensor([text]))[:, -1]
+        belief, chances = logits.softmax(-1)[0], distribution(logits, how, VOCAB - 2)[0]
+        best = belief[: VOCAB - 2].topk(5)
+        assert [one.token for one in drawn.alternatives] == best.indices.tolist()
+        assert [one.probability for one in drawn.alternatives] == pytest.approx(best.values.tolist(), abs=1e-5)
+        assert [one.chance for one in drawn.alternatives] == pytest.approx(chances[best.indices].tolist(), abs=1e-5)
+        text.append(drawn.token)
+
+
+def test_the_gaps_of_a_text_are_filled_with_their_alternatives(tiny) -> None:
+    config = tiny("model.architecture=encoder", "objective.kind=masked", "model.init_std=0.3")
+    model, ids = build_model(config.model, VOCAB + 1, 1).eval(), torch.tensor([1, 2, 3, 4, 5])
+    gaps = torch.tensor([False, True, False, True, False])
+    filled, drawn = fill(model, config, VOCAB, ids, gaps, Sampling(1.0, 0), 1, alternatives=3)
+    with torch.no_grad():
+        belief = model(torch.where(gaps, VOCAB, ids)[None])[0].softmax(-1)[gaps]
+    assert filled[gaps].tolist() == [one.token for one in drawn] and filled[~gaps].tolist() == [1, 3, 5]
+    for row, one in zip(belief, drawn, strict=True):
+        assert one.probability == pytest.approx(row[one.token].item(), abs=1e-6)
+        assert [other.token for other in one.alternatives] == row[:VOCAB].topk(3).indices.tolist()

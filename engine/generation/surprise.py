@@ -1,0 +1,144 @@
+"""Surprise: what a model would have needed to be told at each token of a text, −log p(token | all it sees before it).
+
+Windows are those of evaluation, a context long and half a context apart: a token far into the text is predicted with
+at least half a context before it. Losses are in nats. T tokens, V vocabulary, K alternatives.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from engine import capabilities
+from engine.config.schema import RunConfig
+from engine.data.objectives import make_objective
+from engine.errors import InputError
+from engine.evaluation.metrics import evaluating, windows
+from engine.generation.sampling import Alternative
+from engine.model.transformer import EncoderDecoder, Network
+
+
+@dataclass(frozen=True)
+class Surprising:
+    """One token of a text.
+
+    Args:
+        token: its id.
+        nats: −log p(token | what comes before it); None where nothing predicts it.
+        alternatives: the likeliest tokens in its place, best first; their `chance` is their probability.
+    """
+
+    token: int
+    nats: float | None
+    alternatives: tuple[Alternative, ...] = ()
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """A text, token by token; for a model with a source the text is its target.
+
+    Args:
+        tokens: of the text; the first has no surprise where nothing comes before it.
+        source: ids of what was read before, () for a model without a source.
+        context: of a window, tokens.
+        stride: tokens between two windows.
+    """
+
+    tokens: tuple[Surprising, ...]
+    source: tuple[int, ...]
+    context: int
+    stride: int
+
+    @property
+    def scored(self) -> int:
+        """Tokens that have a surprise."""
+        return sum(token.nats is not None for token in self.tokens)
+
+    @property
+    def total(self) -> float:
+        """Nats."""
+        return math.fsum(token.nats for token in self.tokens if token.nats is not None)
+
+    @property
+    def mean(self) -> float:
+        """Nats per scored token."""
+        return self.total / max(1, self.scored)
+
+    @property
+    def perplexity(self) -> float:
+        """e^mean; infinite where that overflows."""
+        return math.exp(self.mean) if self.mean < 700 else math.inf
+
+
+def why_none(config: RunConfig) -> str | None:
+    """Why a model of this kind has no surprise of a text, or None if it has."""
+    if config.objective.kind == "masked":
+        return (
+            "this model fills gaps that it sees from both sides: it has no probability of a character given only what "
+            "comes before it"
+        )
+    if capabilities.sees_ahead(config.model) and config.objective.kind == "next-token":
+        return "this model sees the character it is asked for: it could not be surprised"
+    return None
+
+
+def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int = 0) -> Surprise:
+    """How surprised a model is by each token of a text.
+
+    Args:
+        model: of the config.
+        config: the run's.
+        vocab_size: tokens of the text.
+        ids: (T,) the text. For a model with a source: what its objective makes source and target of.
+        alternatives: how many of the likeliest tokens to tell in each place, K.
+
+    Raises:
+        InputError: it is not defined for this kind of model, or the text is too short.
+    """
+    reason = why_none(config)
+    if reason is not None:
+        raise InputError(f"surprise: {reason}")
+    if isinstance(model, EncoderDecoder):
+        return _of_target(model, config, vocab_size, ids, alternatives)
+    if ids.numel() < 2:
+        raise InputError("surprise: a text needs at least two characters: the first has nothing before it")
+    context = config.model.context_length
+    stride = max(1, context // 2)
+    found = [Surprising(int(ids[0]), None)]
+    with evaluating(model):
+        for start, length, scored in windows(ids.numel(), context, stride):
+            logits = model(ids[None, start : start + length])[0, -scored:]
+            targets = ids[start + length - scored + 1 : start + length + 1]
+            found += _scored(logits, targets, vocab_size, alternatives)
+    return Surprise(tuple(found), (), context, stride)
+
+
+def _of_target(model: EncoderDecoder, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int) -> Surprise:
+    """Of the target that the objective makes of a text, given its source."""
+    kind, source, context = config.objective.kind, config.model.source_tokens, config.model.context_length
+    split = kind == "continuation"  # the text goes on after its source
+    least, most = (source + 1, source + context) if split else (3 if kind == "shifted" else 1, source)
+    if not least <= ids.numel() <= most:
+        what = f"a source of {source} characters and what comes after it" if split else "a source"
+        raise InputError(f"surprise: this model needs {what}: {least} to {most} characters, and these are {len(ids)}")
+    batch = make_objective(config, vocab_size).batch(ids[None], Generator())
+    assert batch.source is not None
+    with evaluating(model):
+        logits = model(batch.source, batch.tokens)[0]
+        found = _scored(logits, batch.targets[0], vocab_size, alternatives)
+    return Surprise(tuple(found), tuple(batch.source[0].tolist()), context, context)
+
+
+def _scored(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[Surprising]:
+    """(T, V) logits and (T,) targets → one each."""
+    belief = logits.float().log_softmax(-1)
+    nats = (-belief.gather(1, targets[:, None])[:, 0]).tolist()
+    if alternatives <= 0:
+        return [Surprising(token, value) for token, value in zip(targets.tolist(), nats, strict=True)]
+    values, ranked = belief[:, :vocab_size].topk(min(alternatives, vocab_size))
+    rows = zip(targets.tolist(), nats, ranked.tolist(), torch.exp(values).tolist(), strict=True)
+    return [
+        Surprising(token, value, tuple(Alternative(id_, p, p) for id_, p in zip(best, likely, strict=True)))
+        for token, value, best, likely in rows
+    ]
