@@ -15,9 +15,7 @@ from engine.model.span import Span
 from engine.model.transformer import build_model
 from tests.engine.generation.reference_beam import all_sequences, next_log_probabilities, reference_beam
 from tests.engine.generation.writers import (
-    BASE,
     CELLS,
-    LENGTH,
     LENGTHS,
     LIMIT,
     NAMES,
@@ -27,6 +25,7 @@ from tests.engine.generation.writers import (
     padded_sources,
     writer,
 )
+from tests.engine.model.cells import BASE, LENGTH
 
 GNMT = penalty_of("gnmt", 0.6)
 translate = partial(translate_batch, specials=SPECIALS, allowed=TEXT, max_length=LIMIT)

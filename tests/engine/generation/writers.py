@@ -6,7 +6,7 @@ from engine.config.schema import RunConfig
 from engine.generation.beam import Specials
 from engine.model.span import Span
 from engine.model.transformer import EncoderDecoder
-from tests.engine.model.cells import BASE, LENGTH, SOURCE, cells, draw, network, padded
+from tests.engine.model.cells import SOURCE, cells, draw, network, padded
 
 TEXT = 8  # tokens of the text; the model has five more, two of them nobody's
 SPECIALS = Specials.after(TEXT)
@@ -34,6 +34,3 @@ def writer(cell: RunConfig = CELLS[0]) -> EncoderDecoder:
 def padded_sources(padding: str) -> tuple[torch.Tensor, Span]:
     """Four sentences of different lengths."""
     return padded(SOURCES, LENGTHS, padding)
-
-
-__all__ = ["BASE", "CELLS", "LENGTH", "LENGTHS", "LIMIT", "NAMES", "SOURCES", "SPECIALS", "TEXT", "padded_sources"]
