@@ -55,6 +55,7 @@ class Translator:
         *,
         beam: int = 1,
         n_best: int = 1,
+        alpha: float | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
         """The `n_best` best translations of each sentence, best first.
@@ -63,14 +64,14 @@ class Translator:
             sentences: of any length; where positions are a learned table, what is past it is cut off.
             beam: hypotheses that are followed; 1 is greedy.
             n_best: how many are given back, at most `beam`.
+            alpha: of the length penalty, if it is not the config's.
             between: called between steps; may raise to stop.
 
         Raises:
             InputError: characters that a tokenizer of characters has never seen.
         """
-        return self.translate_encoded(
-            self.tokenizer.source.encode_all(sentences), beam=beam, n_best=n_best, between=between
-        )
+        sources = self.tokenizer.source.encode_all(sentences)
+        return self.translate_encoded(sources, beam=beam, n_best=n_best, alpha=alpha, between=between)
 
     def translate_encoded(
         self,
@@ -78,6 +79,7 @@ class Translator:
         *,
         beam: int = 1,
         n_best: int = 1,
+        alpha: float | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
         """`translate` for sources that are tokens already."""
@@ -100,7 +102,7 @@ class Translator:
                     beam=beam,
                     n_best=n_best,
                     length_penalty=generation.length_penalty,
-                    alpha=generation.alpha,
+                    alpha=generation.alpha if alpha is None else alpha,
                     between=between,
                 )
                 for i, hypotheses in zip(rows, found, strict=True):
@@ -129,6 +131,10 @@ class Translator:
                 head=head,
             ):
                 yield decoder.feed(written.token), written
+
+    def pieces(self, sentence: str) -> list[str]:
+        """The tokens of a source, as texts."""
+        return [self.tokenizer.source.decode([token]) for token in self._cut(self.tokenizer.source.encode(sentence))]
 
     def _most(self, source_tokens: int) -> int:
         return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])

@@ -24,6 +24,7 @@ from engine.generation.translation_samples import TranslationSampler
 from engine.generation.translator import both_specials
 from engine.training.task import require_vocabulary
 
+SHOWN = 5  # held-out sentences among the examples
 SPLITS = ("train", "validation", "test")  # any other is a probe
 
 
@@ -117,6 +118,7 @@ class TranslationTask:
             "vocabulary": self.vocab_size,
             "source_vocabulary": self.tokenizer.source_vocab_size,
             "tokenizer_sha256": self.tokenizer.sha256,
+            "examples": self._examples(),
             "floor": None,
             "plausible": None,
             "unigram": sentence_unigram_loss(train, held_out, self.vocab_size),
@@ -140,6 +142,12 @@ class TranslationTask:
     def shower(self, config: RunConfig) -> TranslationSampler:
         """Some held-out sentences, translated."""
         return TranslationSampler(config, self.tokenizer, self.corpus.splits["validation"])
+
+    def _examples(self) -> list[dict[str, str]]:
+        """Sentences to try, and whether they were trained on."""
+        named = [{"source": source, "from": "a training sentence"} for source in self.corpus.examples]
+        held_out = self.corpus.splits["validation"].sources[:SHOWN]
+        return named + [{"source": source, "from": "held out"} for source in held_out]
 
     def _scored(self, split: str) -> ScoredSplit:
         return ScoredSplit(self.corpus.splits[split], self.encoded[split])

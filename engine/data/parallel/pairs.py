@@ -46,6 +46,7 @@ class ParallelCorpus:
         source: where it came from.
         languages: of the sources and of the targets; `("source", "target")` where nothing says.
         splits: their pairs.
+        examples: sources of training pairs that are worth trying.
         notes: what a reader of the data should know, such as how many pairs were left out and why.
     """
 
@@ -55,6 +56,7 @@ class ParallelCorpus:
     languages: tuple[str, str]
     splits: Mapping[str, Pairs]
     notes: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> dict[str, str]:
