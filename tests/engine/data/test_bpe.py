@@ -111,17 +111,23 @@ def test_every_process_learns_the_same() -> None:
     assert len(found) == 1 and next(iter(found)).endswith("False\n")
 
 
+SPACES = BpeTokenizer([(a, b) for a in b" \n" for b in b" \n"] + [(256, 10), (257, 32), (258, 10), (259, 97)])
+
+
 @given(st.lists(st.sampled_from(["ab", " ", "\n", "\n\n", " \n", "é", "界", "'s", ".", "\u2028", "12"]), max_size=60))
+@example(["ab", "\n", " \n", "ab"])
+@example(["ab", "ab", "\n", "\n", "ab"])
 def test_a_long_text_in_parts_is_encoded_like_the_whole(parts: list[str]) -> None:
     text = "".join(parts)
-    whole = TRAINED._model.encode(text).ids
-    kept = module.CHUNK
-    module.CHUNK = 5
-    try:
-        assert TRAINED.encode(text).tolist() == whole
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "CHUNK", 3)
+        assert SPACES.encode(text).tolist() == SPACES._model.encode(text).ids
         assert "".join(module._chunks(text)) == text
-    finally:
-        module.CHUNK = kept
+
+
+def test_many_batches_are_one_list() -> None:
+    texts = [f"the cat {i}" for i in range(module.BATCH * 2 + 3)]
+    assert [TRAINED.decode(ids) for ids in TRAINED.encode_all(texts)] == texts
 
 
 def test_progress_reaches_the_end() -> None:
