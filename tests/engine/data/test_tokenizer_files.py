@@ -1,9 +1,12 @@
 """Tokenizers on disk: of every kind, damaged, and kept in the cache."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.data.tokenizers import (
     BpeTokenizer,
@@ -103,6 +106,21 @@ def test_damaged_files_are_refused_in_one_line(tmp_path, text: str, expected: st
     with pytest.raises(InputError, match=expected) as caught:
         read_tokenizer(saved(tmp_path, text))
     assert "tokenizer.json" in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 400
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 300) | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["merges", "kind"]), inner),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(["characters", "bpe", "pair"]), JSON, JSON)
+def test_no_json_at_all_gets_past_an_input_error(tmp_path_factory, kind: str, one: object, other: object) -> None:
+    data = {"schema": 1, "kind": kind, "merges": one, "characters": one, "source": one, "target": other}
+    path = saved(tmp_path_factory.getbasetemp(), json.dumps(data))
+    with suppress(InputError):
+        read_tokenizer(path)
 
 
 def test_a_missing_file_and_a_huge_one_are_refused(tmp_path, monkeypatch) -> None:
