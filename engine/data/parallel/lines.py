@@ -138,13 +138,11 @@ def text_of(raw: bytes, where: str) -> str:
         if raw.startswith(mark):
             raise InputError(f"{where}: {advice}")
     raw = raw.removeprefix(codecs.BOM_UTF8)
-    if not raw.strip():
-        raise InputError(f"{where}: is empty; one sentence a line is needed")
     zero = raw.find(b"\x00")
     if zero >= 0:
         raise InputError(f"{where}: line {_line(raw, zero)}: a zero byte, so this is not text; UTF-8 text is needed")
     try:
-        return raw.decode("utf-8")
+        text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         at = error.start
         within = at - raw.rfind(b"\n", 0, at)
@@ -152,6 +150,9 @@ def text_of(raw: bytes, where: str) -> str:
             f"{where}: line {_line(raw, at)}: byte {within} of it is 0x{raw[at]:02X}, which is not UTF-8; "
             "convert the file, e.g. iconv -f latin1 -t utf-8"
         ) from None
+    if not text.strip():
+        raise InputError(f"{where}: is empty; one sentence a line is needed")
+    return text
 
 
 def lines_of(raw: bytes, where: str) -> Lines:

@@ -96,7 +96,7 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
         raise text.refuse(1, f"{names.count(column)} columns are called {column[:40]!r}; name it by its number")
     if column in names:
         return names.index(column)
-    hint = nearest(column, names) or f"; they are {', '.join(repr(name[:40]) for name in names[:8])}"
+    hint = nearest(column, names[:1000]) or f"; they are {', '.join(repr(name[:40]) for name in names[:8])}"
     raise text.refuse(1, f"no column is called {column[:40]!r}{hint}")
 
 

@@ -23,6 +23,7 @@ LARGEST = 1_000_000  # tokens
 LONGEST_PIECE = 64  # bytes; a longer token is a ruler or a damaged file
 SEEN_AT_LEAST = 2  # a pair that occurs once is not worth a token
 CHUNK = 50_000  # characters; longer texts are encoded in several parts, side by side
+BATCH = 2_000  # texts handed to the library at once: it holds up other threads while it takes and returns them
 # GPT-2's pattern cuts before and after a line break between two of these: so can we, and nothing changes.
 LINE_END = re.compile(r"[!-~\w]\n(?=[!-~\w])")
 
@@ -147,8 +148,11 @@ class BpeTokenizer:
 
     def _encoded(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         _refuse_surrogates(texts)
-        encoded = self._model.encode_batch_fast(list(texts), add_special_tokens=False)
-        return [np.array(one.ids, dtype=np.int64) for one in encoded]
+        ids: list[NDArray[np.int64]] = []
+        for start in range(0, len(texts), BATCH):
+            encoded = self._model.encode_batch_fast(list(texts[start : start + BATCH]), add_special_tokens=False)
+            ids += [np.array(one.ids, dtype=np.int64) for one in encoded]
+        return ids
 
     def bytes_of(self, token: int) -> bytes:
         """The UTF-8 bytes of a token, perhaps a part of a character; those of U+FFFD past the vocabulary."""

@@ -3,13 +3,20 @@
 import gzip
 import io
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.config.schema import DataConfig
 from engine.data.parallel import lines
+from engine.data.parallel.aligned import aligned
+from engine.data.parallel.iwslt import segments, tagged
+from engine.data.parallel.lines import lines_of
 from engine.data.parallel.registry import load_parallel
+from engine.data.parallel.table import table
 from engine.errors import InputError
 
 EN = "".join(f"This is sentence {i}.\n" for i in range(40))
@@ -82,6 +89,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
     "the last source empty": (pair(line_changed(EN, 40, ""), DE), AB, r"a\.en: line 40: is empty, where .*a\.de has"),
     "many empty lines at the end": (pair(EN + "\n" * 11, DE), AB, r"41 lines and .*40"),
     "empty file": (pair("", DE), AB, r"a\.en: is empty; one sentence a line"),
+    "a file of odd blanks": (pair(EN, "\x1c\u00a0\n\u2003\n"), AB, r"a\.de: is empty"),
     "blank file": (pair(EN, " \n\n"), AB, r"a\.de: is empty"),
     "only a byte-order mark": (pair(b"\xef\xbb\xbf", DE), AB, r"a\.en: is empty"),
     "latin-1": (pair(EN, (DE + "Grüße\n").encode("latin-1")), AB, r"a\.de: line 41: byte 3 of it is 0xFC.*iconv"),
@@ -292,3 +300,26 @@ def test_the_small_iwslt_folder_is_otherwise_right(tmp_path: Path, nowhere_else)
 def test_a_known_corpus_that_is_not_here_says_how_to_get_it(tmp_path: Path, nowhere_else, name: str) -> None:
     with pytest.raises(InputError, match=rf"data fetch {name}` gets it, or put .* from https://.* into .*none/{name}"):
         load_parallel(DataConfig(corpus=name), tmp_path)
+
+
+JUMBLE = st.lists(
+    st.sampled_from(
+        [b"a", b"\t", b"\n", b"\r", b" ", b"\x1c", b"\x00", b"\xc3\xa9", b"\xff", b"1\t2", b'"', b'""', b"<url>"]
+    )
+    | st.sampled_from(
+        [b"<doc docid='1'>", b"</doc>", b"<seg id='1'>", b"</seg>", b"<!DOCTYPE a>", b"&amp;", b"\x1f\x8b"]
+    )
+).map(b"".join)
+
+
+@given(JUMBLE, JUMBLE)
+def test_no_bytes_at_all_get_past_an_input_error(one: bytes, other: bytes) -> None:
+    readers = (
+        lambda: aligned(lines_of(one, "a"), lines_of(other, "b")),
+        lambda: tagged(lines_of(one, "a"), lines_of(other, "b")),
+        lambda: table(lines_of(one, "a")),
+        lambda: segments(one, "a"),
+    )
+    for read in readers:
+        with suppress(InputError):
+            read()

@@ -44,6 +44,11 @@ def test_a_misaligned_file_is_warned_of() -> None:
     assert [line for line in warnings("train", statistics(moved)) if "are the files aligned?" in line]
 
 
+def test_short_sentences_are_no_outliers() -> None:
+    short = Pairs(("Hi.", "Go.", *(f"A word {i}." for i in range(9))), ("Guten Tag!", "Geh!", *(["Ein Wort."] * 9)))
+    assert statistics(short).outliers == 0.0
+
+
 def test_no_pairs_have_numbers_too() -> None:
     assert statistics(Pairs((), ())).pairs == 0
 
