@@ -215,8 +215,7 @@ def _ready(stream: TextIO) -> Iterator[list[str]]:
     rest, number = b"", 0
     while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
         *lines, rest = (rest + chunk).split(b"\n")
-        for some in _several(_decoded(iter(lines), f"standard input after line {number}")):
-            yield some
+        yield from _several(_decoded(iter(lines), f"standard input after line {number}"))
         number += len(lines)
     if rest:
         yield list(_decoded(iter([rest]), f"standard input after line {number}"))
