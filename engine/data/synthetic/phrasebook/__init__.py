@@ -1,0 +1,1 @@
+"""Phrasebook: a parallel corpus, English to German, from a grammar with real agreement."""
