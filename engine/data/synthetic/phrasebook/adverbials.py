@@ -50,7 +50,6 @@ CONTRACTIONS = {
     ("in", "dem"): "im",
     ("in", "das"): "ins",
     ("an", "dem"): "am",
-    ("an", "das"): "ans",
     ("von", "dem"): "vom",
     ("zu", "dem"): "zum",
     ("zu", "der"): "zur",

@@ -59,7 +59,7 @@ _FAR_PLACES = tuple(place for place in adverbials.PLACES if place[0].kind == "pl
 _HUMAN_KINDS = ("person", "kin")
 _NAMES = tuple(lexicon.NAMES)
 
-_TENSES = Weighted(("present", 34), ("past", 30), ("modal", 24), ("habit", 12))
+_TENSES = Weighted(("present", 34), ("past", 28), ("modal", 22), ("habit", 16))
 _EVENT_TENSES = Weighted(("past", 3), ("modal", 2))
 _STATE_TENSES = Weighted(("present", 3), ("past", 1))  # no modal, no adverbial of time
 _P_TIME, _P_PLACE, _P_CIRCUMSTANCE, _P_MANNER = 0.35, 0.25, 0.3, 0.12

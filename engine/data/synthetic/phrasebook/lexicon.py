@@ -183,7 +183,7 @@ dance danced                | tanzen tanzt getanzt                   | | place w
 play played                 | spielen spielt gespielt                | | place with quietly a
 live lived                  | wohnen wohnt gewohnt                   | | placed with stative timeless
 stay stayed                 | bleiben bleibt geblieben ist           | | placed with a
-get got +up                 | auf+stehen steht aufgestanden ist      | | slowly quickly quietly
+get got getting +up         | auf+stehen steht aufgestanden ist      | | slowly quickly quietly
 arrive arrived              | an+kommen kommt angekommen ist         | | by with
 fall fell +asleep           | ein+schlafen schläft eingeschlafen ist | | place quickly a
 go went                     | gehen geht gegangen ist                | | to with slowly
@@ -192,7 +192,6 @@ travel travelled travelling | fahren fährt gefahren ist              | | to by 
 come came                   | kommen kommt gekommen ist              | | to by with a
 """,
 }
-_DOUBLING = {"get": "getting"}
 
 
 def _nouns() -> tuple[Noun, ...]:
@@ -261,7 +260,7 @@ def _verb(line: str, frame: str = "none") -> Verb:
         particle=particle,
         third=third_person(base),
         past=past,
-        ing=ing[0] if ing else _DOUBLING.get(base, ing_form(base)),
+        ing=ing[0] if ing else ing_form(base),
         infinitive=infinitive,
         prefix=prefix,
         present=present_of(infinitive, german[1]),

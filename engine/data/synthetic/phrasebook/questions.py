@@ -39,7 +39,7 @@ def which_question(draws: Draws, address: Address) -> Told:
     while "some" in verb.traits:
         verb = _verb_with_object(draws)
     noun = draws.pick([noun for noun in verb.objects if noun.plural or noun.mass])
-    phrase = NounPhrase(noun, "which", not noun.mass and draws.chance(0.25))
+    phrase = NounPhrase(noun, "which", not (noun.mass or noun.kind == "place") and draws.chance(0.25))
     clause = draw_clause(draws, verb, gap="object")
     while isinstance(clause.subject, NounPhrase) and clause.subject.noun is noun:
         clause = draw_clause(draws, verb, gap="object")

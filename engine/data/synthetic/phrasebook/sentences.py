@@ -10,7 +10,7 @@ from engine.data.synthetic.phrasebook.told import Construction
 from engine.data.synthetic.phrasebook.words import Address
 
 CONSTRUCTIONS: dict[str, tuple[Construction, float]] = {
-    "statement": (simple.statement, 20),
+    "statement": (simple.statement, 18),
     "negation": (simple.negation, 9),
     "modal": (simple.modal, 7),
     "time first": (simple.time_first, 7),
@@ -27,8 +27,8 @@ CONSTRUCTIONS: dict[str, tuple[Construction, float]] = {
     "where question": (questions.where_question, 2),
     "when question": (questions.when_question, 2),
     "why question": (questions.why_question, 2),
-    "that clause": (two_clauses.that_clause, 5),
-    "whether clause": (two_clauses.whether_clause, 2),
+    "that clause": (two_clauses.that_clause, 6),
+    "whether clause": (two_clauses.whether_clause, 3),
     "because": (two_clauses.because_clause, 4),
     "if first": (two_clauses.if_first, 3),
     "if last": (two_clauses.if_last, 2),
@@ -36,7 +36,7 @@ CONSTRUCTIONS: dict[str, tuple[Construction, float]] = {
     "it again": (two_clauses.it_again, 3),
 }
 _CHOICE = Weighted(*((name, weight) for name, (_, weight) in CONSTRUCTIONS.items()))
-_ADDRESS: Weighted[Address] = Weighted(("du", 70), ("Sie", 20), ("ihr", 10))
+_ADDRESS: Weighted[Address] = Weighted(("du", 62), ("Sie", 20), ("ihr", 18))
 _YOU = re.compile(r"\b[Yy]ou(r)?\b")
 
 
