@@ -150,8 +150,11 @@ def by_words(
         [math.fsum(weights[row][column] for row in rows for column in columns) / len(rows) for columns in across]
         for rows in down
     ]
-    named = lambda pieces, words: ["".join(pieces[place] for place in word) for word in words]
-    return named(source, across), named(target, down), joined
+    return _joined(source, across), _joined(target, down), joined
+
+
+def _joined(pieces: Sequence[str], words: Sequence[Sequence[int]]) -> list[str]:
+    return ["".join(pieces[place] for place in word) for word in words]
 
 
 def _words(pieces: Sequence[str]) -> list[list[int]]:
