@@ -183,7 +183,7 @@ class _UntilTheEnd(FromSource):
         self._text, self._end = text, end
 
     def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
-        """(B, T) → (B, text + 2): the last stands for all that is never drawn, so that probabilities stay the model's."""
+        """(B, T) → (B, text + 2): the last is all that is never drawn, so that probabilities stay the model's."""
         logits = super().next_logits(tokens, cache)
         text, end = logits[:, : self._text], logits[:, self._end : self._end + 1]
         never = torch.cat((logits[:, self._text : self._end], logits[:, self._end + 1 :]), dim=1)
