@@ -55,7 +55,8 @@ _BELONGINGS = tuple(
     if noun not in lexicon.NOBODYS
 )
 _VEHICLES = tuple(NounPhrase(noun, "the") for noun in lexicon.of_kinds("vehicle", "transport"))
-_FAR_PLACES = tuple(place for place in adverbials.PLACES if place[0].kind == "place")
+_FAR = lexicon.of_kinds("town", "village", "market", "station", "forest", "park")
+_FAR_PLACES = tuple(place for place in adverbials.PLACES if place[0] in _FAR)
 _HUMAN_KINDS = ("person", "kin")
 _NAMES = tuple(lexicon.NAMES)
 
@@ -285,7 +286,7 @@ def _draw_circumstance(
     draws: Draws, verb: Verb, subject: Nominal, given: Nominal | None, place: Place | None
 ) -> Circumstance | None:
     possible = [preposition for preposition in ("with", "by", "for") if preposition in verb.traits]
-    near = place is not None and (place.nominal is None or place.nominal.noun.kind != "place")
+    near = place is not None and (place.nominal is None or place.nominal.noun not in _FAR)
     if not possible or (preposition := draws.pick(possible)) in (("for", "by") if near else ("for",) if place else ()):
         return None
     if preposition == "by":
