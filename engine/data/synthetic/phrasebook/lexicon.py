@@ -147,15 +147,12 @@ visit visited    | besuchen besucht besucht       | person kin |
 meet met         | treffen trifft getroffen       | person kin | place
 invite invited   | ein+laden lädt eingeladen      | person kin |
 call called      | an+rufen ruft angerufen        | person kin |
-ask asked        | fragen fragt gefragt           | person kin |
-fetch fetched    | ab+holen holt abgeholt         | person kin |
 feed fed         | füttern füttert gefüttert      | animal | place carefully
 tidy tidied      | auf+räumen räumt aufgeräumt    | building garden | quickly slowly
 """,
     "dative": """
 help helped     | helfen hilft geholfen           | person kin animal | place
 thank thanked   | danken dankt gedankt            | person kin |
-answer answered | antworten antwortet geantwortet | person kin | quickly quietly
 follow followed | folgen folgt gefolgt ist        | person kin animal | slowly quietly a
 """,
     "dative+accusative": """
@@ -179,7 +176,6 @@ sleep slept                 | schlafen schläft geschlafen            | | place 
 laugh laughed               | lachen lacht gelacht                   | | with quietly
 work worked                 | arbeiten arbeitet gearbeitet           | | place with for slowly quickly
 sing sang                   | singen singt gesungen                  | | place with for quietly
-dance danced                | tanzen tanzt getanzt                   | | place with
 play played                 | spielen spielt gespielt                | | place with quietly a
 live lived                  | wohnen wohnt gewohnt                   | | placed with stative timeless
 stay stayed                 | bleiben bleibt geblieben ist           | | placed with a

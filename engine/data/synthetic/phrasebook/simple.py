@@ -2,11 +2,13 @@
 
 from engine.data.synthetic.phrasebook import english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Nominal, NounPhrase, Pronoun
-from engine.data.synthetic.phrasebook.drawing import (
-    draw_adjective,
-    draw_belonging,
+from engine.data.synthetic.phrasebook.draw_clauses import (
     draw_clause,
     draw_dynamic_verb,
+)
+from engine.data.synthetic.phrasebook.draw_nominals import (
+    draw_adjective,
+    draw_belonging,
     draw_new,
     draw_phrase,
     draw_place,
