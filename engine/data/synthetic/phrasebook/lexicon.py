@@ -88,10 +88,10 @@ market              der Markt           Märkte          place
 village             das Dorf            Dörfer          place
 """
 
-# English · German · stem before an ending, if another · what it can be said of: kinds and nouns
+# English · German · stem before an ending, if another · what it can be said of: kinds, nouns, adults
 _ADJECTIVES = """
-old         alt         -       person kin animal thing clothing reading vehicle transport building place opening
-young       jung        -       kin animal man woman teacher student doctor neighbour gentleman lady guest
+old         alt         -       adult kin animal thing clothing reading vehicle transport building place opening
+young       jung        -       kin animal adult
 small       klein       -       child boy girl animal thing reading vehicle transport building place opening
 big         groß        -       animal thing clothing vehicle transport building place opening
 new         neu         -       opening thing clothing reading vehicle transport building
@@ -234,9 +234,14 @@ def _adjectives() -> tuple[Adjective, ...]:
 
 
 ADJECTIVES = _adjectives()
-ADJECTIVES_OF = {
-    noun: tuple(each for each in ADJECTIVES if noun.kind in each.kinds or noun.english in each.kinds) for noun in NOUNS
-}
+
+
+def _what_it_is(noun: Noun) -> frozenset[str]:
+    adult = noun.kind == "person" and noun.english not in ("child", "boy", "girl")
+    return frozenset((noun.english, noun.kind, *(("adult",) if adult else ())))
+
+
+ADJECTIVES_OF = {noun: tuple(each for each in ADJECTIVES if each.kinds & _what_it_is(noun)) for noun in NOUNS}
 # Of a family, one at a time: no old thing is new.
 FAMILIES = tuple(
     frozenset(adjective for adjective in ADJECTIVES if adjective.english in family.split())

@@ -21,7 +21,9 @@ from engine.data.synthetic.phrasebook.words import Address
 
 # What one can come upon somewhere; out of doors only what lives.
 _FINDS = tuple(
-    noun for noun in lexicon.of_kinds("person", "animal", "food", "reading", "clothing", "thing") if not noun.mass
+    noun
+    for noun in lexicon.of_kinds("person", "animal", "food", "book", "letter", "newspaper", "clothing", "thing")
+    if not noun.mass
 )
 _BEING = Weighted(("present", 3), ("past", 1))
 

@@ -15,8 +15,8 @@ from engine.data.synthetic.phrasebook.draws import Draws
 from engine.data.synthetic.phrasebook.sentences import CONSTRUCTIONS, draw_sentence
 
 GOLDEN = {  # change corpus.VERSION when one of these changes: saved runs name the version they were made with
-    500: "",
-    5_000: "",
+    500: "c45c96c80fd06513185595e1217119fc0405a9ecc0050600cd33ca66d757248b",
+    5_000: "f7617bb178d39e503af3c52b183de9d5c6b8844967bdc133558dfffbc6ab3922",
 }
 DOCUMENTATION = (Path(__file__).parents[5] / "docs/phrasebook.md").read_text(encoding="utf-8")
 HELD_OUT = tuple(name for name in SPLITS if name != "train")
@@ -39,8 +39,8 @@ def words(text: str) -> list[str]:
 @pytest.mark.parametrize("size", GOLDEN)
 def test_seed_1_always_gives_the_same_corpus(size):
     hashes = phrasebook.generate(1, size).sha256
-    together = "".join(hashes[name][:16] for name in SPLITS)
-    assert together == GOLDEN[size], "change the version when this hash changes"
+    beginnings = "".join(hashes[name][:16] for name in SPLITS)
+    assert beginnings == GOLDEN[size], "change the version when this hash changes"
     assert phrasebook.VERSION == "phrasebook@1"
 
 
@@ -66,6 +66,7 @@ def test_held_out_verbs_and_objects_never_meet_in_another_split():
         assert not held_out_pairs(1) & {pair.verb_object for pair in small().splits[name]}
 
 
+@pytest.mark.slow
 def test_every_word_of_a_held_out_pair_is_known_from_other_company():
     train = {pair.verb_object for pair in whole().splits["train"] if pair.verb_object}
     for verb, noun in held_out_pairs(1):
@@ -96,6 +97,7 @@ def test_phrases_are_repeated_in_training_and_nowhere_else():
         assert not set(small().phrases) & set(small().splits[name])
 
 
+@pytest.mark.slow
 def test_the_default_size_fills_its_splits():
     sizes = {name: len(pairs) for name, pairs in whole().splits.items()}
     assert 17_000 <= sizes["train"] <= 18_000
@@ -129,8 +131,8 @@ def test_german_nouns_have_capitals():
 def test_it_has_the_gender_of_what_it_stands_for():
     gender = {"er": "m", "ihn": "m", "sie": "f", "es": "n"}
     names = ("it is", "it again")
-    told = [pair for pair in whole().splits["train"] if pair.construction in names]
-    assert len(told) > 300
+    told = [pair for pair in small().splits["train"] if pair.construction in names]
+    assert len(told) > 150
     for pair in told:
         second = re.split(", (?:weil|aber|und) ", pair.target)[1].rstrip(".").replace(",", "").split()
         subject, others = second[0], second[2:4]  # "er ist teuer"; "sie will es ihm geben"
@@ -153,17 +155,19 @@ def test_lexemes_name_what_is_in_the_sentence():
     assert all(set(pair.lexemes) <= known for pair in small().splits["train"])
 
 
+@pytest.mark.slow
 def test_the_whole_corpus_is_made_in_seconds():
     start = time.process_time()
     phrasebook.generate(3)
-    assert time.process_time() - start < 5  # 1.2 on a laptop
+    assert time.process_time() - start < 10  # 1.2 on an idle machine
 
 
+@pytest.mark.slow
 def test_the_lexicon_is_used_up():
     assert {word for pair in whole().splits["train"] for word in pair.lexemes} >= set(lexicon.NOUN)
     english = {word for pair in whole().splits["train"] for word in words(pair.source)}
     german = {word for pair in whole().splits["train"] for word in words(pair.target)}
-    assert 380 <= len(english) <= 460 and 650 <= len(german) <= 850
+    assert 400 <= len(english) <= 450 and 650 <= len(german) <= 750
 
 
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
