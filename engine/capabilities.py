@@ -37,11 +37,12 @@ ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "reverse": ("encoder-decoder",),
     "continuation": ("encoder-decoder",),
     "shifted": ("encoder-decoder",),
+    "translation": ("encoder-decoder",),
 }
 WHY_NOT: dict[tuple[str, str], str] = {
     ("next-token", "encoder-decoder"): (
         "an encoder-decoder reads a source and writes a target, and next-token has only one text; its kinds are "
-        "copy, reverse and continuation"
+        "translation, copy, reverse and continuation"
     ),
     ("masked", "decoder"): (
         "a decoder predicts the next token and never looks right of it; gaps are filled by architecture = 'encoder'"
@@ -233,6 +234,39 @@ RULES: tuple[Rule, ...] = (
             f"position_init = 'zero' is about a learned table, and position = '{c.model.position}' learns none; "
             "leave it out or choose position = 'learned'"
         ),
+    ),
+    Rule(
+        ("data.tokenizer", "objective.kind"),
+        lambda c: c.data.tokenizer == "bpe" and not c.translates,
+        lambda c: "byte pairs are for translation; texts are read by characters: --set data.tokenizer=characters",
+    ),
+    Rule(
+        ("data.shared_vocabulary", "objective.kind"),
+        lambda c: not c.data.shared_vocabulary and not c.translates,
+        lambda c: "only a translation has a vocabulary for each side; leave shared_vocabulary at true",
+    ),
+    Rule(
+        ("model.source_vocab_size", "data.shared_vocabulary"),
+        lambda c: c.data.shared_vocabulary and c.model.source_vocab_size is not None,
+        lambda c: (
+            "source and target share one vocabulary, which model.vocab_size is about; leave source_vocab_size out "
+            "or --set data.shared_vocabulary=false"
+        ),
+    ),
+    Rule(
+        ("evaluation.select", "objective.kind"),
+        lambda c: c.evaluation.select != "loss" and not c.translates,
+        lambda c: f"only translations have a {c.evaluation.select}; --set evaluation.select=loss",
+    ),
+    Rule(
+        ("data.window_stride", "objective.kind"),
+        lambda c: c.translates and c.data.window_stride is not None,
+        lambda c: "a translation is trained on sentences, which have no windows; leave window_stride out",
+    ),
+    Rule(
+        ("optimizer.warmup", "optimizer.schedule"),
+        lambda c: c.optimizer.schedule == "inverse-sqrt" and c.optimizer.warmup == 0,
+        lambda c: "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
     ),
     Rule(
         ("optimizer.decay_over", "optimizer.schedule"),

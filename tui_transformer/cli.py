@@ -200,6 +200,32 @@ def sample(
 
 
 @app.command()
+def translate(
+    run: RunArgument = "last",
+    text: Annotated[str | None, typer.Option("--text", help="Translate this once instead of asking.")] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help="Translate each line of this file.")] = None,
+    beam: Annotated[int | None, typer.Option("--beam", help="Hypotheses that are followed; 1 is greedy.")] = None,
+    nbest: Annotated[int | None, typer.Option("--nbest", help="Translations of each sentence.")] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Of the length penalty.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, or a step.")] = "best",
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Translate with a trained model: an interactive prompt, --text, --input FILE, or a pipe, a line each.
+
+    At the prompt: examples, /beam, /nbest, /align and more; /help lists them.
+    """
+    from tui_transformer.commands.translate import translate_command
+
+    given = {"beam": beam, "nbest": nbest, "alpha": alpha}
+    settings = {key: value for key, value in given.items() if value is not None}
+    return translate_command(
+        run, text, input_, settings, checkpoint=checkpoint, device=device, as_json=json, runs_dir=runs_dir
+    )
+
+
+@app.command()
 def check(
     preset: PresetName = None,
     config: ConfigFile = None,
@@ -227,25 +253,22 @@ def evaluate(
         int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
     ] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Windows at once; only speed.")] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", min=1, max=1000, help="Beam of a translation; the run's own if left out.")
+    ] = None,
+    sentences: Annotated[
+        int, typer.Option("--sentences", min=0, max=1000, help="Best and worst translations to show.")
+    ] = 3,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Score a checkpoint over a whole split."""
-    from tui_transformer.commands.evaluate import evaluate_command
+    """Score a checkpoint over a whole split; a translation by BLEU and chrF too."""
+    from tui_transformer.commands.evaluate import Asked, evaluate_command
 
-    return evaluate_command(
-        run,
-        split=split,
-        checkpoint=checkpoint,
-        stride=stride,
-        batch_size=batch_size,
-        device=device,
-        as_json=json,
-        runs_dir=runs_dir,
-        data_dir=data_dir,
-    )
+    asked = Asked(split, checkpoint, stride, batch_size, beam, sentences, device, json, data_dir)
+    return evaluate_command(run, asked, runs_dir=runs_dir)
 
 
 @app.command()

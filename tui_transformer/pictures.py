@@ -188,7 +188,7 @@ def shaded(values: Values, *, colour: bool, characters: int, shades: str) -> lis
     for upper, lower in itertools.zip_longest(values[::2], values[1::2], fillvalue=()):
         line = Text()
         for up, down in itertools.zip_longest(upper, lower):
-            greys = [_grey(share(v)) for v in (up, down) if v is not None]
+            greys = [grey(share(v)) for v in (up, down) if v is not None]
             sign = " " if not greys else "▄" if up is None else "▀"
             line.append(sign * characters, " on ".join(greys))
         lines.append(line)
@@ -200,7 +200,8 @@ def _extremes(values: Values) -> tuple[float, float]:
     return min(known, default=0.0), max(known, default=0.0)
 
 
-def _grey(share: float) -> str:
+def grey(share: float) -> str:
+    """The colour of a share, 0 to 1, of what is drawn brightest."""
     level = round(GREYS[0] + share * (GREYS[1] - GREYS[0]))
     return f"#{level:02x}{level:02x}{level:02x}"
 
@@ -217,7 +218,7 @@ def _legend(values: Values, *, colour: bool, shades: str) -> Text:
     legend = Text(f"{_number(high)} … {_number(low)} ")
     if colour:
         for i in range(len(SHADES)):
-            legend.append("█", _grey(1 - i / (len(SHADES) - 1)))
+            legend.append("█", grey(1 - i / (len(SHADES) - 1)))
         return legend
     return legend.append(shades[::-1].rstrip()).append(", blank" if " " in shades else "")
 

@@ -38,13 +38,21 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-def checked(name: str, value: float | int | str) -> float | int:
+# What a translation can be told.
+SEARCH: dict[str, Setting] = {
+    "beam": Setting(int, 1, 100, "hypotheses that are followed; 1 takes the likeliest token each time"),
+    "nbest": Setting(int, 1, 100, "translations that are shown, at most as many as the beam"),
+    "alpha": Setting(float, 0.0, 10.0, "0 favours short translations, more longer ones"),
+}
+
+
+def checked(name: str, value: float | int | str, settings: Mapping[str, Setting] = SETTINGS) -> float | int:
     """A setting's value within its bounds.
 
     Raises:
         InputError: not a number, or out of bounds.
     """
-    setting = SETTINGS[name]
+    setting = settings[name]
     right = (
         f"must be {'a whole number' if setting.kind is int else 'a number'} from {setting.low:g} to {setting.high:g}"
     )
@@ -97,14 +105,46 @@ COMMANDS: dict[str, Command] = {
 OTHER_NAMES = {"exit": "quit", "?": "help"}
 
 
+@dataclass(frozen=True)
+class Table:
+    """What can be typed at a kind of prompt.
+
+    Args:
+        settings: numbers that can be changed.
+        commands: everything that begins with a slash, settings too.
+        words: commands that need no slash.
+        first: what any other line is.
+    """
+
+    settings: Mapping[str, Setting]
+    commands: Mapping[str, Command]
+    words: tuple[str, ...]
+    first: str
+
+
+WRITING = Table(SETTINGS, COMMANDS, ("quit", "exit"), "any other line is continued by the model")
+TRANSLATING = Table(
+    SEARCH,
+    {
+        **{name: Command("", setting.help) for name, setting in SEARCH.items()},
+        "examples": Command("", "sentences to try"),
+        "align": Command("", "where the model looked in the source while it wrote the last translation"),
+        **{name: COMMANDS[name] for name in ("run", "checkpoint", "history", "help", "quit")},
+    },
+    ("examples", "quit", "exit"),
+    "any other line is translated",
+)
+
+
 @dataclass
 class Prompt:
     """The state of one session at a prompt.
 
     Args:
-        settings: current values, see `SETTINGS`.
+        settings: current values of the table's settings.
         answer: makes something of a text and shows it as it comes.
         actions: what the commands do that are not settings, by name; each gets its argument.
+        table: what can be typed.
         place: where it is asked.
         say: shows an answer of the prompt itself.
         complain: shows a mistake.
@@ -113,6 +153,7 @@ class Prompt:
     settings: Settings
     answer: Callable[[str], None]
     actions: Mapping[str, Callable[[str], None]] = field(default_factory=dict)
+    table: Table = WRITING
     place: Place = "line"
     say: Callable[[str], None] = print
     complain: Callable[[str], None] = complain
@@ -124,8 +165,8 @@ class Prompt:
         try:
             if line.startswith("/"):
                 self._command(line[1:])
-            elif self.place == "line" and line.strip() in ("quit", "exit"):
-                self.done = True
+            elif self.place == "line" and line.strip() in self.table.words:
+                self._command(line.strip())
             elif line:
                 self.history.append(line)
                 self.answer(line)
@@ -136,28 +177,29 @@ class Prompt:
         written, _, rest = line.strip(" ").partition(" ")
         name = written.replace("-", "_")
         name = OTHER_NAMES.get(name, name)
-        if name not in COMMANDS:
-            known = [f"/{command}" for command in (*COMMANDS, *OTHER_NAMES)]
+        commands = self.table.commands
+        if name not in commands:
+            known = [f"/{command}" for command in (*commands, *OTHER_NAMES)]
             raise InputError(f"no command is called /{name[:40]}{nearest('/' + name, known) or '; /help shows them'}")
-        why_not = COMMANDS[name].why_not.get(self.place)
+        why_not = commands[name].why_not.get(self.place)
         if why_not is not None:
             raise InputError(f"/{name}: {why_not}")
         own = {"quit": self._leave, "help": self._help, "history": self._past, "again": self._again}
-        if name in SETTINGS:
+        if name in self.table.settings:
             self._set(name, rest.strip())
         else:
             (self.actions.get(name) or own.get(name) or self._nothing)(rest)
 
     def _set(self, name: str, value: str) -> None:
         if value:
-            self.settings[name] = checked(name, value)
+            self.settings[name] = checked(name, value, self.table.settings)
         self.say(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
 
     def _leave(self, _: str) -> None:
         self.done = True
 
     def _help(self, _: str) -> None:
-        self.say(help_text(self.settings, self.place))
+        self.say(help_text(self.settings, self.place, self.table))
 
     def _past(self, _: str) -> None:
         self.say("\n".join(self.history) or "nothing has been asked yet")
@@ -172,18 +214,17 @@ class Prompt:
         raise InputError("this cannot be done here")
 
 
-def help_text(settings: Settings, place: Place = "line") -> str:
+def help_text(settings: Settings, place: Place = "line", table: Table = WRITING) -> str:
     """The commands that make sense in a place, settings with their current values, then the others with the reason."""
     rows, missing = [], []
-    for name, command in COMMANDS.items():
-        left = f"/{name} {settings[name]}" if name in SETTINGS else f"/{name} {command.argument}".rstrip()
+    for name, command in table.commands.items():
+        left = f"/{name} {settings[name]}" if name in table.settings else f"/{name} {command.argument}".rstrip()
         if place in command.why_not:
             missing.append((f"/{name}", f"not here: {command.why_not[place]}"))
         else:
             rows.append((left, command.what + ("; /exit and ctrl-d do too" if name == "quit" else "")))
     width = max(len(left) for left, _ in rows)
-    first = "any other line is continued by the model"
-    return "\n".join([first, *(f"{a.ljust(width)}  {b}" for a, b in (*rows, *missing))])
+    return "\n".join([table.first, *(f"{a.ljust(width)}  {b}" for a, b in (*rows, *missing))])
 
 
 def converse(prompt: Prompt, mark: str = "> ") -> None:

@@ -56,13 +56,19 @@ class Probe:
 
 @dataclass(frozen=True)
 class Sample:
-    """What it wrote. `continues`: whether the text goes on where the prompt ends."""
+    """What it wrote.
+
+    Args:
+        continues: whether the text goes on where the prompt ends.
+        translations: of several sentences: source, reference ("" where there is none), and what it wrote.
+    """
 
     step: int
     temperature: float | None
     prompt: str
     text: str
     continues: bool
+    translations: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -204,7 +210,7 @@ class Followed:
             config = RunReader(self._path).config
         except (InputError, OSError, ValueError, RecursionError):
             return "next-token", "", ""  # the empty unit says that it is damaged
-        counted = unit(config.objective.kind) if config.data.tokenizer == "characters" else "token"
+        counted = unit(config.objective.kind)
         return config.objective.kind, config.data.corpus, counted
 
     def _problems(self) -> tuple[str, ...]:
@@ -249,6 +255,10 @@ def _samples(path: Path, kind: str) -> tuple[Sample, ...]:
             text(record.get("prompt")),
             text(record.get("text")),
             kind == "next-token",
+            tuple(
+                (text(row.get("source")), text(row.get("reference")), text(row.get("text")))
+                for row in rows(record.get("translations"))
+            ),
         )
         for record in reversed(newest_records(path, *SAMPLES))
     )

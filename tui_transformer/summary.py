@@ -74,14 +74,18 @@ def _scores(reader: RunReader) -> Text | None:
     data = reader.facts("data")
     floor = data.get("floor") or {}
     bits = last.get("bits_per_character")
+    translates = reader.config.translates
+    windows = "" if translates else f", context {last['context']}, stride {last['stride']}"
     lines = [
         f"validation loss {last['loss']:.4f} nats per {unit(reader.config.objective.kind)}",
         f"  perplexity {last['perplexity']:.3f}, "
         + (f"{bits:.3f} bits per character, " if bits is not None else "")
         + f"accuracy {last['accuracy']:.1%}",
-        f"  scored over the whole split, context {last['context']}, stride {last['stride']}"
+        f"  scored over the whole split{windows}"
         + (f"; best {best['loss']:.4f} at step {best['step']:,}" if best["step"] != last["step"] else ""),
     ]
+    if translates:
+        lines.append(_translated(last))
     if "excess" in last:
         lines.append(
             f"  {last['excess']:+.4f} from the entropy floor {floor['nats_per_char']:.4f} ± "
@@ -100,6 +104,14 @@ def _scores(reader: RunReader) -> Text | None:
         f"  {summary['step']:,} steps, {short(summary['tokens'])} tokens, {duration(summary['seconds'])} of training"
     )
     return Text("\n".join(lines))
+
+
+def _translated(last: dict[str, Any]) -> str:
+    how = "greedily" if last["beam"] == 1 else f"with a beam of {last['beam']}"
+    return (
+        f"  BLEU {last['bleu']:.2f}, chrF {last['chrf']:.1f}, {last['exact_match']:.1%} exactly right: "
+        f"{last['translated']:,} of {last['sentences']:,} sentences, {how}\n  {clean_line(str(last['bleu_signature']))}"
+    )
 
 
 def _verdicts(reader: RunReader) -> Text | None:
@@ -136,7 +148,7 @@ def _probes(reader: RunReader) -> Table | None:
     table.add_column("what must be remembered")
     for name, score in scores.items():
         probe = described.get(name, {})
-        levels = [f"{probe[key]:.0%}" if key in probe else "" for key in ("chance", "shortcut")]
+        levels = [f"{probe[key]:.0%}" if probe.get(key) is not None else "" for key in ("chance", "shortcut")]
         table.add_row(clean(name), f"{score:.0%}", *levels, Text(clean(str(probe.get("description", "")))))
     return table
 
@@ -146,6 +158,8 @@ def _sample(reader: RunReader) -> Text | None:
     if not samples:
         return None
     last = samples[-1]
+    if last.get("translations"):
+        return _translations(last)
     text = Text(f"sample at step {last.get('step', 0):,}, temperature {last.get('temperature')}:\n")
     text.append(clean(str(last.get("prompt", ""))), style="bold")
     if reader.config.objective.kind != "next-token":  # the prompt is a source, or a text with gaps
@@ -154,11 +168,23 @@ def _sample(reader: RunReader) -> Text | None:
     return text
 
 
+def _translations(sample: dict[str, Any]) -> Text:
+    text = Text(f"held-out sentences at step {sample.get('step', 0):,}:")
+    for row in sample["translations"]:
+        source, reference, written = (clean_line(str(row.get(key, ""))) for key in ("source", "reference", "text"))
+        text.append(f"\n{source}", "bold").append(f"\n→ {written}")
+        if reference and reference.strip() != written.strip():
+            text.append(f"\n= {reference}", "dim")
+    return text
+
+
 def _next(reader: RunReader, runs_dir: Path) -> Text:
     where = "" if runs_dir == Path("runs") else f" --runs-dir {runs_dir}"
     rows = [
-        (f"sample {reader.name}{where}", "write with it"),
-        ("run --preset no-pe --on demo", "without positions"),
+        (f"translate {reader.name}{where}", "translate with it")
+        if reader.config.translates
+        else (f"sample {reader.name}{where}", "write with it"),
+        (f"run --preset no-pe --on {'phrasebook' if reader.config.translates else 'demo'}", "without positions"),
         ("presets list", "what else there is"),
     ]
     width = max(len(command) for command, _ in rows)

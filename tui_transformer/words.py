@@ -29,9 +29,12 @@ def memory(n_bytes: float) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
+_UNITS = {"masked": "hidden character", "translation": "token"}
+
+
 def unit(objective: str) -> str:
     """What a loss is the mean over."""
-    return "hidden character" if objective == "masked" else "character"
+    return _UNITS.get(objective, "character")
 
 
 def sparkline(values: Sequence[float]) -> str:

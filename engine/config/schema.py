@@ -6,6 +6,7 @@ learned (where to print, how often to save), so comparisons and the inert-switch
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
@@ -15,7 +16,13 @@ from engine.config.exclusive import EXCLUSIVE
 
 SCHEMA: Literal[1] = 1
 
-SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {"masked": ("[mask]",), "copy": ("[start]",), "reverse": ("[start]",)}
+PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
+SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {
+    "masked": (MASK,),
+    "copy": (START,),
+    "reverse": (START,),
+    "translation": (PAD, START, END),
+}
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(strict=True, ge=0, le=10**12)]
@@ -62,6 +69,7 @@ class ModelConfig(Section):
     context_length: Positive = 128
     source_length: Positive | None = None  # as context_length
     vocab_size: Width | None = None
+    source_vocab_size: Width | None = None  # where source and target do not share one vocabulary
 
     position: Literal["none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl"] = "sinusoidal"
     position_init: Literal["normal", "zero"] = "normal"
@@ -133,12 +141,19 @@ class ModelConfig(Section):
 
 
 class DataConfig(Section):
-    """The text: which corpus, how it is cut into splits and tokens."""
+    """The text: which corpus, how it is cut into splits and tokens.
+
+    `bpe_size` is the vocabulary of byte-pair encoding, of each side where `shared_vocabulary` is off. `max_length`
+    leaves out longer sentences, in tokens of either side: of training only, what is scored is never left out.
+    """
 
     corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "playlets"
     corpus_seed: Seed = 1
     corpus_size: Annotated[int, Field(strict=True, ge=2_000, le=10**8)] | None = None
-    tokenizer: Literal["characters"] = "characters"
+    tokenizer: Literal["characters", "bpe"] = "characters"
+    bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000)] = 8_000
+    shared_vocabulary: StrictBool = True
+    max_length: Positive | None = None
     validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
     test_fraction: Fraction = 0.0
     window_stride: Positive | None = None
@@ -153,17 +168,20 @@ class DataConfig(Section):
 class ObjectiveConfig(Section):
     """What is predicted from what; `engine.data.objectives` says it kind by kind.
 
-    `mask_fraction` is the share of a window that `masked` predicts.
+    `mask_fraction` is the share of a window that `masked` predicts. `label_smoothing` moves that share of each target
+    to all other tokens (Szegedy et al. 2016, §7), in what is minimised; losses are reported without it.
     """
 
-    kind: Literal["next-token", "masked", "copy", "reverse", "continuation", "shifted"] = "next-token"
+    kind: Literal["next-token", "masked", "copy", "reverse", "continuation", "shifted", "translation"] = "next-token"
     mask_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    label_smoothing: Fraction = 0.0
 
 
 class TrainConfig(Section):
     """The loop: how long, how much at once.
 
-    Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size.
+    Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
+    that translates may have batch_tokens: so many of the longer side with its padding, whatever the sentences' number.
     """
 
     steps: Count = 2000
@@ -193,6 +211,7 @@ class OptimizerConfig(Section):
 
     Durations are steps, or a text such as "5 epochs" or "10240 tokens". `decay_every` holds the rate of any schedule
     still between its multiples, as a scheduler stepped once an epoch does; `decay_over` is how long a cosine takes.
+    `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3).
     """
 
     kind: Literal["adamw", "adam"] = "adamw"
@@ -202,7 +221,7 @@ class OptimizerConfig(Section):
     eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-8
     weight_decay: Rate = 0.01
     decay: Literal["matrices", "linear-weights", "all"] = "matrices"
-    schedule: Literal["constant", "cosine", "step"] = "cosine"
+    schedule: Literal["constant", "cosine", "step", "inverse-sqrt"] = "cosine"
     warmup: Duration = 100
     decay_every: Duration | None = None
     decay_over: Duration | None = None
@@ -222,7 +241,9 @@ class OptimizerConfig(Section):
 class EvaluationConfig(Section):
     """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
 
-    `patience` stops a run after that many evaluations without a new best; 0 never does.
+    `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
+    without a new best; 0 never does. Translations are written with a beam of `beam` (1: greedily), of the first
+    `translations` sentences of the split (0: all).
     """
 
     every: Count = 250
@@ -233,7 +254,10 @@ class EvaluationConfig(Section):
     sample_every: Count = bookkeeping(500)
     sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")
     sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(200)
+    select: Literal["loss", "bleu", "exact_match"] = "loss"
     patience: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 0
+    beam: Annotated[int, Field(strict=True, ge=1, le=1_000)] = bookkeeping(1)
+    translations: Count = bookkeeping(0)
 
 
 class CheckpointConfig(Section):
@@ -248,18 +272,33 @@ class CheckpointConfig(Section):
 
 
 class GenerationConfig(Section):
-    """How text is sampled, unless the prompt says otherwise."""
+    """How text is sampled, unless the prompt says otherwise; `length_penalty` and `alpha` are beam search's."""
 
     temperature: Annotated[float, Field(ge=0.0, le=100.0)] = bookkeeping(0.8)
     top_k: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] = bookkeeping(40)
     top_p: Annotated[float, Field(gt=0.0, le=1.0)] = bookkeeping(1.0)
     overflow: Literal["restart", "stop"] = bookkeeping("restart")
+    length_penalty: Literal["gnmt", "power"] = bookkeeping("gnmt")
+    alpha: Annotated[float, Field(ge=0.0, le=10.0)] = bookkeeping(0.6)
 
 
 class LogConfig(Section):
     """How often a train record is written, in steps."""
 
     every: Positive = bookkeeping(10)
+
+
+@dataclass(frozen=True)
+class Translated:
+    """What only a corpus of sentence pairs says.
+
+    Args:
+        steps_per_epoch: optimizer steps to see every pair once.
+        source_vocab_size: tokens of a source, special ones too; None where the target's are the same.
+    """
+
+    steps_per_epoch: int
+    source_vocab_size: int | None
 
 
 class RunConfig(Section):
@@ -299,13 +338,20 @@ class RunConfig(Section):
             "reverse": source,
             "continuation": source + target,
             "shifted": source + 1,
+            "translation": min(source, target),
         }[self.objective.kind]
 
     @property
     def window_targets(self) -> int:
         """Places of one example that predict something, or could."""
         target, source = self.model.context_length, self.model.source_tokens
-        return {"copy": source, "reverse": source, "shifted": source - 1}.get(self.objective.kind, target)
+        special = {"copy": source, "reverse": source, "shifted": source - 1, "translation": min(source, target)}
+        return special.get(self.objective.kind, target)
+
+    @property
+    def translates(self) -> bool:
+        """Whether it is trained on pairs of sentences."""
+        return self.objective.kind == "translation"
 
     @property
     def special_tokens(self) -> tuple[str, ...]:
@@ -326,24 +372,35 @@ class RunConfig(Section):
         """Tokens between the windows that an epoch counts; by default windows that do not overlap."""
         return self.data.window_stride or self.window_targets
 
-    def resolved(self, *, vocab_size: int, threads: int, train_tokens: int) -> "RunConfig":
+    def resolved(
+        self, *, vocab_size: int, threads: int, train_tokens: int, translation: Translated | None = None
+    ) -> "RunConfig":
         """This config with what only the start of a run knows filled in, and every duration in steps.
 
         Args:
             vocab_size: tokens that are needed, special ones too; a larger `model.vocab_size` stands.
             threads: CPU threads, part of a run's state (sums differ between counts).
             train_tokens: size of the training split.
+            translation: what is known of pairs of sentences, where these are trained on.
         """
         data = self.dump()
         train, optimizer, targets = data["train"], data["optimizer"], self.window_targets
         data["model"].setdefault("vocab_size", vocab_size)
         train.setdefault("threads", threads)
         data["evaluation"]["stride"] = self.stride
-        if "batch_tokens" in train:
-            train["batch_size"] = max(1, train.pop("batch_tokens") // targets)
-        per_step = train["batch_size"] * self.train.accumulation
-        windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
-        units = {"steps_per_epoch": -(-windows // per_step), "tokens_per_step": per_step * targets}
+        if translation is not None:
+            if translation.source_vocab_size is not None:
+                data["model"].setdefault("source_vocab_size", translation.source_vocab_size)
+            units = {
+                "steps_per_epoch": translation.steps_per_epoch,
+                "tokens_per_step": max(1, train_tokens // translation.steps_per_epoch),
+            }
+        else:
+            if "batch_tokens" in train:
+                train["batch_size"] = max(1, train.pop("batch_tokens") // targets)
+            per_step = train["batch_size"] * self.train.accumulation
+            windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
+            units = {"steps_per_epoch": -(-windows // per_step), "tokens_per_step": per_step * targets}
         if "epochs" in train:
             train["steps"] = in_steps(f"{train.pop('epochs')} epochs", **units)
         for key in ("warmup", "decay_every", "decay_over"):
@@ -357,7 +414,7 @@ class RunConfig(Section):
         model = data["model"]
         heads = min(model["n_heads"], 4)
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
-        model |= {"d_ff": 32, "context_length": 16}
+        model |= {"d_ff": 32, "context_length": 40 if self.translates else 16}
         model.pop("source_length", None)
         if "n_encoder_layers" in model:
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
@@ -367,8 +424,12 @@ class RunConfig(Section):
             model["window"] = min(model["window"], 5)
         if model["attention"] == "sparse":
             model["link_every"] = min(model["link_every"], 4)
-        model.pop("vocab_size", None)
-        data["data"] |= {"corpus": "playlets", "corpus_size": 20_000}
+        for key in ("vocab_size", "source_vocab_size"):
+            model.pop(key, None)
+        data["data"] |= {"corpus": "phrasebook" if self.translates else "playlets"}
+        data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000, "bpe_size": 300}
+        data["data"].pop("max_length", None)
+        data["evaluation"]["translations"] = 8
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
         for key in ("epochs", "batch_tokens"):
             data["train"].pop(key, None)

@@ -14,7 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from engine.config.keys import all_keys
-from engine.config.schema import RunConfig
+from engine.config.schema import RunConfig, Translated
 from engine.errors import InputError, nearest, one_of
 
 MAX_BYTES = 64 * 1024
@@ -65,14 +65,24 @@ def validate(data: Mapping[str, Any], where: str) -> RunConfig:
         raise InputError(f"{where}: nested too deeply; sections are one level deep") from None
 
 
-def resolved(config: RunConfig, where: str, *, vocab_size: int, threads: int, train_tokens: int) -> RunConfig:
+def resolved(
+    config: RunConfig,
+    where: str,
+    *,
+    vocab_size: int,
+    threads: int,
+    train_tokens: int,
+    translation: Translated | None = None,
+) -> RunConfig:
     """`RunConfig.resolved`, whose durations and counts may turn out to be impossible only now.
 
     Raises:
         InputError: what does not come out right.
     """
     try:
-        return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens)
+        return config.resolved(
+            vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, translation=translation
+        )
     except ValidationError as error:
         raise InputError(f"{where}: at this corpus and batch size, {_first(error)}") from None
 

@@ -1,8 +1,10 @@
 """Fetching a corpus: https only, capped, checked, resumed where it stopped; or copied from a mirror folder.
 
-What is fetched stands under its own name only once its SHA-256 is right; until then it is a `.part` file.
+What is fetched stands under its own name only once its SHA-256 is right; until then it is a `.part` file. A file whose
+hash nobody knows beforehand is trusted once: its hash is written beside it, and must be the same from then on.
 """
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -27,13 +29,13 @@ class Remote:
     Args:
         url: https.
         file: where it belongs under a data folder.
-        sha256: what it must be.
+        sha256: what it must be; None where it is trusted on first use.
         max_bytes: more than this is not read.
     """
 
     url: str
     file: str
-    sha256: str
+    sha256: str | None
     max_bytes: int
 
 
@@ -102,25 +104,34 @@ def fetch(
         InputError: no network, a wrong hash, too large, or a folder that cannot be written.
     """
     target = folder / remote.file
-    if target.is_file() and sha256_of(target) == remote.sha256:
-        return target
+    expected = remote.sha256 or recorded_sha256(target)
+    if target.is_file():
+        there = sha256_of(target)
+        if there == (expected or there):
+            _record(remote, target, there)
+            return target
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        if expected is None:  # nothing would notice that the file has changed since its first half was fetched
+            part.unlink(missing_ok=True)
         source = _mirrored(remote, mirror)
         if source is not None:
             shutil.copyfile(source, part)
         else:
             _download(remote, part, progress, opener)
         found = sha256_of(part)
-        if found != remote.sha256:
+        if found != (expected or found):
             part.unlink(missing_ok=True)
             where = source or located(remote.url)
+            advice = "Try again, or take the file from somewhere else"
+            if remote.sha256 is None:
+                advice = f"If it has been changed on purpose, delete {record_of(target)} to trust it as it is now"
             raise InputError(
-                f"{where}: its SHA-256 is {found[:12]}… and should be {remote.sha256[:12]}…; nothing was kept. "
-                "Try again, or take the file from somewhere else"
+                f"{where}: its SHA-256 is {found[:12]}… and should be {str(expected)[:12]}…; nothing was kept. {advice}"
             )
         part.replace(target)
+        _record(remote, target, found)
     except urllib.error.HTTPError as error:
         raise InputError(
             f"{located(remote.url)}: the server answered {error.code}; {_by_hand(remote, target)}"
@@ -179,8 +190,31 @@ def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -
                     )
                 file.write(block)
                 progress(done, remote.max_bytes)
+        if getattr(response, "length", None):  # bytes that were announced and never came
+            raise ConnectionError("the connection ended before the file did")
     finally:
         response.close()
+
+
+def record_of(target: Path) -> Path:
+    """Where the hash of a file that is trusted on first use is kept, in the form of `sha256sum`."""
+    return target.with_name(target.name + ".sha256")
+
+
+def recorded_sha256(target: Path) -> str | None:
+    """The hash that was found when this file was first fetched; None if it never was, or the record is damaged."""
+    try:
+        words = record_of(target).read_text(encoding="ascii")[:200].split()
+    except (OSError, ValueError):
+        return None
+    return words[0] if words and len(words[0]) == 64 and set(words[0]) <= set("0123456789abcdef") else None
+
+
+def _record(remote: Remote, target: Path, found: str) -> None:
+    if remote.sha256 is not None or recorded_sha256(target) == found:
+        return
+    with contextlib.suppress(OSError):  # a folder that is only read; the file itself is what was asked for
+        record_of(target).write_text(f"{found}  {target.name}\n", encoding="ascii")
 
 
 def sha256_of(path: Path) -> str:

@@ -19,6 +19,16 @@ class Batches(Protocol):
         ...
 
 
+class Examples(Batches, Protocol):
+    """Batches that say what they ask."""
+
+    objective: Objective
+
+    def probed(self) -> Tensor:
+        """(B, L) int64 text that the leak probe asks about."""
+        ...
+
+
 class Windows(Protocol):
     """Where examples are cut out of the text."""
 
@@ -111,6 +121,10 @@ class TextBatches:
     def batch(self, step: int, micro: int) -> Batch:
         """The batch of a step."""
         return self.objective.batch(self.windows.windows(step, micro), mask_generator(self.seed, step, micro))
+
+    def probed(self) -> Tensor:
+        """(B, L) the windows of the first batch."""
+        return self.windows.windows(1, 0)
 
 
 def mask_generator(seed: int, *counters: int | str) -> Generator:

@@ -12,7 +12,8 @@ from typing import Protocol
 import torch
 from torch import Generator, Tensor
 
-from engine.config.schema import RunConfig
+from engine.config.schema import START, RunConfig
+from engine.model.span import Span
 
 IGNORED = -100  # a target that is not scored; cross_entropy's own default
 FIRST_PLACE = 10**9  # numbered places are above every token
@@ -27,26 +28,37 @@ class Batch:
         targets: (B, T) int64, `IGNORED` where nothing is predicted.
         n_targets: how many are predicted.
         source: (B, S) int64, what the encoder of an encoder-decoder reads.
+        source_at: where the source's tokens stand, if it is padded.
     """
 
     tokens: Tensor
     targets: Tensor
     n_targets: int
     source: Tensor | None = None
+    source_at: Span | None = None
 
     @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """What the network is called with."""
+    def texts(self) -> tuple[Tensor, ...]:
+        """What it reads, as tokens."""
         return (self.tokens,) if self.source is None else (self.source, self.tokens)
+
+    @property
+    def inputs(self) -> "tuple[Tensor | Span, ...]":
+        """What the network is called with."""
+        return self.texts if self.source_at is None else (*self.texts, self.source_at)
 
     def pieces(self, how_many: int) -> Iterator["Batch"]:
         """The same rows in several smaller batches; none for rows that do not exist."""
-        sources = [None] * how_many if self.source is None else self.source.chunk(how_many)
-        for tokens, targets, source in zip(
-            self.tokens.chunk(how_many), self.targets.chunk(how_many), sources, strict=False
+        none = [None] * how_many
+        sources = none if self.source is None else self.source.chunk(how_many)
+        stand = (
+            none if self.source_at is None else [Span(i, one_side=True) for i in self.source_at.index.chunk(how_many)]
+        )
+        for tokens, targets, source, at in zip(
+            self.tokens.chunk(how_many), self.targets.chunk(how_many), sources, stand, strict=False
         ):
             if targets.numel():
-                yield Batch(tokens, targets, 0, source)
+                yield Batch(tokens, targets, 0, source, at)
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,8 @@ class Places:
 class Objective(Protocol):
     """How examples are made."""
 
+    vocab_size: int
+    """Tokens of the text; special ones are numbered after them."""
     window: int
     """L, tokens of text in one example."""
     conditional: bool
@@ -100,7 +114,7 @@ class NextToken:
     conditional, hides = False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window = config.window_tokens
+        self.window, self.vocab_size = config.window_tokens, vocab_size
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """(B, T + 1) → (B, T) tokens and targets."""
@@ -134,19 +148,25 @@ class Masked:
 
 
 class Transcribe:
-    """The source again, in the same or in reverse order, after a start token: toy tasks that attention must solve."""
+    """The source again, in the same or in reverse order, after a start token: toy tasks that attention must solve.
+
+    Of `translation` this is the shape, sentences as long as their sources: what the leak probe asks about.
+    """
 
     conditional, hides = True, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.start = config.window_tokens, vocab_size
+        self.window, self.vocab_size = config.window_tokens, vocab_size
+        self.start = vocab_size + config.special_tokens.index(START)
+        self.source_tokens = config.model.source_vocab_size
         self.backwards = config.objective.kind == "reverse"
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """(B, S) → (B, S) source, tokens and targets."""
         targets = windows.flip(1) if self.backwards else windows
         start = torch.full_like(targets[:, :1], self.start)
-        return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), windows)
+        source = windows if self.source_tokens is None else windows.remainder(self.source_tokens)
+        return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), source)
 
 
 class Continuation:
@@ -155,7 +175,8 @@ class Continuation:
     conditional, hides = False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.source = config.window_tokens, config.model.source_tokens
+        self.window, self.vocab_size = config.window_tokens, vocab_size
+        self.source = config.model.source_tokens
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """(B, S + T) → (B, S) source, (B, T) tokens and targets."""
@@ -172,7 +193,7 @@ class Shifted:
     conditional, hides = False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window = config.window_tokens
+        self.window, self.vocab_size = config.window_tokens, vocab_size
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """(B, S + 1) → (B, S) source, (B, S − 1) tokens and targets."""
@@ -187,6 +208,7 @@ OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
     "reverse": Transcribe,
     "continuation": Continuation,
     "shifted": Shifted,
+    "translation": Transcribe,
 }
 
 

@@ -1,4 +1,10 @@
-"""What knowing nothing but counts would score: the lines a trained model must get below. Nats per token."""
+"""What knowing nothing but counts would score: the lines a trained model must get below. Nats per token.
+
+A text is one stream of tokens. Of separate sentences, as a translation's targets are, each is counted with its end,
+and none knows the one before it.
+"""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,3 +33,48 @@ def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_siz
     before, after = held_out[:-1], held_out[1:]
     probability = (counts[before, after] + unigram[after]) / (counts.sum(1)[before] + 1.0)
     return float(-np.log(probability).mean())
+
+
+def sentence_unigram_loss(
+    train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
+) -> float:
+    """Mean nll of the held-out sentences' tokens and ends under the training frequencies (add-0.01 smoothed).
+
+    Args:
+        train: sentences, tokens below `vocab_size`, without start and end.
+        held_out: at least one, of the same kind.
+        vocab_size: tokens of the text.
+    """
+    # The first border stands before all and is predicted by nobody: left out of the counts, as it is of the score.
+    return unigram_loss(_bordered(train, vocab_size)[1:], _bordered(held_out, vocab_size), vocab_size + 1)
+
+
+def sentence_bigram_loss(
+    train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
+) -> float:
+    """Mean nll of each held-out token and end given the token before it, a first one given that it is the first.
+
+    Smoothed as in `bigram_loss`; only pairs that occur are counted, so the vocabulary may be large.
+
+    Args:
+        train: sentences, tokens below `vocab_size`, without start and end.
+        held_out: at least one, of the same kind.
+        vocab_size: tokens of the text.
+    """
+    size = vocab_size + 1
+    known, asked = _bordered(train, vocab_size), _bordered(held_out, vocab_size)
+    unigram = np.bincount(known[1:], minlength=size) + ADD
+    unigram = unigram / unigram.sum()
+    pairs, times = np.unique(known[:-1] * size + known[1:], return_counts=True)
+    wanted = asked[:-1] * size + asked[1:]
+    place = np.searchsorted(pairs, wanted)
+    pairs, times = np.append(pairs, -1), np.append(times, 0)  # where a pair past all that are known is looked up
+    found = np.where(pairs[place] == wanted, times[place], 0)
+    before = np.bincount(known[:-1], minlength=size)[asked[:-1]]
+    return float(-np.log((found + unigram[asked[1:]]) / (before + 1.0)).mean())
+
+
+def _bordered(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:
+    """One stream with a border before, between and after the sentences: the end of one, the start of the next."""
+    edge = np.array([border], dtype=np.int64)
+    return np.concatenate([edge, *(part for sentence in sentences for part in (sentence, edge))])

@@ -58,7 +58,8 @@ def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[in
         kept.append(output.detach().requires_grad_())
         return kept[-1]
 
-    hook = model.get_submodule("token_embedding").register_forward_hook(keep)
+    embeddings = [getattr(model, name, None) for name in ("source_embedding", "token_embedding")]
+    hooks = [part.register_forward_hook(keep) for part in embeddings if part is not None]
     try:
         with torch.enable_grad():
             logits = model(*batch.inputs)  # (B, T, V)
@@ -78,7 +79,8 @@ def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[in
                         worst = torch.maximum(worst, forbidden.abs().max())  # keeps a NaN
             return float(worst)
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
 
 
 def perturbation_leak(
@@ -104,7 +106,7 @@ def perturbation_leak(
         for start in range(0, len(tried), at_once):
             group = torch.tensor(tried[start : start + at_once], device=device)
             generator = torch.Generator().manual_seed(seed_for(seed, "probe", "perturbation", start))
-            same = [part.expand(len(group), -1) for part in row.inputs]
+            same = [part.expand(len(group), -1) for part in row.texts]
             other = []
             for part, text in zip(same, texts, strict=True):
                 drawn = torch.randint(vocab_size, part.shape, generator=generator).to(part)

@@ -111,7 +111,11 @@ class KeyValueCache:
     def select(self, rows: Tensor) -> None:
         """Reorder batch rows: row i becomes the old row rows[i]."""
         if self._buffer is not None:
-            self._buffer = self._buffer[rows]
+            chosen = self._buffer[:, :, : self.length].index_select(0, rows)
+            if rows.numel() > self._buffer.shape[0]:
+                self._buffer = self._buffer.new_zeros(rows.numel(), *self._buffer.shape[1:])
+            self._buffer = self._buffer[: rows.numel()]  # in place: what is not yet written need not be copied
+            self._buffer[:, :, : self.length] = chosen
         if self._index is not None and self._index.shape[0] > 1:
             self._index = self._index[rows]
 
@@ -173,10 +177,17 @@ class Cache:
     memory: list[tuple[Tensor, Tensor]] | None = None
     memory_at: Span | None = None
 
-    def select(self, rows: Tensor) -> None:
-        """Reorder batch rows in every layer (beam search)."""
+    def select(self, rows: Tensor, *, same_sources: bool = False) -> None:
+        """Reorder batch rows in every layer (beam search).
+
+        Args:
+            rows: row i becomes the old row rows[i].
+            same_sources: known: row i's source is already that of the old row rows[i], so it need not be copied.
+        """
         for layer in self.layers:
             layer.select(rows)
+        if same_sources:
+            return
         if self.memory is not None:
             self.memory = [(k[rows], v[rows]) for k, v in self.memory]
         if self.memory_at is not None and self.memory_at.index.shape[0] > 1:

@@ -76,7 +76,7 @@ INITIALISERS: dict[str, Callable[[Tensor, ModelConfig, str, Generator], None]] =
 def _fill_matrix(name: str, values: Tensor, model: ModelConfig, generator: Generator) -> None:
     if name.endswith("positions.table.weight") and model.position_init == "zero":
         return
-    if name == "token_embedding.weight" and model.embedding_std is not None:
+    if name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
         values.normal_(0.0, model.embedding_std, generator=generator)
         return
     for part in _parts(name, values, model):

@@ -43,6 +43,7 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     layers = sum(n for n, *_ in stacks)
     cross_layers = sum(n for n, _, _, over_source in stacks if over_source)
     found = {
+        "source embedding": (model.source_vocab_size or 0) * d,
         "token embedding": vocab * d,
         "positions": sum(_positions(model, n, longest) for n, longest, *_ in stacks),
         "attention": layers * attention,
@@ -51,7 +52,9 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
         "norms": (2 * layers + cross_layers) * norm + (len(stacks) * norm if model.final_norm else 0),
         "head": (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
     }
-    return {name: count for name, count in found.items() if count or name != "cross-attention"}
+    return {
+        name: count for name, count in found.items() if count or name not in ("cross-attention", "source embedding")
+    }
 
 
 def parameter_count(model: ModelConfig, vocab_size: int) -> int:

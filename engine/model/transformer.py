@@ -149,13 +149,15 @@ class Memory:
 class EncoderDecoder(nn.Module):
     """A target is written token by token while all of a source is seen (Vaswani et al. 2017).
 
-    Source and target share one embedding.
+    Source and target share one embedding, unless `model.source_vocab_size` says that they are different tokens.
     """
 
     def __init__(self, model: ModelConfig, vocab_size: int) -> None:
         super().__init__()
         self.config, self.vocab_size = model, vocab_size
         self.token_embedding = nn.Embedding(vocab_size, model.d_model)
+        size = model.source_vocab_size
+        self.source_embedding = None if size is None else nn.Embedding(size, model.d_model)
         self.encoder = Stack(model, model.encoder_layers, model.source_tokens, causal=False)
         self.decoder = Stack(model, model.n_layers, model.context_length, causal=True, over_source=True)
         self.head = make_head(model, self.token_embedding)
@@ -168,7 +170,8 @@ class EncoderDecoder(nn.Module):
             at: its positions, −1 at padding; by default in a row.
         """
         at = at or Span.run(source.shape[1], 0, source.device)
-        return Memory(self.encoder.run(self.token_embedding(source), at), at)
+        embedding = self.token_embedding if self.source_embedding is None else self.source_embedding
+        return Memory(self.encoder.run(embedding(source), at), at)
 
     def read(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Each decoder layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D)."""

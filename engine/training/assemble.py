@@ -6,7 +6,6 @@ Everything that can be wrong with the input is found here, before a run director
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +15,7 @@ import torch
 from engine import capabilities
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
-from engine.config.toml import resolved
-from engine.data.cache import tokens_of
-from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
-from engine.data.loader import training_batches
-from engine.data.objectives import make_objective
-from engine.data.tokenizers import CharacterTokenizer
 from engine.errors import InputError
-from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.evaluator import Evaluator
-from engine.generation.samples import Sampler
 from engine.model import size
 from engine.model.attention import Situation, choose
 from engine.model.heads import SelfAttention
@@ -38,20 +28,11 @@ from engine.training import checkpoint
 from engine.training.control import Control
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
 from engine.training.numerics import chosen_precision, compiles
+from engine.training.task import Shower, Task, load_task
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
 EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may be taken in another order
-MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
-
-
-@dataclass(frozen=True)
-class Data:
-    """A corpus with its tokenizer and encoded splits, (n,) whole numbers each."""
-
-    corpus: TextCorpus
-    tokenizer: CharacterTokenizer
-    tokens: dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -61,42 +42,6 @@ class Ready:
     trainer: Trainer
     path: Path
     lints: Sequence[Lint] = field(default_factory=list)
-
-
-def load_data(config: RunConfig, data_dir: Path | None) -> Data:
-    """Corpus and tokens of a config. The vocabulary is every character of every split, as nanoGPT's is.
-
-    Raises:
-        InputError: no such corpus, bad text, or splits too short for the context.
-    """
-    corpus = load_corpus(config.data, data_dir)
-    tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values())
-    tokens = {
-        name: tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.encode, split.text))
-        for name, split in corpus.splits.items()
-    }
-    context = config.model.context_length
-    for name in ("train", "validation"):
-        have = tokens[name].numel() if name in tokens else 0
-        shorter_will_do = name == "validation" and config.objective.kind == "next-token"
-        needed = 2 if shorter_will_do else config.window_tokens
-        if have < needed:
-            raise InputError(
-                f"corpus {corpus.name}: its {name} split has {have:,} tokens, fewer than the {needed:,} that a context "
-                f"of {context:,} needs; use a longer text or --set model.context_length={max(1, have // 4)}"
-            )
-    return Data(corpus, tokenizer, tokens)
-
-
-def _prompt(config: RunConfig, data: Data) -> str:
-    wanted = config.evaluation.sample_prompt
-    if wanted:
-        data.tokenizer.encode(wanted)  # refused now, not at step 500
-        return wanted
-    if config.objective.kind != "next-token":  # a source, or a text to hide parts of
-        return data.corpus.splits["validation"].text[: min(config.window_tokens, config.model.source_tokens)]
-    first = data.corpus.splits["validation"].text.lstrip("\n")[:MAX_PROMPT]
-    return first.split("\n", 1)[0] or first[:1] or data.tokenizer.characters[0]
 
 
 def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
@@ -109,41 +54,6 @@ def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
         f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each other "
     )
     return [Lint("train.threads", text + "can be many times slower then; --set train.threads=1 is safer meanwhile")]
-
-
-def data_facts(config: RunConfig, data: Data) -> dict[str, Any]:
-    """The content of data.json: what the run was trained on, and the lines its loss should be held against.
-
-    The floor is that of a text predicted from its past: a given source or both sides of a gap allow for less.
-    """
-    train, held_out = (data.tokens[name].numpy() for name in ("train", "validation"))
-    from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")
-    floor = data.corpus.splits["validation"].floor_mean if from_its_past else None
-    return {
-        "corpus": data.corpus.version,
-        "source": data.corpus.source,
-        "sha256": data.corpus.sha256,
-        "splits": {
-            name: {"characters": len(split.text), "tokens": data.tokens[name].numel()}
-            for name, split in data.corpus.splits.items()
-        },
-        "vocabulary": data.tokenizer.vocab_size,
-        "tokenizer_sha256": data.tokenizer.sha256,
-        "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]},
-        "plausible": REGISTRY[data.corpus.name].plausible if data.corpus.name in REGISTRY else None,
-        "unigram": unigram_loss(train, held_out, data.tokenizer.vocab_size),
-        "bigram": bigram_loss(train, held_out, data.tokenizer.vocab_size),
-        "probes": [
-            {
-                "name": probe.name,
-                "description": probe.description,
-                "n": int(probe.at.size),
-                "chance": probe.chance,
-                "shortcut": probe.shortcut,
-            }
-            for probe in data.corpus.splits["validation"].probes
-        ],
-    }
 
 
 def model_facts(config: RunConfig, model: Network) -> dict[str, Any]:
@@ -274,70 +184,60 @@ class _Loaded:
     """All that a run needs besides its directory."""
 
     config: RunConfig
-    data: Data
+    task: Task
     device: torch.device
     model: Network
-    prompt: str
+    shower: Shower
     lints: Sequence[Lint]
 
 
 def _loaded(config: RunConfig, data_dir: Path | None, device: str) -> _Loaded:
-    capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
+    said = f"preset '{config.preset}'" if config.preset else "config"
+    capabilities.require(config, said)
     where = resolve_device(device)
-    data = load_data(config, data_dir)
-    needed = config.needed_tokens(data.tokenizer.vocab_size)
-    if config.model.vocab_size is not None and config.model.vocab_size < needed:
-        special = "".join(f" and {name}" for name in config.special_tokens)
-        raise InputError(
-            f"model.vocab_size = {config.model.vocab_size}: the corpus has {data.tokenizer.vocab_size} different "
-            f"characters{special}; leave it out, or set at least {needed}"
-        )
-    config = resolved(
-        config,
-        f"preset '{config.preset}'" if config.preset else "config",
-        vocab_size=needed,
-        threads=default_threads(),
-        train_tokens=data.tokens["train"].numel(),
-    )
-    if config.data.corpus not in REGISTRY:  # a file: the run's own config must find it from anywhere
-        config = capabilities.with_value(config, "data.corpus", data.corpus.source)
-    lints = [*lint(config, data.tokens["train"].numel()), *_crowded(config, where)]
-    return _Loaded(config, data, where, built(config, needed, where), _prompt(config, data), lints)
+    task = load_task(config, data_dir)
+    config = task.resolved(config, said, default_threads())
+    found = task.found_again(config)  # a file: the run's own config must find it from anywhere
+    if found != config.data.corpus:
+        config = capabilities.with_value(config, "data.corpus", found)
+    lints = [*lint(config, task.train_tokens), *_crowded(config, where)]
+    model = built(config, config.needed_tokens(task.vocab_size), where)
+    return _Loaded(config, task, where, model, task.shower(config), lints)
 
 
 def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
-    config, data, where = loaded.config, loaded.data, loaded.device
+    config, task, where = loaded.config, loaded.task, loaded.device
     writer.facts("model", model_facts(config, loaded.model))
-    writer.facts("data", data_facts(config, data))
+    writer.facts("data", task.facts(config))
     first = environment(where, config.train.threads or 1, writer.attempt)
     writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
-    writer.text("tokenizer.json", data.tokenizer.to_json())
+    writer.text("tokenizer.json", task.tokenizer.to_json())
     writer.status(device=str(where))
     for warning in loaded.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    trainer = _trainer(config, loaded.model, data, where, writer, control, loaded.prompt)
+    trainer = _trainer(config, loaded.model, task, where, writer, control, loaded.shower)
     return Ready(trainer, writer.path, loaded.lints)
 
 
 def _trainer(
     config: RunConfig,
     model: Network,
-    data: Data,
+    task: Task,
     device: torch.device,
     writer: RunWriter,
     control: Control | None,
-    prompt: str,
+    shower: Shower,
 ) -> Trainer:
-    held_out, size = data.tokens["validation"].to(device), data.tokenizer.vocab_size
     return Trainer(
         config,
         model,
-        training_batches(data.tokens["train"], config, make_objective(config, size), device),
+        task.batches(config, device),
         writer,
         control or Control(),
         time.perf_counter,
-        evaluator=Evaluator(config, data.corpus.splits["validation"], held_out, size),
-        sampler=Sampler(config, data.tokenizer, prompt),
+        scorer=task.scorer(config, device),
+        shower=shower,
+        tokenizer=task.tokenizer,
     )
 
 
@@ -374,14 +274,12 @@ def resume(
         if handed_over and reader.status.get("state") != "handing-over":
             raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.get('state')}")
         folder, damaged = checkpoint.newest_intact(run)
-        data = load_data(config, data_dir)
+        task = load_task(config, data_dir)
         recorded = reader.facts("data")
-        if recorded.get("sha256") != data.corpus.sha256 or recorded.get("tokenizer_sha256") != data.tokenizer.sha256:
-            raise InputError(
-                f"corpus {data.corpus.name}: not the text that run '{reader.name}' began with; put it back"
-            )
-        model = built(config, config.needed_tokens(data.tokenizer.vocab_size), where)
-        trainer = _trainer(config, model, data, where, writer, control, _prompt(config, data))
+        if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
+            raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
+        model = built(config, config.needed_tokens(task.vocab_size), where)
+        trainer = _trainer(config, model, task, where, writer, control, task.shower(config))
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
     except BaseException:

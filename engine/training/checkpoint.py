@@ -19,9 +19,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine import capabilities
-from engine.data.tokenizers import CharacterTokenizer, load_tokenizer
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, read_tokenizer
 from engine.errors import InputError
-from engine.model.transformer import NETWORKS, Network, build_model
+from engine.model.transformer import NETWORKS, EncoderDecoder, Network, build_model
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.runs.room import FULL
@@ -61,7 +61,7 @@ def save(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
     state: TrainerState,
-    tokenizer: CharacterTokenizer,
+    tokenizer: AnyTokenizer,
 ) -> str:
     """Write the checkpoint of the state's step and point `last` at it.
 
@@ -118,7 +118,7 @@ def _save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
         raise
 
 
-def save_average(run: Path, model: nn.Module, tokenizer: CharacterTokenizer, how_many: int) -> list[int]:
+def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many: int) -> list[int]:
     """Put the mean of the newest checkpoints' weights into a model and save it as `average`.
 
     Returns:
@@ -254,18 +254,39 @@ def _manifest_text(manifest: dict[str, Any]) -> str:
 def load_trained(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, CharacterTokenizer, int]:
-    """The model of a checkpoint, in evaluation mode, with its tokenizer and step.
+    """The model of a text's run, in evaluation mode, with its tokenizer and step.
 
     Raises:
-        InputError: no such checkpoint, or its files do not belong together.
+        InputError: no such checkpoint, its files do not belong together, or it translates.
     """
+    model, tokenizer, step = _loaded(reader, which, device)
+    if not isinstance(tokenizer, CharacterTokenizer):
+        raise InputError(f"run '{reader.name}' translates sentences: `tui-transformer translate {reader.name}`")
+    return model, tokenizer, step
+
+
+def load_translator(
+    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
+) -> tuple[EncoderDecoder, PairTokenizer, int]:
+    """The model of a translation's run, in evaluation mode, with its tokenizer and step.
+
+    Raises:
+        InputError: no such checkpoint, its files do not belong together, or it does not translate.
+    """
+    model, tokenizer, step = _loaded(reader, which, device)
+    if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
+        raise InputError(f"run '{reader.name}' does not translate: `tui-transformer sample {reader.name}`")
+    return model, tokenizer, step
+
+
+def _loaded(reader: RunReader, which: str, device: torch.device | str) -> tuple[Network, AnyTokenizer, int]:
     folder = find(reader, which)
     wrong = damage(folder)
     if wrong is not None:
         raise InputError(
             f"{folder}: {wrong}; `tui-transformer doctor {reader.name}` shows which checkpoints are intact"
         )
-    tokenizer = load_tokenizer(folder / TOKENIZER)
+    tokenizer = read_tokenizer(folder / TOKENIZER)
     config = reader.config
     capabilities.require(config, str(reader.path / "config.toml"))
     vocabulary = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)

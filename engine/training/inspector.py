@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.data.loader import TextBatches
+from engine.data.loader import Examples
 from engine.evaluation.alarms import implausible, not_learning, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.order import order_check
@@ -26,21 +26,18 @@ class Inspector:
         model: as it is trained.
         batches: the training batches and their objective.
         writer: where verdicts go.
-        vocab_size: tokens of the text.
     """
 
-    def __init__(
-        self, config: RunConfig, model: Network, batches: TextBatches, writer: RunWriter, vocab_size: int
-    ) -> None:
+    def __init__(self, config: RunConfig, model: Network, batches: Examples, writer: RunWriter) -> None:
         self.config, self.model, self.batches = config, model, batches
-        self.writer, self.vocab_size = writer, vocab_size
+        self.writer, self.vocab_size = writer, batches.objective.vocab_size
         self.leak: Verdict | None = None  # the first that was found
         self._reader = RunReader(writer.path)
 
     def probe(self, when: When, step: int) -> None:
         """The leak probe. A clean one during training is not worth a line; a leak always is."""
-        objective, windows = self.batches.objective, self.batches.windows.windows(1, 0)
-        verdict = leak_probe(self.model, objective, windows, self.vocab_size, when=when, step=step)
+        objective, text = self.batches.objective, self.batches.probed()
+        verdict = leak_probe(self.model, objective, text, self.vocab_size, when=when, step=step)
         if when != "evaluation" or verdict.verdict != OK:
             self.writer.verdict(verdict.to_json())
         if verdict.verdict != OK and self.leak is None:

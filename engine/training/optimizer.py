@@ -100,10 +100,16 @@ def _step(config: OptimizerConfig, step: int, steps: int) -> float:
     return max(config.min_lr, config.lr * config.decay_factor ** ((step - 1) // _steps(config.decay_every)))
 
 
+def _inverse_sqrt(config: OptimizerConfig, step: int, steps: int) -> float:
+    # Vaswani et al. 2017, §5.3, with the rate at the end of warm-up given instead of following from d_model.
+    return max(config.min_lr, config.lr * math.sqrt(max(1, _steps(config.warmup)) / step))
+
+
 SCHEDULES: dict[str, Callable[[OptimizerConfig, int, int], float]] = {
     "constant": _constant,
     "cosine": _cosine,
     "step": _step,
+    "inverse-sqrt": _inverse_sqrt,
 }
 
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.config.schema import RunConfig
-from engine.data.loader import Batches
+from engine.config.schema import END, RunConfig
+from engine.data.loader import Examples
 from engine.data.objectives import IGNORED
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network, Stack
@@ -63,7 +63,7 @@ class Stepper:
             that is no number then switches the updates off on the device, its own and all after it.
     """
 
-    def __init__(self, config: RunConfig, model: Network, batches: Batches, *, deferred: bool | None = None) -> None:
+    def __init__(self, config: RunConfig, model: Network, batches: Examples, *, deferred: bool | None = None) -> None:
         self.config, self.model, self.batches = config, model, batches
         self.device = next(model.parameters()).device
         self.precision = chosen_precision(config.train, self.device)
@@ -73,6 +73,7 @@ class Stepper:
         self.compiles = compiles(config.train)
         self._forward = compiled(model) if self.compiles else model
         self._parameters = list(model.parameters())
+        self._smoothing = config.objective.label_smoothing
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was no number
         self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
@@ -120,13 +121,22 @@ class Stepper:
             for piece in batch.pieces(pieces):  # none where the last step of an epoch has no more windows
                 with autocast(self.precision, self.device):
                     logits = self._forward(*piece.inputs).float()
-                total = F.cross_entropy(
-                    logits.flatten(0, 1), piece.targets.flatten(), ignore_index=IGNORED, reduction="sum"
-                )
+                flat, targets = logits.flatten(0, 1), piece.targets.flatten()
+                total = F.cross_entropy(flat, targets, ignore_index=IGNORED, reduction="sum")
+                aim = total if not self._smoothing else self._smoothed(total, flat, targets)
                 # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
-                torch.autograd.backward(total / scored)
+                torch.autograd.backward(aim / scored)
                 totals.append(total.detach())
         return totals, scored
+
+    def _smoothed(self, total: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
+        """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""
+        share, words, special = self._smoothing, self.batches.objective.vocab_size, self.config.special_tokens
+        spread = logits.log_softmax(-1)[targets != IGNORED]
+        others = spread[:, :words].sum()
+        if END in special:
+            others = others + spread[:, words + special.index(END)].sum()
+        return (1.0 - share) * total - share * others / (words + (END in special))
 
     def _seed_dropout(self, step: int, micro: int) -> None:
         seed = seed_for(self.config.seed, "dropout", step, micro)

@@ -11,14 +11,14 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from engine.config.schema import RunConfig
-from engine.data.loader import TextBatches
-from engine.evaluation.evaluator import Evaluator
+from engine.data.loader import Examples
+from engine.data.tokenizers import AnyTokenizer
 from engine.evaluation.verdict import LEAK
-from engine.generation.samples import Sampler
 from engine.model.transformer import Network
 from engine.runs.commands import Command
 from engine.runs.room import FULL, GiveUp, patiently
@@ -33,6 +33,7 @@ from engine.training.numerics import set_fp32_matmul
 from engine.training.space import WaitingForSpace
 from engine.training.state import TrainerState
 from engine.training.step import Stepper, Taken
+from engine.training.task import Scorer, Shower
 
 log = logging.getLogger(__name__)
 
@@ -47,25 +48,27 @@ class Trainer:
         writer: the run directory; closed at the end.
         control: how it is told to stop.
         clock: seconds that only go forward.
-        evaluator: scores the validation split.
-        sampler: writes samples, and owns the tokenizer that goes into checkpoints.
+        scorer: scores the validation split.
+        shower: writes samples.
+        tokenizer: goes into checkpoints.
     """
 
     def __init__(
         self,
         config: RunConfig,
         model: Network,
-        batches: TextBatches,
+        batches: Examples,
         writer: RunWriter,
         control: Control,
         clock: Callable[[], float],
         *,
-        evaluator: Evaluator,
-        sampler: Sampler,
+        scorer: Scorer,
+        shower: Shower,
+        tokenizer: AnyTokenizer,
     ) -> None:
         self.config, self.model, self.batches = config, model, batches
         self.writer, self.control, self.clock = writer, control, clock
-        self.evaluator, self.sampler = evaluator, sampler
+        self.scorer, self.shower, self.tokenizer = scorer, shower, tokenizer
         self.stepper = Stepper(config, model, batches)
         self.device = self.stepper.device
         self.state = TrainerState()
@@ -75,7 +78,7 @@ class Trainer:
         self._compiled = False
         self._unread: list[Taken] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
-        self.inspector = Inspector(config, model, batches, writer, sampler.tokenizer.vocab_size)
+        self.inspector = Inspector(config, model, batches, writer)
 
     def run(self) -> Outcome:
         """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""
@@ -324,13 +327,12 @@ class Trainer:
     def _evaluate(self) -> None:
         state = self.state
         self.writer.status(phase="evaluating")
-        scores = self.evaluator.record(self.model, self._between)
+        scores = self.scorer.record(self.model, self._between)
         record = {"kind": "validation", "step": state.step, "tokens": state.tokens}
         record |= {"seconds": round(state.seconds, 4)} | scores
         self.writer.metrics(record)
         self._evaluated, state.last = state.step, record
-        loss = scores["loss"]
-        if math.isfinite(loss) and (state.best is None or loss < state.best["loss"]):
+        if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
             patiently(lambda: checkpoint.point_best(self.writer.path, state.step), self.writer.waiting)
         else:
@@ -342,7 +344,7 @@ class Trainer:
 
     def _sample(self) -> None:
         if self.config.evaluation.sample_length > 0:
-            sample = self.sampler.sample(self.model, self.state.step, self._between)
+            sample = self.shower.sample(self.model, self.state.step, self._between)
             self.writer.sample(sample)
             self.inspector.sample(sample, self.state.step)
         self._sampled = self.state.step
@@ -354,9 +356,7 @@ class Trainer:
         self.writer.status(phase="checkpointing")
         self.state.offsets = self.writer.sync()
         name = patiently(
-            lambda: checkpoint.save(
-                self.writer.path, self.model, self.stepper.optimizer, self.state, self.sampler.tokenizer
-            ),
+            lambda: checkpoint.save(self.writer.path, self.model, self.stepper.optimizer, self.state, self.tokenizer),
             self.writer.waiting,
         )
         self._saved = self.state.step
@@ -381,10 +381,10 @@ class Trainer:
         own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
         try:
             steps = patiently(
-                lambda: checkpoint.save_average(self.writer.path, self.model, self.sampler.tokenizer, wanted),
+                lambda: checkpoint.save_average(self.writer.path, self.model, self.tokenizer, wanted),
                 self.writer.waiting,
             )
-            self.state.average = {"steps": steps, **self.evaluator.record(self.model, self._between)}
+            self.state.average = {"steps": steps, **self.scorer.record(self.model, self._between)}
         finally:
             with torch.no_grad():
                 for name, parameter in self.model.named_parameters():
@@ -405,6 +405,17 @@ class Trainer:
                 "fingerprint": metrics,
             }
         )
+
+
+def better(record: dict[str, Any], best: dict[str, Any] | None, select: str) -> bool:
+    """Whether a validation record is the best so far: the least loss, or the most of any other score.
+
+    Of equal translations the one with the lower loss is better; a loss that is no number never is.
+    """
+    if not math.isfinite(record["loss"]):
+        return False
+    ranks = [(0.0 if select == "loss" else -float(r[select]), r["loss"]) for r in (record, best) if r is not None]
+    return len(ranks) == 1 or ranks[0] < ranks[1]
 
 
 def _due(step: int, every: int) -> bool:

@@ -9,7 +9,7 @@ from torch import Tensor
 from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
-from engine.data.loader import Batches
+from engine.data.loader import Examples
 from engine.evaluation.metrics import evaluating
 from engine.evaluation.verdict import OK, Verdict
 from engine.model.decoding import Decoding
@@ -135,7 +135,7 @@ class Fit:
     peak_bytes: int | None
 
 
-def one_step_fit(config: RunConfig, model: Network, batches: Batches, repeats: int = 3) -> Fit:
+def one_step_fit(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> Fit:
     """Time a training step at full size on the model's device; the first, which warms up, does not count.
 
     Args:

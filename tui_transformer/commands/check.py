@@ -8,7 +8,6 @@ from rich.text import Text
 from engine import capabilities
 from engine.config import presets
 from engine.config.lints import lint
-from engine.config.toml import resolved
 from engine.errors import InputError
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import Request, loading
@@ -25,25 +24,24 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
     source = request.source()
     capabilities.require(config, f"preset '{source.name}'")
     with loading("loading the engine, the corpus and the model"):
-        from engine.data.loader import training_batches
-        from engine.data.objectives import make_objective
         from engine.evaluation.checks import leak_probe
         from engine.evaluation.order import order_check
         from engine.model import size
-        from engine.training.assemble import built, load_data
+        from engine.training.assemble import built
         from engine.training.crossover import crossover
         from engine.training.devices import default_threads, device_name, resolve_device
+        from engine.training.task import load_task
         from engine.training.trial import cache_parity, one_step_fit, switch_effect
 
         where = resolve_device(device)
-        data = load_data(config, data_dir)
-        characters = data.tokenizer.vocab_size
+        task = load_task(config, data_dir)
+        characters = task.vocab_size
         vocabulary = config.needed_tokens(characters)
-        model = built(config, vocabulary, where)
-        objective = make_objective(config, characters)
-        batches = training_batches(data.tokens["train"], config, objective, where)
+        runnable = task.resolved(config, f"preset '{source.name}'", default_threads())
+        model = built(runnable, vocabulary, where)
+        batches = task.batches(config, where)
     with loading("checking"):
-        verdicts = [leak_probe(model, objective, batches.windows.windows(1, 0), characters, when="before", step=0)]
+        verdicts = [leak_probe(model, batches.objective, batches.probed(), characters, when="before", step=0)]
         order = order_check(model, characters)
         verdicts += [order] if order is not None else []
         verdicts.append(cache_parity(config, vocabulary))
@@ -51,10 +49,6 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
             if parent is not None:
                 verdicts += switch_effect(config, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
-        tokens = data.tokens["train"].numel()
-        runnable = resolved(
-            config, f"preset '{source.name}'", vocab_size=vocabulary, threads=default_threads(), train_tokens=tokens
-        )
         try:
             fit = one_step_fit(runnable, model, batches)
         except (MemoryError, RuntimeError) as error:
@@ -66,7 +60,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
     parameters = size.parameter_count(config.model, vocabulary)
     total = fit.seconds * runnable.train.steps
     peak = fit.peak_bytes or size.memory_bytes(config, vocabulary)
-    lints = lint(config, data.tokens["train"].numel())
+    lints = lint(config, task.train_tokens)
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if as_json:
         for verdict in verdicts:

@@ -1,86 +1,174 @@
 """`evaluate`: score any checkpoint of any run, on any split, with any stride; the score says all of it."""
 
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError, one_of
 from engine.runs.reader import RunReader
-from tui_transformer.clean import clean_line
+from tui_transformer.clean import clean, clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import emit, stamp
 from tui_transformer.words import unit
 
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
+
 SPLITS = ("train", "validation", "test")
 
 
-def evaluate_command(
-    run: str,
-    *,
-    split: str,
-    checkpoint: str,
-    stride: int | None,
-    batch_size: int | None,
-    device: str,
-    as_json: bool,
-    runs_dir: Path,
-    data_dir: Path | None,
-) -> int:
-    """Print loss, perplexity, bits per character, accuracy and probe scores."""
-    if split not in SPLITS:
-        raise InputError(f"--split {split[:40]!r}: must be {one_of(SPLITS)}")
+@dataclass(frozen=True)
+class Asked:
+    """What is to be scored, and how."""
+
+    split: str
+    checkpoint: str
+    stride: int | None
+    batch_size: int | None
+    beam: int | None
+    sentences: int
+    device: str
+    as_json: bool
+    data_dir: Path | None
+
+
+def evaluate_command(run: str, asked: Asked, *, runs_dir: Path) -> int:
+    """Print the scores of a run's checkpoint."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
+    if not config.translates and asked.split not in SPLITS:
+        raise InputError(f"--split {asked.split[:40]!r}: must be {one_of(SPLITS)}")
+    wrong = ("--stride", asked.stride) if config.translates else ("--beam", asked.beam)
+    if wrong[1] is not None:
+        kind = "translates sentences, which have no windows" if config.translates else "does not translate"
+        raise InputError(f"{wrong[0]} {wrong[1]}: run '{reader.name}' {kind}; leave it out")
+    stamp(reader)
+    score = _score_translation if config.translates else _score_text
+    record, words = score(reader, asked)
+    named = {"run": reader.name, "split": asked.split, "checkpoint": asked.checkpoint, "badges": list(reader.badges)}
+    if asked.as_json:
+        emit({"kind": "evaluation", **named, **record})
+    else:
+        corpus = reader.facts("data").get("corpus")
+        step = f"checkpoint {asked.checkpoint} (step {record['step']:,})"
+        print(clean_line(f"{reader.name}, {step}, {asked.split} split of {corpus}"))
+        print("\n".join(clean(line) for line in words))
+    return ExitCode.DONE
+
+
+def _same_text(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str) -> None:
+    """Refuse a split that the corpus has not, or that is not the one the run was made with."""
+    if split not in splits:
+        raise InputError(f"run '{reader.name}' has no {split[:40]} split; it has {one_of(splits)}")
+    if (reader.facts("data").get("sha256") or {}).get(split) != splits[split]:
+        raise InputError(
+            f"corpus {corpus}: its {split} split is not the one that run '{reader.name}' was made with "
+            "(another SHA-256); put the original text back, or train a new run on this one"
+        )
+
+
+def _changed(config: "RunConfig", **values: int | None) -> "RunConfig":
+    from engine import capabilities
+
+    for name, value in values.items():
+        if value is not None:
+            config = capabilities.with_value(config, f"evaluation.{name}", value)
+    return config
+
+
+def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[str]]:
+    config = reader.config
     context = config.model.context_length
-    stride = config.stride if stride is None else stride
+    stride = config.stride if asked.stride is None else asked.stride
     if not 1 <= stride <= config.window_targets:
         raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
-    stamp(reader)
     with loading("loading the model and the corpus"):
         import torch
 
-        from engine import capabilities
         from engine.data.corpora import load_corpus
         from engine.evaluation.evaluator import Evaluator
         from engine.training.checkpoint import load_trained
         from engine.training.devices import resolve_device
         from engine.training.numerics import set_fp32_matmul
 
-        where = resolve_device(device)
+        where = resolve_device(asked.device)
         set_fp32_matmul("exact")
-        model, tokenizer, step = load_trained(reader, checkpoint, where)
-        corpus = load_corpus(config.data, data_dir)
-        if split not in corpus.splits:
-            raise InputError(f"run '{reader.name}' has no {split} split; it has {one_of(corpus.splits)}")
-        recorded = (reader.facts("data").get("sha256") or {}).get(split)
-        if recorded != corpus.sha256[split]:
-            raise InputError(
-                f"corpus {corpus.name}: its {split} split is not the one that run '{reader.name}' was made with "
-                "(another SHA-256); put the original text back, or train a new run on this one"
-            )
-        part = corpus.splits[split]
+        model, tokenizer, step = load_trained(reader, asked.checkpoint, where)
+        corpus = load_corpus(config.data, asked.data_dir)
+        _same_text(reader, corpus.name, corpus.sha256, asked.split)
+        part = corpus.splits[asked.split]
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
-    changed = capabilities.with_value(config, "evaluation.stride", stride)
-    if batch_size is not None:
-        changed = capabilities.with_value(changed, "evaluation.batch_size", batch_size)
+    changed = _changed(config, stride=stride, batch_size=asked.batch_size)
     with loading(f"scoring {len(part.text):,} characters"):
         record = Evaluator(changed, part, tokens, tokenizer.vocab_size).record(model)
-    named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "step": step, "badges": list(reader.badges)}
-    if as_json:
-        emit({"kind": "evaluation", **named, **record})
-        return ExitCode.DONE
-    print(clean_line(f"{reader.name}, checkpoint {checkpoint} (step {step:,}), {split} split of {corpus.version}"))
     of = unit(config.objective.kind)
-    print(f"  loss                {record['loss']:.4f} nats per {of}, context {context}, stride {stride}")
-    print(f"  perplexity          {record['perplexity']:.4f}")
+    words = [
+        f"  loss                {record['loss']:.4f} nats per {of}, context {context}, stride {stride}",
+        f"  perplexity          {record['perplexity']:.4f}",
+    ]
     if "bits_per_character" in record:
-        print(f"  bits per character  {record['bits_per_character']:.4f}")
-    print(f"  accuracy            {record['accuracy']:.2%}")
+        words.append(f"  bits per character  {record['bits_per_character']:.4f}")
+    words.append(f"  accuracy            {record['accuracy']:.2%}")
     if record.get("honest_loss") is not None:
-        print(f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input")
+        words.append(
+            f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input"
+        )
     if "excess" in record:
-        print(f"  above the floor     {record['excess']:+.4f} nats per character")
+        words.append(f"  above the floor     {record['excess']:+.4f} nats per character")
     if "nanogpt_loss" in record:
-        print(f"  nanoGPT's batches   {record['nanogpt_loss']:.4f}")
-    for name, score in record["probes"].items():
-        print(f"  {clean_line(name):18}  {score:.1%}")
-    return ExitCode.DONE
+        words.append(f"  nanoGPT's batches   {record['nanogpt_loss']:.4f}")
+    words += [f"  {name:18}  {share:.1%}" for name, share in record["probes"].items()]
+    return {"step": step, **record}, words
+
+
+def _score_translation(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[str]]:
+    config = _changed(reader.config, beam=asked.beam, batch_size=asked.batch_size, translations=0)
+    with loading("loading the model and the corpus"):
+        from engine.training.checkpoint import load_translator
+        from engine.training.devices import resolve_device
+        from engine.training.numerics import set_fp32_matmul
+        from engine.training.translation_task import TranslationTask
+
+        where = resolve_device(asked.device)
+        set_fp32_matmul("exact")
+        model, _, step = load_translator(reader, asked.checkpoint, where)
+        task = TranslationTask.load(config, asked.data_dir)
+        _same_text(reader, task.name, task.sha256, asked.split)
+        scorer = task.scorer(config, where, asked.split)
+    with loading(f"translating {len(scorer.split.pairs):,} sentences"):
+        tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
+    rows = [*written.best(asked.sentences), *reversed(written.worst(asked.sentences))]
+    record = {
+        "step": step,
+        "loss": tokens.loss,
+        "perplexity": tokens.perplexity,
+        "accuracy": tokens.accuracy,
+        "beam": config.evaluation.beam,
+        "sentences": written.n,
+        "bleu": written.bleu,
+        "bleu_signature": written.bleu_signature,
+        "chrf": written.chrf,
+        "chrf_signature": written.chrf_signature,
+        "exact_match": written.exact_match,
+        "rows": [asdict(row) for row in rows],
+    }
+    how = "greedily" if config.evaluation.beam == 1 else f"with a beam of {config.evaluation.beam}"
+    words = [
+        f"  BLEU         {written.bleu:.2f}   {written.n:,} sentences, {how}",
+        f"               {written.bleu_signature}",
+        f"  chrF         {written.chrf:.2f}   {written.chrf_signature}",
+        f"  exact        {written.exact_match:.2%}",
+        f"  loss         {tokens.loss:.4f} nats per token, ends included, without smoothing",
+        f"  perplexity   {tokens.perplexity:.4f}",
+    ]
+    for title, some in (("best", written.best(asked.sentences)), ("worst", written.worst(asked.sentences))):
+        for row in some:
+            words += [
+                f"  {title}, chrF {row.score:.1f}",
+                f"    {row.source}",
+                f"  → {row.output}",
+                f"  = {row.reference}",
+            ]
+    return record, words

@@ -145,10 +145,25 @@ def _samples(view: RunView) -> Content:
     parts = []
     for sample in view.samples:
         head = f"step {sample.step:,}" + (f", temperature {sample.temperature:g}" if sample.temperature else "")
+        if sample.translations:
+            parts.append(Content("\n").join([Content.styled(head, DIM), *map(_translation, sample.translations)]))
+            continue
         prompt, text = clean(sample.prompt), clean(sample.text)
         middle = "" if sample.continues else "\n→ "
         parts.append(Content.assemble((head, DIM), "\n", (prompt, "bold"), middle, text.rstrip()))
     return Content("\n\n").join(parts)
+
+
+def _translation(row: tuple[str, str, str]) -> Content:
+    source, reference, written = (clean_line(part) for part in row)
+    exact = bool(reference) and written.strip() == reference.strip()
+    lines = [
+        Content.styled(source, "bold"),
+        Content.assemble(("✓ " if exact else "→ ", "$success" if exact else DIM), written),
+    ]
+    if reference and not exact:
+        lines.append(Content.assemble(("= ", DIM), (reference, DIM)))
+    return Content("\n").join(lines)
 
 
 def _checks(view: RunView) -> Content:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.download import Remote, fetch, located, open_url
+from engine.data.download import Remote, fetch, located, open_url, record_of, recorded_sha256
 from engine.errors import InputError
 
 CONTENT = bytes(range(256)) * 1000
@@ -151,6 +151,71 @@ def test_the_hub_is_where_hf_endpoint_says(monkeypatch) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
     assert located(url) == "https://mirror.example/datasets/x/resolve/main/a.zip"
     assert located(REMOTE.url) == REMOTE.url
+
+
+# ── a file whose hash nobody knows beforehand ──
+
+UNKNOWN = Remote(REMOTE.url, REMOTE.file, None, REMOTE.max_bytes)
+CHANGED = CONTENT[:-1] + b"x"
+
+
+def test_a_file_of_unknown_hash_is_trusted_once_and_its_hash_recorded(tmp_path) -> None:
+    server = Server()
+    path = fetch(UNKNOWN, tmp_path, opener=server)
+    assert record_of(path).read_text() == f"{REMOTE.sha256}  a.txt\n"
+    assert fetch(UNKNOWN, tmp_path, opener=server) == path and server.asked == [0]
+
+
+def test_another_file_is_not_trusted_the_second_time(tmp_path) -> None:
+    path = fetch(UNKNOWN, tmp_path, opener=Server())
+    path.unlink()
+    with pytest.raises(InputError, match=r"nothing was kept.*delete .*a\.txt\.sha256 to trust it as it is now"):
+        fetch(UNKNOWN, tmp_path, opener=Server(CHANGED))
+    assert not path.exists()
+    record_of(path).unlink()
+    assert fetch(UNKNOWN, tmp_path, opener=Server(CHANGED)).read_bytes() == CHANGED
+
+
+def test_a_damaged_copy_is_fetched_again(tmp_path) -> None:
+    path = fetch(UNKNOWN, tmp_path, opener=Server())
+    path.write_bytes(CHANGED)
+    assert fetch(UNKNOWN, tmp_path, opener=Server()).read_bytes() == CONTENT
+
+
+def test_a_file_put_there_by_hand_is_trusted_as_it_is(tmp_path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / UNKNOWN.file).write_bytes(CHANGED)
+    server = Server()
+    path = fetch(UNKNOWN, tmp_path, opener=server)
+    assert path.read_bytes() == CHANGED and server.asked == [] and recorded_sha256(path) is not None
+
+
+def test_half_a_file_of_unknown_hash_is_not_gone_on_with(tmp_path) -> None:
+    with pytest.raises(InputError, match="cannot be reached"):
+        fetch(UNKNOWN, tmp_path, opener=Server(CHANGED, breaks_at=100_000))
+    server = Server()
+    assert fetch(UNKNOWN, tmp_path, opener=server).read_bytes() == CONTENT and server.asked == [0]
+
+
+def test_a_connection_that_ends_early_is_noticed_without_a_hash(tmp_path) -> None:
+    server = Server(CONTENT[:1000])
+    server.length = len(CONTENT) - 1000  # what http.client says is still to come
+    with pytest.raises(InputError, match="ended before the file did"):
+        fetch(UNKNOWN, tmp_path, opener=server)
+    assert not (tmp_path / UNKNOWN.file).exists()
+
+
+@pytest.mark.parametrize("record", ["", "short", "x" * 64, "\xff", "g" * 64 + "  a.txt"])
+def test_a_damaged_record_is_none(tmp_path, record: str) -> None:
+    record_of(tmp_path / "a.txt").write_text(record, encoding="latin-1")
+    assert recorded_sha256(tmp_path / "a.txt") is None
+
+
+def test_a_mirror_folder_has_files_of_unknown_hash_too(tmp_path) -> None:
+    (tmp_path / "mirror" / "folder").mkdir(parents=True)
+    (tmp_path / "mirror" / UNKNOWN.file).write_bytes(CONTENT)
+    path = fetch(UNKNOWN, tmp_path / "data", mirror=tmp_path / "mirror", opener=Server())
+    assert path.read_bytes() == CONTENT and recorded_sha256(path) == REMOTE.sha256
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:

@@ -30,7 +30,7 @@ def test_text_past_the_context_falls_apart_without_the_rule_and_not_with_it(tmp_
         """Nats a character under the model itself, read in windows it was trained for."""
         return score_tokens(model, torch.tensor(text), context=CONTEXT, stride=CONTEXT // 2, batch_size=64).nll
 
-    prompt = trainer.evaluator.tokens[:8].long()
+    prompt = trainer.scorer.tokens[:8].long()
     change = {}
     for rule, context in (("restart", CONTEXT), ("none", 10**6)):
         before, after = [], []

@@ -195,7 +195,7 @@ def test_bf16_trains_with_fp32_weights_and_scores_in_fp32(tiny, tmp_path) -> Non
     assert run.facts("model")["built"]["precision"] == "bf16"
     assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
     assert all(s.dtype == torch.float32 for p in trainer.stepper.optimizer.state.values() for s in p.values())
-    exact = trainer.evaluator.scores(trainer.model).loss
+    exact = trainer.scorer.scores(trainer.model).loss
     assert run.summary["last"]["loss"] == pytest.approx(exact, abs=1e-7)
     _, fp32 = train(tiny("train.steps=30"), tmp_path, "fp32")
     a, b = run.summary["last"]["loss"], fp32.summary["last"]["loss"]
@@ -274,7 +274,7 @@ def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) ->
     for name, value in weights_of(average).items():
         assert torch.allclose(value, sum(weights[name] for weights in each) / 3, atol=1e-7)
         assert torch.equal(dict(trainer.model.named_parameters())[name], each[2][name])
-    assert trainer.evaluator.scores(average).loss == pytest.approx(run.summary["average"]["loss"], abs=1e-7)
+    assert trainer.scorer.scores(average).loss == pytest.approx(run.summary["average"]["loss"], abs=1e-7)
 
 
 def read_later(config, root: Path, name: str) -> tuple[Trainer, RunReader]:

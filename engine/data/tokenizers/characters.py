@@ -1,16 +1,14 @@
-"""Text to token ids and back. A tokenizer is part of a checkpoint: without it, weights mean nothing."""
+"""Characters as tokens: nothing to train, and every text of the same alphabet can be written."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, sha256_of_json
 from engine.errors import InputError
-
-SCHEMA = 1
 
 
 class CharacterTokenizer:
@@ -50,10 +48,22 @@ class CharacterTokenizer:
             raise InputError(self._unknown(text, [text[int(i)] for i in unknown[:1000]]))
         return ids.astype(np.int64)
 
+    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Token ids of many texts.
+
+        Raises:
+            InputError: as `encode`.
+        """
+        return [self.encode(text) for text in texts]
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of token ids; ids past the vocabulary (a padded embedding) become U+FFFD."""
         size = self.vocab_size
-        return "".join(self.characters[i] if 0 <= i < size else "\ufffd" for i in ids)
+        return "".join(self.characters[i] if 0 <= i < size else UNKNOWN for i in ids)
+
+    def decoder(self) -> "CharacterDecoder":
+        """For ids that arrive one at a time."""
+        return CharacterDecoder(self)
 
     def _unknown(self, text: str, found: list[str]) -> str:
         distinct = list(dict.fromkeys(found))
@@ -71,19 +81,28 @@ class CharacterTokenizer:
     @property
     def sha256(self) -> str:
         """The hash of its JSON: two runs with the same hash encode text alike."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        return sha256_of_json(self.to_json())
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "CharacterTokenizer":
+        """The tokenizer of a parsed JSON object.
+
+        Raises:
+            ValueError, KeyError, TypeError, InputError: not one of characters, or damaged.
+        """
+        return cls(data["characters"])
 
 
-def load_tokenizer(path: Path) -> CharacterTokenizer:
-    """The tokenizer saved with a run or checkpoint.
+class CharacterDecoder:
+    """Every token is a whole character: nothing has to wait."""
 
-    Raises:
-        InputError: missing or damaged.
-    """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data["schema"] != SCHEMA or data["kind"] != CharacterTokenizer.kind:
-            raise InputError(f"{path}: unknown kind of tokenizer {data['kind']!r}; is this run from a newer version?")
-        return CharacterTokenizer(data["characters"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{path}: cannot read this tokenizer: {error}") from None
+    def __init__(self, tokenizer: CharacterTokenizer) -> None:
+        self._tokenizer = tokenizer
+
+    def feed(self, token: int) -> str:
+        """The character of an id."""
+        return self._tokenizer.decode([token])
+
+    def finish(self) -> str:
+        """Nothing is ever left."""
+        return ""

@@ -1,0 +1,187 @@
+"""Files to lines: plain, gzip-compressed or inside a zip archive, of bounded size, in UTF-8 and nothing else.
+
+A line ends at a line feed only. Python's own idea of a line also ends at U+2028, U+0085 and others that occur within
+sentences, and then the two sides of a corpus no longer belong together.
+"""
+
+import codecs
+import gzip
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import InputError, nearest
+
+MAX_BYTES = 2 * 1024**3  # of text, unpacked
+LONGEST = 100_000  # characters of one line; a longer one is no sentence
+TRAILING = 10  # empty lines at the end of a file that are overlooked
+BLOCK = 1 << 20
+COMPRESSED = {
+    b"\x1f\x8b": "is gzip-compressed; unpack it, or give its name the ending .gz",
+    b"PK\x03\x04": "is a zip archive; unpack it",
+    b"BZh": "is bzip2-compressed; unpack it",
+    b"\xfd7zXZ": "is xz-compressed; unpack it",
+}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a file, line `i` at place `i - 1`.
+
+    Args:
+        where: what an error calls the file.
+        lines: without their ends.
+    """
+
+    where: str
+    lines: list[str]
+
+    def refuse(self, number: int, wrong: str) -> InputError:
+        """The error that names a line."""
+        return InputError(f"{self.where}: line {number}: {wrong}")
+
+    def without_trailing(self) -> list[str]:
+        """The lines but for a few empty ones at the end."""
+        stop = len(self.lines)
+        while stop > max(0, len(self.lines) - TRAILING) and not self.lines[stop - 1].strip():
+            stop -= 1
+        return self.lines[:stop]
+
+
+def side_by_side(source: Lines, target: Lines) -> tuple[list[str], list[str]]:
+    """Both files' lines without a few empty ones at the end; files of one length stay so."""
+    if len(source.lines) != len(target.lines):
+        return source.without_trailing(), target.without_trailing()
+    stop = max(len(source.without_trailing()), len(target.without_trailing()))
+    return source.lines[:stop], target.lines[:stop]
+
+
+def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputError:
+    """The error that says which of two files ends first, and where."""
+    (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
+    return InputError(
+        f"{source.where} has {sources:,} lines and {target.where} has {targets:,}: {short} ends after line {last:,} "
+        f"where {long} goes on to line {most:,}; every line needs its translation"
+    )
+
+
+def read_lines(path: Path) -> Lines:
+    """The lines of a text file; one whose name ends in .gz is unpacked.
+
+    Raises:
+        InputError: missing, unreadable, damaged, too large, empty, binary, not UTF-8, or no lines of text.
+    """
+    where = str(path)[:200]
+    return lines_of(read_bytes(path, where), where)
+
+
+def read_bytes(path: Path, where: str) -> bytes:
+    """The content of a file, unpacked where its name ends in .gz.
+
+    Raises:
+        InputError: missing, unreadable, damaged or too large.
+    """
+    try:
+        if path.is_dir():
+            raise InputError(f"{where}: is a folder, where a text file is needed")
+        if path.stat().st_size > MAX_BYTES:
+            raise _too_large(where)
+        if path.suffix != ".gz":
+            return path.read_bytes()
+        unpacked = bytearray()
+        with gzip.open(path) as file:
+            while block := file.read(BLOCK):
+                unpacked += block
+                if len(unpacked) > MAX_BYTES:
+                    raise _too_large(where)
+        return bytes(unpacked)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"{where}: damaged gzip file ({error}); take it from its source again") from None
+    except FileNotFoundError:
+        raise InputError(f"{where}: no such file{_like(path)}") from None
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{where}: cannot be read: {why}") from None
+
+
+def read_member(archive: Path, name: str) -> tuple[bytes, str]:
+    """The content of a file inside a zip archive, in whatever folder, and what an error calls it.
+
+    Raises:
+        InputError: no such archive or file, damaged, or too large.
+    """
+    where = f"{str(archive)[:200]} ({name})"
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            member = next((one for one in opened.namelist() if one.rpartition("/")[2] == name), None)
+            if member is None:
+                raise InputError(f"{archive}: has no {name}; is it another archive?")
+            with opened.open(member) as file:
+                raw = file.read(MAX_BYTES + 1)  # what the archive says of its size is not relied on
+    except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise InputError(f"{where}: damaged zip archive ({error}); take it from its source again") from None
+    except OSError as error:
+        raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
+    if len(raw) > MAX_BYTES:
+        raise _too_large(where)
+    return raw, where
+
+
+def text_of(raw: bytes, where: str) -> str:
+    """The text of a file's bytes, without a byte-order mark.
+
+    Raises:
+        InputError: empty, binary, or not UTF-8; names the line and the byte.
+    """
+    for mark, advice in COMPRESSED.items():
+        if raw.startswith(mark):
+            raise InputError(f"{where}: {advice}")
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    zero = raw.find(b"\x00")
+    if zero >= 0:
+        raise InputError(f"{where}: line {_line(raw, zero)}: a zero byte, so this is not text; UTF-8 text is needed")
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        at = error.start
+        within = at - raw.rfind(b"\n", 0, at)
+        raise InputError(
+            f"{where}: line {_line(raw, at)}: byte {within} of it is 0x{raw[at]:02X}, which is not UTF-8; "
+            "convert the file, e.g. iconv -f latin1 -t utf-8"
+        ) from None
+    if not text.strip():
+        raise InputError(f"{where}: is empty; one sentence a line is needed")
+    return text
+
+
+def lines_of(raw: bytes, where: str) -> Lines:
+    """The lines of a file's bytes.
+
+    Raises:
+        InputError: as `text_of`, or no lines: too long, or ended by carriage returns alone.
+    """
+    text = text_of(raw, where)
+    if "\r" in text and "\n" not in text:
+        raise InputError(f"{where}: its lines end in carriage returns alone; convert it, e.g. tr '\\r' '\\n'")
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    found = Lines(where, lines)
+    for number, line in enumerate(lines, start=1):
+        if len(line) > LONGEST:
+            raise found.refuse(number, f"{len(line):,} characters; more than {LONGEST:,} are no sentence")
+    return found
+
+
+def _line(raw: bytes, at: int) -> int:
+    return raw.count(b"\n", 0, at) + 1
+
+
+def _too_large(where: str) -> InputError:
+    return InputError(f"{where}: larger than {MAX_BYTES:,} bytes of text; cut a part of it")
+
+
+def _like(path: Path) -> str:
+    try:
+        return nearest(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
+    except OSError:
+        return f"; the folder {str(path.parent)[:120]} does not exist either"

@@ -1,0 +1,134 @@
+"""What is in a parallel corpus, as plain numbers, and what a reader of them should be warned of."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.data.parallel.pairs import Pairs, ParallelCorpus
+from engine.data.parallel.split import folded
+
+RATIO = 3.0  # times the median ratio of lengths; beyond that a pair is seldom a translation
+SMOOTHING = 10  # characters added to both sides, so that "Hi." and "Guten Tag!" are no outlier
+
+Measure = Callable[[Sequence[str]], NDArray[np.int64]]
+"""The lengths of sentences."""
+
+
+def words(sentences: Sequence[str]) -> NDArray[np.int64]:
+    """Lengths in words, which white space separates."""
+    return np.array([len(sentence.split()) for sentence in sentences], dtype=np.int64)
+
+
+def _characters(sentences: Sequence[str]) -> NDArray[np.int64]:
+    return np.array([len(sentence) for sentence in sentences], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class PairStatistics:
+    """One split in numbers. Shares are between 0 and 1, of all its pairs.
+
+    Args:
+        pairs: how many.
+        unit: of the lengths.
+        source_mean: mean length of a source.
+        target_mean: mean length of a target.
+        source_longest: of all sources.
+        target_longest: of all targets.
+        limit: in the same unit.
+        longer: share with a side longer than `limit`.
+        duplicates: share whose pair stood there before, but for case and spaces.
+        copies: share whose source is its own translation, but for case and spaces.
+        outliers: share whose lengths are in another ratio than the others', by a factor of more than `RATIO`.
+        seen: share whose source is also one of training; None for training itself.
+    """
+
+    pairs: int
+    unit: str
+    source_mean: float
+    target_mean: float
+    source_longest: int
+    target_longest: int
+    limit: int
+    longer: float
+    duplicates: float
+    copies: float
+    outliers: float
+    seen: float | None = None
+
+
+def corpus_statistics(
+    corpus: ParallelCorpus, limit: int = 100, measure: tuple[Measure, Measure] = (words, words), unit: str = "words"
+) -> dict[str, PairStatistics]:
+    """The numbers of each split.
+
+    Args:
+        corpus: all of it.
+        limit: what counts as long.
+        measure: lengths of sources and of targets; for tokens, what a tokenizer gives.
+        unit: what `measure` counts.
+    """
+    known = {folded(source) for source in corpus.splits["train"].sources}
+    return {
+        name: statistics(pairs, limit, measure, unit, None if name == "train" else known)
+        for name, pairs in corpus.splits.items()
+    }
+
+
+def statistics(
+    pairs: Pairs,
+    limit: int = 100,
+    measure: tuple[Measure, Measure] = (words, words),
+    unit: str = "words",
+    known: set[str] | None = None,
+) -> PairStatistics:
+    """The numbers of some pairs; `known` holds the folded sources of training."""
+    count = len(pairs)
+    if count == 0:
+        return PairStatistics(0, unit, 0.0, 0.0, 0, 0, limit, 0.0, 0.0, 0.0, 0.0)
+    lengths = measure[0](pairs.sources), measure[1](pairs.targets)
+    sources, targets = ([folded(sentence) for sentence in side] for side in (pairs.sources, pairs.targets))
+    return PairStatistics(
+        pairs=count,
+        unit=unit,
+        source_mean=float(lengths[0].mean()),
+        target_mean=float(lengths[1].mean()),
+        source_longest=int(lengths[0].max()),
+        target_longest=int(lengths[1].max()),
+        limit=limit,
+        longer=float(np.mean((lengths[0] > limit) | (lengths[1] > limit))),
+        duplicates=1.0 - len(set(zip(sources, targets, strict=True))) / count,
+        copies=sum(one == other for one, other in zip(sources, targets, strict=True)) / count,
+        outliers=_outliers(pairs),
+        seen=None if known is None else sum(source in known for source in sources) / count,
+    )
+
+
+def _outliers(pairs: Pairs) -> float:
+    ratios = np.log((_characters(pairs.targets) + SMOOTHING) / (_characters(pairs.sources) + SMOOTHING))
+    return float(np.mean(np.abs(ratios - np.median(ratios)) > np.log(RATIO)))
+
+
+WARNINGS: tuple[tuple[str, float, str], ...] = (
+    ("duplicates", 0.10, "are repetitions of others"),
+    ("copies", 0.02, "have a source that is its own translation"),
+    ("outliers", 0.01, "have sides of very different lengths: are the files aligned?"),
+    ("longer", 0.01, "have a side longer than {limit} {unit}"),
+    ("seen", 0.01, "have a source that training shows as well: their scores flatter"),
+)
+"""Field, the share from which it is worth a line, and the line."""
+
+FEW = 100  # pairs; a score on fewer says little
+
+
+def warnings(split: str, numbers: PairStatistics) -> list[str]:
+    """What is worth a warning about a split, one line each."""
+    lines = []
+    if split != "train" and numbers.pairs < FEW:
+        lines.append(f"{split}: only {numbers.pairs} pairs, and a score on so few says little")
+    for field, share, text in WARNINGS:
+        value = getattr(numbers, field)
+        if value is not None and value > share:
+            lines.append(f"{split}: {value:.1%} of the pairs {text.format(limit=numbers.limit, unit=numbers.unit)}")
+    return lines

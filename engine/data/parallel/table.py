@@ -1,0 +1,115 @@
+"""Pairs in two columns of one tab-separated file (.tsv, .txt; also .gz).
+
+A first line is a header if columns are asked for by name, or if both its cells are known headings ("en", "source",
+"1" …). Tabs separate cells and nothing else does. A cell that a spreadsheet or pandas has quoted, with the quotation
+marks inside it doubled, is unquoted; quotation marks in any other form are text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.data.parallel.languages import LANGUAGES
+from engine.data.parallel.lines import Lines, read_lines
+from engine.data.parallel.pairs import Pairs
+from engine.errors import InputError, nearest
+
+SIDES = ("source", "target")
+HEADINGS = frozenset(LANGUAGES) | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The pairs of a table, and what its header calls the two columns."""
+
+    pairs: Pairs
+    languages: tuple[str, str]
+
+
+def read_table(path: Path, columns: Sequence[str | int] = (1, 2)) -> Table:
+    """Two columns of a tab-separated file.
+
+    Args:
+        path: the file.
+        columns: source and target, by number (the first is 1) or by the header's name.
+
+    Raises:
+        InputError: a file that cannot be read, a column that is not there, or a line with too many or too few cells.
+    """
+    return table(read_lines(path), columns)
+
+
+def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> Table:
+    """Two columns of tab-separated lines.
+
+    Raises:
+        InputError: as `read_table`.
+    """
+    lines = text.without_trailing()
+    first = [unquoted(cell) for cell in lines[0].split("\t")]
+    if len(first) < 2:
+        raise text.refuse(
+            1, "one column; source and target need a tab between them, or a file each: --corpus a.en,b.de"
+        )
+    if len(columns) != 2:
+        raise InputError(f"{text.where}: {len(columns)} columns are asked for; name two, source and target")
+    by_name = any(isinstance(column, str) for column in columns)
+    places = [_place(text, first, column) for column in columns]
+    if places[0] == places[1]:
+        raise InputError(f"{text.where}: column {places[0] + 1} is asked for twice; name one for each side")
+    header = by_name or _is_header(first, places)
+    if len(lines) == 1 and header:
+        raise text.refuse(1, "a header and nothing below it")
+    sides: tuple[list[str], list[str]] = ([], [])
+    for number, line in enumerate(lines[header:], start=1 + header):
+        cells = line.split("\t")
+        if len(cells) != len(first):
+            shown = "an empty line" if not line.strip() else f"{len(cells)} columns"
+            raise text.refuse(number, f"{shown}, where line 1 has {len(first)}")
+        for side, name, place in zip(sides, SIDES, places, strict=True):
+            cell = unquoted(cells[place])
+            if not cell.strip():
+                raise text.refuse(number, f"column {place + 1} ({name}) is empty; take the line out")
+            side.append(cell)
+    if sides[0] == sides[1]:
+        raise InputError(f"{text.where}: columns {places[0] + 1} and {places[1] + 1} hold the same text")
+    named = [first[place].strip().lower() for place in places] if header else list(SIDES)
+    languages = (_language(named[0], 0), _language(named[1], 1))
+    return Table(Pairs(tuple(sides[0]), tuple(sides[1])), languages)
+
+
+def unquoted(cell: str) -> str:
+    """A cell as it was before a CSV writer quoted it."""
+    inside = cell[1:-1]
+    if not (len(cell) > 3 and cell[0] == cell[-1] == '"' and '""' in inside):
+        return cell
+    return inside.replace('""', '"') if '"' not in inside.replace('""', "") else cell
+
+
+def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
+    if isinstance(column, int):
+        if 1 <= column <= len(header):
+            return column - 1
+        raise text.refuse(1, f"{len(header)} columns, so there is no column {column}")
+    names = [name.strip() for name in header]
+    if names.count(column) > 1:
+        raise text.refuse(1, f"{names.count(column)} columns are called {column[:40]!r}; name it by its number")
+    if column in names:
+        return names.index(column)
+    hint = nearest(column, names[:1000]) or f"; they are {', '.join(repr(name[:40]) for name in names[:8])}"
+    raise text.refuse(1, f"no column is called {column[:40]!r}{hint}")
+
+
+def _is_header(first: Sequence[str], places: Sequence[int]) -> bool:
+    """Both cells are headings, or the columns' own numbers."""
+    cells = [first[place].strip() for place in places]
+    return all(_is_heading(cell) for cell in cells) or cells == [str(place + 1) for place in places]
+
+
+def _is_heading(cell: str) -> bool:
+    """A known heading; but "It" and "No" are more likely sentences than languages."""
+    return cell.lower() in HEADINGS and (len(cell) > 3 or cell in (cell.lower(), cell.upper()))
+
+
+def _language(heading: str, side: int) -> str:
+    return heading if heading in LANGUAGES else SIDES[side]

@@ -1,0 +1,37 @@
+"""Random choices that stay the same: only `random()` of an integer seed is promised across Python versions."""
+
+import random
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Weighted(Generic[T]):
+    """Options with weights, given in any scale."""
+
+    def __init__(self, *options: tuple[T, float]) -> None:
+        self.options = tuple(option for option, _ in options)
+        *borders, self.total = accumulate(weight for _, weight in options)
+        self.borders = borders
+
+
+class Draws:
+    """A stream of choices from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed).random
+
+    def chance(self, p: float) -> bool:
+        """Return True with probability `p`."""
+        return self.random() < p
+
+    def pick(self, options: Sequence[T]) -> T:
+        """Return one of equally likely options."""
+        return options[int(self.random() * len(options))]
+
+    def weighted(self, choice: Weighted[T]) -> T:
+        """Return an option by its weight."""
+        return choice.options[bisect_right(choice.borders, self.random() * choice.total)]

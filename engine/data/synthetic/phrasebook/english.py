@@ -1,0 +1,153 @@
+"""From clauses to English: the continuous form, do-support, and what comes after the verb."""
+
+from functools import cache
+
+from engine.data.synthetic.phrasebook import lexicon
+from engine.data.synthetic.phrasebook.clause import Circumstance, Clause, Name, Nominal, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.words import Adjective
+
+_PRONOUNS = {  # subject, object
+    "I": ("I", "me"),
+    "you": ("you", "you"),
+    "he": ("he", "him"),
+    "she": ("she", "her"),
+    "it_m": ("it", "it"),
+    "it_f": ("it", "it"),
+    "it_n": ("it", "it"),
+    "we": ("we", "us"),
+    "they": ("they", "them"),
+    "who": ("who", "who"),
+    "what": ("what", "what"),
+    "that": ("that", "that"),
+}
+_PLURAL_PRONOUNS = ("you", "we", "they")
+_BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
+
+
+def nominal(of: Nominal, as_object: bool = False) -> str:
+    """Return a nominal; only pronouns mind whether they are the object."""
+    if isinstance(of, Pronoun):
+        return _PRONOUNS[of.name][as_object]
+    return of.name if isinstance(of, Name) else _noun_phrase(of)
+
+
+@cache
+def _noun_phrase(phrase: NounPhrase) -> str:
+    noun = phrase.noun.english_plural if phrase.plural else phrase.noun.english
+    words = [*([phrase.adjective.english] if phrase.adjective else []), noun]
+    determiner = phrase.determiner
+    if determiner == "a":
+        determiner = "an" if words[0][0] in "aeiou" else "a"
+    elif determiner == "this" and phrase.plural:
+        determiner = "these"
+    return " ".join([determiner, *words] if determiner else words)
+
+
+def place(of: Place) -> str:
+    """Return an adverbial of place."""
+    return f"{of.english} {nominal(of.nominal)}" if of.nominal else of.english
+
+
+def _agreement(subject: Nominal) -> int:
+    """Return 0 for I, 1 for the third person singular, 2 for all others."""
+    if isinstance(subject, Pronoun):
+        return 0 if subject.name == "I" else 2 if subject.name in _PLURAL_PRONOUNS else 1
+    return 2 if isinstance(subject, NounPhrase) and subject.plural else 1
+
+
+def _verb(clause: Clause, split: bool) -> tuple[str, str]:
+    """Return the auxiliary ("" if none is needed) and the rest of the verb.
+
+    Args:
+        split: whether something must come between the two: a subject or "not".
+    """
+    agreement = _agreement(clause.subject)
+    verb, modal = clause.verb, clause.modal
+    past = clause.tense in ("past", "modal past")
+    if modal and not modal.to:
+        return modal.english, verb.english
+    if modal:
+        infinitive = f"to {verb.english}"
+        base, third, was = modal.english, {"have": "has"}.get(modal.english, modal.english + "s"), modal.english + "ed"
+        forms = (f"{base} {infinitive}", f"{third} {infinitive}", f"{'had' if base == 'have' else was} {infinitive}")
+    elif verb is lexicon.SEIN:
+        return _BE["past" if past else "present"][agreement], ""
+    elif clause.tense == "present" and "stative" not in verb.traits:
+        return _BE["present"][agreement], verb.ing
+    else:
+        forms = (verb.english, verb.third, verb.past)
+    if split:
+        return ("did" if past else "does" if agreement == 1 else "do"), forms[0]
+    return "", forms[2] if past else forms[1] if agreement == 1 else forms[0]
+
+
+def be(clause: Clause) -> str:
+    """Return the form of "be" that goes with the clause's subject."""
+    return _verb(clause, split=False)[0]
+
+
+def _after_verb(clause: Clause, front: str | None = None) -> list[str]:
+    words = [clause.verb.particle]
+    given, recipient, predicate = clause.object, clause.recipient, clause.predicate
+    if recipient is not None and given is not None:
+        if isinstance(given, Pronoun) or "to-only" in clause.verb.traits:
+            words += [nominal(given, True), "to", nominal(recipient, True)]
+        else:
+            words += [nominal(recipient, True), nominal(given, True)]
+    elif given is not None:
+        words.append(nominal(given, True))
+    elif recipient is not None:
+        words += ["to", nominal(recipient, True)]
+    if isinstance(predicate, Adjective):
+        words.append(predicate.english)
+    elif predicate is not None:
+        words.append(nominal(predicate))
+    words.append(clause.manner or "")
+    if clause.circumstance:
+        words.append(_circumstance(clause.circumstance))
+    if clause.place and front != "place":
+        words.append(place(clause.place))
+    if clause.time and not clause.time.middle and front != "time":
+        words.append(clause.time.english)
+    return words
+
+
+def _circumstance(of: Circumstance) -> str:
+    if of.preposition == "by" and isinstance(of.nominal, NounPhrase):
+        return f"by {of.nominal.noun.english}"  # by train, where German has its article: mit dem Zug
+    return f"{of.preposition} {nominal(of.nominal, True)}"
+
+
+def _middle_time(clause: Clause) -> str:
+    return clause.time.english if clause.time and clause.time.middle else ""
+
+
+def _join(*words: str) -> str:
+    return " ".join(filter(None, words))
+
+
+def statement(clause: Clause, front: str | None = None) -> str:
+    """Return a statement; `front` is "time" or "place" for the adverbial that opens it."""
+    auxiliary, rest = _verb(clause, split=clause.negated)
+    negation = "not" if clause.negated else ""
+    if negation and auxiliary == "can":
+        auxiliary, negation = "cannot", ""
+    opening = ""
+    if front == "time" and clause.time:
+        opening = clause.time.english
+    elif front == "place" and clause.place:
+        opening = place(clause.place)
+    subject = nominal(clause.subject)
+    return _join(opening, subject, auxiliary, negation, _middle_time(clause), rest, *_after_verb(clause, front))
+
+
+def question(clause: Clause, asked: str = "") -> str:
+    """Return a question; a question word that is the subject needs `statement` instead."""
+    auxiliary, rest = _verb(clause, split=True)
+    negation = "not" if clause.negated else ""
+    return _join(asked, auxiliary, nominal(clause.subject), negation, _middle_time(clause), rest, *_after_verb(clause))
+
+
+def subordinate(conjunction: str, clause: Clause) -> str:
+    """Return a subordinate clause."""
+    return f"{conjunction} {statement(clause)}"

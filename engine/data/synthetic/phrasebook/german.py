@@ -1,0 +1,221 @@
+"""From clauses to German: case, agreement, and where the verb stands.
+
+A German clause is built from a frame, the two halves of the verb, and a middle field in a fixed order:
+
+    front | finite verb | subject, middle field | right bracket        a statement, a question
+    conjunction | subject, middle field | right bracket | finite verb  a subordinate clause
+"""
+
+from dataclasses import replace
+from functools import cache
+from itertools import chain
+
+from engine.data.synthetic.phrasebook import adverbials, lexicon
+from engine.data.synthetic.phrasebook.clause import Circumstance, Clause, Name, Nominal, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.words import DU, ER, ICH, IHR, SIE, WIR, Address, Adjective, Case, Verb
+
+# Columns: masculine, feminine, neuter, plural.
+_STRONG = {
+    "nominative": {"m": "er", "f": "e", "n": "es", "p": "e"},
+    "accusative": {"m": "en", "f": "e", "n": "es", "p": "e"},
+    "dative": {"m": "em", "f": "er", "n": "em", "p": "en"},
+}
+_DEFINITE = {
+    "nominative": {"m": "der", "f": "die", "n": "das", "p": "die"},
+    "accusative": {"m": "den", "f": "die", "n": "das", "p": "die"},
+    "dative": {"m": "dem", "f": "der", "n": "dem", "p": "den"},
+}
+_ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
+_WEAK_E = {("nominative", "m"), ("nominative", "f"), ("nominative", "n"), ("accusative", "f"), ("accusative", "n")}
+
+_DER_WORDS = {"this": "dies", "which": "welch"}
+_EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
+_YOUR = {"du": "dein", "Sie": "Ihr", "ihr": "euer"}
+_UNBENT = {"": "", "two": "zwei"}
+
+_PRONOUNS = {
+    "I": ("ich", "mich", "mir", ICH),
+    "he": ("er", "ihn", "ihm", ER),
+    "she": ("sie", "sie", "ihr", ER),
+    "it_m": ("er", "ihn", "ihm", ER),
+    "it_f": ("sie", "sie", "ihr", ER),
+    "it_n": ("es", "es", "ihm", ER),
+    "we": ("wir", "uns", "uns", WIR),
+    "they": ("sie", "sie", "ihnen", SIE),
+    "who": ("wer", "wen", "wem", ER),
+    "what": ("was", "was", "was", ER),
+    "that": ("das", "das", "dem", ER),
+}
+_YOU = {"du": ("du", "dich", "dir", DU), "Sie": ("Sie", "Sie", "Ihnen", SIE), "ihr": ("ihr", "euch", "euch", IHR)}
+_CIRCUMSTANCES: dict[str, tuple[str, Case]] = {
+    "with": ("mit", "dative"),
+    "by": ("mit", "dative"),
+    "for": ("für", "accusative"),
+}
+
+
+def _pronoun(pronoun: Pronoun, address: Address) -> tuple[str, str, str, int]:
+    return _YOU[address] if pronoun.name == "you" else _PRONOUNS[pronoun.name]
+
+
+def person(nominal: Nominal, address: Address) -> int:
+    """Return the place in a paradigm of the verb that has this subject."""
+    if isinstance(nominal, Pronoun):
+        return _pronoun(nominal, address)[3]
+    return SIE if isinstance(nominal, NounPhrase) and nominal.plural else ER
+
+
+def nominal(of: Nominal, case: Case, address: Address) -> str:
+    """Return a nominal in a case."""
+    if isinstance(of, Pronoun):
+        nominative, accusative, dative, _ = _pronoun(of, address)
+        return {"nominative": nominative, "accusative": accusative, "dative": dative}[case]
+    if isinstance(of, Name):
+        return of.name
+    return _noun_phrase(of, case, address)
+
+
+@cache
+def _noun_phrase(phrase: NounPhrase, case: Case, address: Address) -> str:
+    column = "p" if phrase.plural else phrase.noun.gender
+    determiner, adjective_ending = _determiner(phrase.determiner, case, column, address)
+    adjective = phrase.adjective.stem + adjective_ending if phrase.adjective else ""
+    return " ".join(filter(None, (determiner, adjective, phrase.noun.form(case, phrase.plural))))
+
+
+def _determiner(english: str, case: Case, column: str, address: Address) -> tuple[str, str]:
+    """Return a determiner's form, and the ending of an adjective after it.
+
+    Somebody has to show the case: where the determiner does not, the adjective does.
+    """
+    strong = _STRONG[case][column]
+    weak = "e" if (case, column) in _WEAK_E else "en"
+    if english in _UNBENT:
+        return _UNBENT[english], strong
+    if english == "the":
+        return _DEFINITE[case][column], weak
+    if english in _DER_WORDS:
+        return _DER_WORDS[english] + strong, weak
+    stem = _YOUR[address] if english == "your" else _EIN_WORDS[english]
+    if (case, column) in _ENDINGLESS:
+        return stem, strong
+    return ("eur" if stem == "euer" else stem) + strong, weak
+
+
+def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) -> str:
+    """Return a preposition and its nominal, drawn together where German does: im Garten."""
+    first, _, rest = nominal(of, case, address).partition(" ")
+    definite = isinstance(of, NounPhrase) and of.determiner == "the"
+    drawn_together = adverbials.CONTRACTIONS.get((preposition, first)) if definite else None
+    return f"{drawn_together or f'{preposition} {first}'} {rest}".rstrip()
+
+
+def place(of: Place, address: Address) -> str:
+    """Return an adverbial of place."""
+    if of.nominal is None:
+        return of.german
+    return _prepositional(of.german, of.nominal, "accusative" if of.accusative else "dative", address)
+
+
+def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
+    """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it."""
+    who = person(clause.subject, address)
+    verb = clause.verb
+    if clause.modal:
+        forms = clause.modal.preterite if clause.tense == "modal past" else clause.modal.present
+        assert forms is not None
+        return forms[who], "", verb.prefix + verb.infinitive
+    if clause.tense != "past":
+        return verb.present[who], verb.prefix, ""
+    if verb.preterite:
+        return verb.preterite[who], "", ""
+    auxiliary: Verb = lexicon.HABEN if verb.auxiliary == "haben" else lexicon.SEIN
+    return auxiliary.present[who], "", verb.participle
+
+
+def _says_kein(clause: Clause) -> bool:
+    """Whether kein negates the clause: where something new is brought up, and no preposition stands before it."""
+    about = clause.predicate if clause.object is None else clause.object
+    return (
+        clause.negated
+        and isinstance(about, NounPhrase)
+        and about.determiner in ("a", "")
+        and not clause.verb.object_preposition
+    )
+
+
+def _with_kein(of: Nominal) -> Nominal:
+    return replace(of, determiner="no") if isinstance(of, NounPhrase) else of
+
+
+def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
+    """Return the middle field without the subject, in the order of the fields below."""
+    pronouns: list[str] = []  # the accusative before the dative
+    dative: list[str] = []
+    known: list[str] = []
+    new: list[str] = []
+    after_preposition: list[str] = []
+    predicate: list[str] = []
+    verb = clause.verb
+    kein = _says_kein(clause)
+    if clause.object is not None:
+        given = _with_kein(clause.object) if kein else clause.object
+        if verb.object_preposition:
+            after_preposition.append(_prepositional(verb.object_preposition, given, verb.object_case, address))
+        else:
+            is_new = isinstance(given, NounPhrase) and given.indefinite
+            waits = clause.recipient is not None and not clause.negated
+            field = pronouns if isinstance(given, Pronoun) else new if is_new or waits else known
+            field.append(nominal(given, verb.object_case, address))
+    if clause.recipient is not None:
+        field = pronouns if isinstance(clause.recipient, Pronoun) else dative
+        field.append(nominal(clause.recipient, "dative", address))
+    if isinstance(clause.predicate, Adjective):
+        predicate.append(clause.predicate.german)
+    elif clause.predicate is not None:
+        what = _with_kein(clause.predicate) if kein else clause.predicate
+        predicate.append(nominal(what, "nominative", address))
+    time = [clause.time.german] if clause.time and front != "time" else []
+    nicht = ["nicht"] if clause.negated and not kein else []
+    manner = [adverbials.MANNERS[clause.manner]] if clause.manner else []
+    company = [_circumstance(clause.circumstance, address)] if clause.circumstance else []
+    where = [place(clause.place, address)] if clause.place and front != "place" else []
+    known_place, last_place = (where, []) if new else ([], where)  # im Park einen Hund, but: den Hund im Park
+    before = chain(pronouns, dative, known, time, known_place, new)
+    after = chain(nicht, manner, company, last_place, after_preposition, predicate)
+    return [*before, *after]
+
+
+def _circumstance(of: Circumstance, address: Address) -> str:
+    preposition, case = _CIRCUMSTANCES[of.preposition]
+    return _prepositional(preposition, of.nominal, case, address)
+
+
+def _front(clause: Clause, front: str, address: Address) -> str:
+    if front == "time":
+        assert clause.time is not None
+        return clause.time.german
+    assert clause.place is not None
+    return place(clause.place, address)
+
+
+def statement(clause: Clause, address: Address, front: str | None = None) -> str:
+    """Return a main clause, verb second; `front` is "time" or "place", else the subject comes first."""
+    finite, prefix, rest = _verb(clause, address)
+    subject = nominal(clause.subject, "nominative", address)
+    first = (_front(clause, front, address), finite, subject) if front else (subject, finite)
+    return " ".join(filter(None, (*first, *_middle(clause, address, front), prefix, rest)))
+
+
+def question(clause: Clause, address: Address, asked: str = "") -> str:
+    """Return a question, verb first or after what is `asked` for."""
+    finite, prefix, rest = _verb(clause, address)
+    subject = nominal(clause.subject, "nominative", address)
+    return " ".join(filter(None, (asked, finite, subject, *_middle(clause, address, None), prefix, rest)))
+
+
+def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
+    """Return a subordinate clause, verb last."""
+    finite, prefix, rest = _verb(clause, address)
+    subject = nominal(clause.subject, "nominative", address)
+    return " ".join(filter(None, (conjunction, subject, *_middle(clause, address, None), rest, prefix + finite)))

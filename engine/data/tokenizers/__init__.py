@@ -1,0 +1,24 @@
+"""Text to token ids and back. A tokenizer is part of a checkpoint: without it, weights mean nothing.
+
+None of them holds special tokens: whoever needs a start, an end or a mask numbers it after `vocab_size`.
+"""
+
+from engine.data.tokenizers.bpe import BpeTokenizer
+from engine.data.tokenizers.characters import CharacterTokenizer
+from engine.data.tokenizers.kept import bpe_of
+from engine.data.tokenizers.load import AnyTokenizer, load_tokenizer, read_tokenizer
+from engine.data.tokenizers.pair import PairTokenizer
+from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
+
+__all__ = [
+    "SCHEMA",
+    "AnyTokenizer",
+    "BpeTokenizer",
+    "CharacterTokenizer",
+    "Decoder",
+    "PairTokenizer",
+    "Tokenizer",
+    "bpe_of",
+    "load_tokenizer",
+    "read_tokenizer",
+]

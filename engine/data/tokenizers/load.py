@@ -1,0 +1,75 @@
+"""Reading tokenizer.json. It may come from anywhere: it is data, never code, and damage is one clear line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.data.tokenizers.bpe import BpeTokenizer
+from engine.data.tokenizers.characters import CharacterTokenizer
+from engine.data.tokenizers.pair import PairTokenizer
+from engine.data.tokenizers.protocol import SCHEMA
+from engine.errors import InputError, one_of
+
+MAX_BYTES = 64 * 1024**2
+
+AnyTokenizer = CharacterTokenizer | BpeTokenizer | PairTokenizer
+
+
+def _pair(data: dict[str, Any]) -> PairTokenizer:
+    source = parsed(data["source"])
+    target = source if data["target"] is None else parsed(data["target"])
+    if isinstance(source, PairTokenizer) or isinstance(target, PairTokenizer):
+        raise ValueError("a pair is made of two tokenizers, not of pairs")
+    return PairTokenizer(source, target)
+
+
+KINDS: dict[str, Callable[[dict[str, Any]], AnyTokenizer]] = {
+    CharacterTokenizer.kind: CharacterTokenizer.from_json,
+    BpeTokenizer.kind: BpeTokenizer.from_json,
+    PairTokenizer.kind: _pair,
+}
+
+
+def parsed(data: dict[str, Any]) -> AnyTokenizer:
+    """The tokenizer of a parsed JSON object.
+
+    Raises:
+        ValueError, KeyError, TypeError, InputError: of another version, or damaged.
+    """
+    schema, kind = data["schema"], data["kind"]
+    if schema != SCHEMA:
+        raise ValueError(f"written by another version (schema {schema!r:.20}; this one reads {SCHEMA})")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ValueError(
+            f"unknown kind of tokenizer {kind!r:.40}; {one_of(KINDS)} is known: is it from a newer version?"
+        )
+    return KINDS[kind](data)
+
+
+def read_tokenizer(path: Path) -> AnyTokenizer:
+    """The tokenizer saved with a run or checkpoint, of whatever kind.
+
+    Raises:
+        InputError: missing, damaged, too large, or of another version.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise ValueError(f"larger than {MAX_BYTES // 1024**2} MiB")
+        return parsed(json.loads(path.read_text(encoding="utf-8")))
+    except KeyError as error:
+        raise InputError(f"{path}: cannot read this tokenizer: it has no {error}") from None
+    except (OSError, ValueError, TypeError, RecursionError, InputError) as error:
+        raise InputError(f"{path}: cannot read this tokenizer: {error}") from None
+
+
+def load_tokenizer(path: Path) -> CharacterTokenizer:
+    """The tokenizer of a run on characters.
+
+    Raises:
+        InputError: as `read_tokenizer`, or of another kind.
+    """
+    tokenizer = read_tokenizer(path)
+    if not isinstance(tokenizer, CharacterTokenizer):
+        raise InputError(f"{path}: a tokenizer of kind '{tokenizer.kind}', where one of characters is needed")
+    return tokenizer

@@ -1,0 +1,105 @@
+"""Scores a split of sentence pairs: the loss of its references, and how good what is written instead is."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from engine.config.schema import RunConfig
+from engine.data.objectives import IGNORED
+from engine.data.pairs import EncodedPairs, pair_batch
+from engine.data.parallel.pairs import Pairs
+from engine.data.tokenizers import PairTokenizer
+from engine.evaluation.evaluator import evaluation_batch
+from engine.evaluation.metrics import TokenScores, evaluating
+from engine.evaluation.translation import TranslationScores, score_translations
+from engine.generation.translator import Translator, both_specials
+from engine.model.transformer import EncoderDecoder
+
+
+@dataclass(frozen=True)
+class ScoredSplit:
+    """Pairs as they stand in the corpus, and as tokens."""
+
+    pairs: Pairs
+    encoded: EncodedPairs
+
+
+class TranslationScorer:
+    """Exact scores of one split, and exact matches of others.
+
+    Args:
+        config: beam, batch size, how many sentences are translated.
+        split: what the loss and BLEU are of.
+        probes: other splits by name, such as unseen constructions: the share of exact matches.
+        tokenizer: of both sides.
+        device: the model's.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        split: ScoredSplit,
+        probes: Mapping[str, ScoredSplit],
+        tokenizer: PairTokenizer,
+        device: torch.device,
+    ) -> None:
+        self.config, self.split, self.probes, self.tokenizer, self.device = config, split, probes, tokenizer, device
+        self._special = both_specials(tokenizer)
+
+    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+        """The scores as fields of a validation record."""
+        assert isinstance(model, EncoderDecoder)
+        scores = self.token_scores(model, between)
+        written = self.translations(model, self.split, between)
+        characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
+        probes = self.probes if self.config.evaluation.probes else {}
+        return {
+            "sentences": len(self.split.pairs),
+            "loss": scores.loss,
+            "perplexity": scores.perplexity,
+            "bits_per_character": math.fsum(scores.nll) / math.log(2) / characters,
+            "accuracy": scores.accuracy,
+            "bleu": written.bleu,
+            "bleu_signature": written.bleu_signature,
+            "chrf": written.chrf,
+            "exact_match": written.exact_match,
+            "beam": self.config.evaluation.beam,
+            "translated": written.n,
+            "probes": {name: self.translations(model, split, between).exact_match for name, split in probes.items()},
+            "profile": scores.profile(),
+        }
+
+    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
+        """The nll of every token of the references, ends included, without smoothing."""
+        encoded = self.split.encoded
+        order = np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
+        size = evaluation_batch(self.config)
+        nll, correct, place = [], [], []
+        with evaluating(model):
+            for start in range(0, len(order), size):
+                between()
+                batch = pair_batch(encoded.chosen(order[start : start + size]), self._special, self.device)
+                logits = model(*batch.inputs).float()
+                scored = batch.targets != IGNORED
+                targets = batch.targets[scored]
+                nll.append(F.cross_entropy(logits[scored], targets, reduction="none").double().cpu().numpy())
+                correct.append((logits[scored].argmax(-1) == targets).cpu().numpy())
+                place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))
+        context = self.config.model.context_length
+        return TokenScores(np.concatenate(nll), np.concatenate(correct), np.concatenate(place), context, context)
+
+    def translations(
+        self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None] = lambda: None
+    ) -> TranslationScores:
+        """The first `evaluation.translations` sentences of a split, translated and held against their references."""
+        beam, wanted = self.config.evaluation.beam, self.config.evaluation.translations or len(split.pairs)
+        sources = split.encoded.sources[:wanted]
+        translator = Translator(model, self.tokenizer, self.config)
+        outputs = [best[0].text for best in translator.translate_encoded(sources, beam=beam, between=between)]
+        return score_translations(split.pairs.sources[:wanted], split.pairs.targets[:wanted], outputs)

@@ -1,0 +1,110 @@
+"""Alignment: which words of the source the decoder looks at while it writes each word of the target.
+
+The weights are those of its cross-attention, written out by the readable reference from the very queries and keys that
+a pass of the model makes. They show where it looks, not why (Jain and Wallace 2019). Notation: B batch, H heads,
+T target time, S source time.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import InputError
+from engine.model.attention import attention_weights
+from engine.model.heads import CrossAttention, into_heads
+from engine.model.span import Span
+from engine.model.transformer import EncoderDecoder
+
+
+def cross_attention(model: EncoderDecoder, layer: int) -> CrossAttention:
+    """The cross-attention of a decoder layer.
+
+    Args:
+        model: has one in each.
+        layer: from 0; −1 is the last.
+
+    Raises:
+        InputError: there is no such layer.
+    """
+    n = len(model.layers)
+    if not -n <= layer < n:
+        raise InputError(f"layer {layer}: the decoder's {n} layers are 0 to {n - 1}, and −1 is the last")
+    part = model.layers[layer].get_submodule("cross_attention")
+    assert isinstance(part, CrossAttention)
+    return part
+
+
+@contextmanager
+def captured(model: EncoderDecoder, layer: int) -> Iterator[list[Tensor]]:
+    """Collects a layer's cross-attention weights, (B, H, T, S) for each call of the decoder meanwhile.
+
+    Raises:
+        InputError: there is no such layer.
+    """
+    part, weights = cross_attention(model, layer), []
+    queries: list[Tensor] = []
+
+    def keep_queries(query: nn.Module, given: tuple[Tensor], made: Tensor) -> None:
+        queries.append(made)
+
+    def keep_weights(
+        attention: nn.Module, given: tuple[Tensor, Span, tuple[Tensor, Tensor], Span], made: Tensor
+    ) -> None:
+        _, at, (keys, _), source_at = given
+        q = into_heads(queries.pop(), part.head_width)
+        weights.append(attention_weights(q, keys, at, source_at, part.see, part.scheme))
+
+    hooks = [part.query.register_forward_hook(keep_queries), part.register_forward_hook(keep_weights)]
+    try:
+        yield weights
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def of_head(weights: Tensor, head: int | None) -> Tensor:
+    """(H, T, S) weights of one head, or of all on average: (T, S).
+
+    Args:
+        weights: of one sentence.
+        head: from 0; None: the mean.
+
+    Raises:
+        InputError: there is no such head.
+    """
+    n = weights.shape[0]
+    if head is None:
+        return weights.mean(0)
+    if not 0 <= head < n:
+        raise InputError(f"head {head}: the layer's {n} heads are 0 to {n - 1}")
+    return weights[head]
+
+
+def align(
+    model: EncoderDecoder, source: Tensor, target: Tensor, *, start: int, layer: int = -1, head: int | None = None
+) -> Tensor:
+    """Where the decoder looks while it writes each token of a given translation.
+
+    Args:
+        model: in evaluation mode.
+        source: (S,) int64.
+        target: (T,) int64, without the start token; with or without the end.
+        start: the token it begins with.
+        layer: of the decoder, from 0; −1 is the last.
+        head: from 0; None: the mean of all.
+
+    Returns:
+        (T, S) float32 on the CPU. Row t is where it looked to write token t, so when it had read those before it;
+        each row sums to 1.
+
+    Raises:
+        InputError: there is no such layer or head.
+    """
+    if target.numel() == 0:
+        return torch.zeros(0, source.numel())
+    read = torch.cat((target.new_tensor([start]), target[:-1]))
+    with torch.inference_mode(), captured(model, layer) as weights:
+        model.decode(read[None], model.encode(source[None]))
+        return of_head(weights[0][0], head).float().cpu()

@@ -1,0 +1,122 @@
+"""What a run is trained on and how it is scored and shown: a text, or pairs of sentences."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+
+from engine.config.schema import RunConfig
+from engine.data.loader import Examples
+from engine.data.tokenizers import AnyTokenizer
+from engine.errors import InputError
+from engine.model.transformer import Network
+
+
+class Scorer(Protocol):
+    """Scores the validation split."""
+
+    def record(self, model: nn.Module, between: Callable[[], None] = ...) -> dict[str, Any]:
+        """The scores as fields of a validation record. `between` is called between batches and may raise to stop."""
+        ...
+
+
+class Shower(Protocol):
+    """Shows what a model writes at a step of its training."""
+
+    def sample(self, model: Network, step: int, between: Callable[[], None] = ...) -> dict[str, Any]:
+        """A record of samples.jsonl."""
+        ...
+
+
+class Task(Protocol):
+    """A corpus with its tokenizer, encoded, and what follows from them."""
+
+    @property
+    def name(self) -> str:
+        """The corpus's."""
+        ...
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The hash of each split."""
+        ...
+
+    @property
+    def tokenizer(self) -> AnyTokenizer:
+        """Saved with the run."""
+        ...
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of the text that is predicted, without special ones."""
+        ...
+
+    @property
+    def train_tokens(self) -> int:
+        """Of the training split."""
+        ...
+
+    def found_again(self, config: RunConfig) -> str:
+        """What `data.corpus` must say to be understood wherever one stands."""
+        ...
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        """The config with what only the start of a run knows filled in.
+
+        Raises:
+            InputError: the model's vocabulary is too small, or a duration does not come out right.
+        """
+        ...
+
+    def facts(self, config: RunConfig) -> dict[str, Any]:
+        """The content of data.json."""
+        ...
+
+    def batches(self, config: RunConfig, device: torch.device) -> Examples:
+        """What it is trained on."""
+        ...
+
+    def scorer(self, config: RunConfig, device: torch.device) -> Scorer:
+        """What scores its validation split."""
+        ...
+
+    def shower(self, config: RunConfig) -> Shower:
+        """What writes its samples.
+
+        Raises:
+            InputError: the prompt has characters the model will never know.
+        """
+        ...
+
+
+def load_task(config: RunConfig, data_dir: Path | None) -> Task:
+    """The task of a config.
+
+    Raises:
+        InputError: no such corpus, bad text, or splits too short for the context.
+    """
+    if config.translates:
+        from engine.training.translation_task import TranslationTask
+
+        return TranslationTask.load(config, data_dir)
+    from engine.training.text_task import TextTask
+
+    return TextTask.load(config, data_dir)
+
+
+def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
+    """Tokens the model needs, special ones too.
+
+    Raises:
+        InputError: `model.vocab_size` is smaller.
+    """
+    needed = config.needed_tokens(found)
+    if config.model.vocab_size is not None and config.model.vocab_size < needed:
+        special = "".join(f" and {name}" for name in config.special_tokens)
+        raise InputError(
+            f"model.vocab_size = {config.model.vocab_size}: the corpus has {found} different {of}{special}; "
+            f"leave it out, or set at least {needed}"
+        )
+    return needed

@@ -1,0 +1,148 @@
+"""A run on a text: its tokens, the lines its loss is held against, batches of windows, exact scores, samples."""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.config.schema import RunConfig
+from engine.config.toml import resolved
+from engine.data.cache import tokens_of
+from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
+from engine.data.loader import Examples, training_batches
+from engine.data.objectives import make_objective
+from engine.data.tokenizers import CharacterTokenizer
+from engine.errors import InputError
+from engine.evaluation.baselines import bigram_loss, unigram_loss
+from engine.evaluation.evaluator import Evaluator
+from engine.generation.samples import Sampler
+from engine.training.task import require_vocabulary
+
+MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
+
+
+@dataclass(frozen=True)
+class TextTask:
+    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each."""
+
+    corpus: TextCorpus
+    tokenizer: CharacterTokenizer
+    tokens: dict[str, torch.Tensor]
+
+    @classmethod
+    def load(cls, config: RunConfig, data_dir: Path | None) -> "TextTask":
+        """Corpus and tokens of a config. The vocabulary is every character of every split, as nanoGPT's is.
+
+        Raises:
+            InputError: no such corpus, bad text, or splits too short for the context.
+        """
+        corpus = load_corpus(config.data, data_dir)
+        tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values())
+        tokens = {
+            name: tokens_of(
+                len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.encode, split.text)
+            )
+            for name, split in corpus.splits.items()
+        }
+        context = config.model.context_length
+        for name in ("train", "validation"):
+            have = tokens[name].numel() if name in tokens else 0
+            shorter_will_do = name == "validation" and config.objective.kind == "next-token"
+            needed = 2 if shorter_will_do else config.window_tokens
+            if have < needed:
+                raise InputError(
+                    f"corpus {corpus.name}: its {name} split has {have:,} tokens, fewer than the {needed:,} that a "
+                    f"context of {context:,} needs; use a longer text or "
+                    f"--set model.context_length={max(1, have // 4)}"
+                )
+        return cls(corpus, tokenizer, tokens)
+
+    @property
+    def name(self) -> str:
+        """The corpus's."""
+        return self.corpus.name
+
+    def found_again(self, config: RunConfig) -> str:
+        """A registered name, or the file's full path."""
+        return config.data.corpus if config.data.corpus in REGISTRY else self.corpus.source
+
+    @property
+    def sha256(self) -> dict[str, str]:
+        """The hash of each split."""
+        return self.corpus.sha256
+
+    @property
+    def vocab_size(self) -> int:
+        """Different characters."""
+        return self.tokenizer.vocab_size
+
+    @property
+    def train_tokens(self) -> int:
+        """Of the training split."""
+        return self.tokens["train"].numel()
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        """See `Task`."""
+        needed = require_vocabulary(config, self.vocab_size, "characters")
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens)
+
+    def facts(self, config: RunConfig) -> dict[str, Any]:
+        """The content of data.json: what the run was trained on, and the lines its loss should be held against.
+
+        The floor is that of a text predicted from its past: a given source or both sides of a gap allow for less.
+        """
+        train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
+        from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")
+        floor = self.corpus.splits["validation"].floor_mean if from_its_past else None
+        return {
+            "corpus": self.corpus.version,
+            "source": self.corpus.source,
+            "sha256": self.corpus.sha256,
+            "splits": {
+                name: {"characters": len(split.text), "tokens": self.tokens[name].numel()}
+                for name, split in self.corpus.splits.items()
+            },
+            "vocabulary": self.vocab_size,
+            "tokenizer_sha256": self.tokenizer.sha256,
+            "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]},
+            "plausible": REGISTRY[self.corpus.name].plausible if self.corpus.name in REGISTRY else None,
+            "unigram": unigram_loss(train, held_out, self.vocab_size),
+            "bigram": bigram_loss(train, held_out, self.vocab_size),
+            "probes": [
+                {
+                    "name": probe.name,
+                    "description": probe.description,
+                    "n": int(probe.at.size),
+                    "chance": probe.chance,
+                    "shortcut": probe.shortcut,
+                }
+                for probe in self.corpus.splits["validation"].probes
+            ],
+        }
+
+    def batches(self, config: RunConfig, device: torch.device) -> Examples:
+        """Windows of the training split."""
+        return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device)
+
+    def scorer(self, config: RunConfig, device: torch.device) -> Evaluator:
+        """Of the validation split."""
+        return Evaluator(
+            config, self.corpus.splits["validation"], self.tokens["validation"].to(device), self.vocab_size
+        )
+
+    def shower(self, config: RunConfig) -> Sampler:
+        """Samples that go on from the config's prompt."""
+        return Sampler(config, self.tokenizer, self._prompt(config))
+
+    def _prompt(self, config: RunConfig) -> str:
+        wanted = config.evaluation.sample_prompt
+        if wanted:
+            self.tokenizer.encode(wanted)  # refused now, not at step 500
+            return wanted
+        held_out = self.corpus.splits["validation"].text
+        if config.objective.kind != "next-token":  # a source, or a text to hide parts of
+            return held_out[: min(config.window_tokens, config.model.source_tokens)]
+        first = held_out.lstrip("\n")[:MAX_PROMPT]
+        return first.split("\n", 1)[0] or first[:1] or self.tokenizer.characters[0]

@@ -1,0 +1,188 @@
+"""A run on sentence pairs: its tokenizers, batches of like length, exact scores and BLEU, translated examples."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.config.schema import RunConfig, Translated
+from engine.config.toml import resolved
+from engine.data.objectives import make_objective
+from engine.data.pairs import EncodedPairs, PairBatches
+from engine.data.parallel.by_path import split_selector
+from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.parallel.registry import PARALLEL, load_parallel
+from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, bpe_of
+from engine.errors import InputError
+from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
+from engine.evaluation.translation_scorer import ScoredSplit, TranslationScorer
+from engine.generation.translation_samples import TranslationSampler
+from engine.generation.translator import both_specials
+from engine.training.task import require_vocabulary
+
+SHOWN = 5  # held-out sentences among the examples
+SPLITS = ("train", "validation", "test")  # any other is a probe
+
+
+@dataclass(frozen=True)
+class TranslationTask:
+    """A parallel corpus with its tokenizers and encoded splits."""
+
+    corpus: ParallelCorpus
+    tokenizer: PairTokenizer
+    encoded: Mapping[str, EncodedPairs]
+
+    @classmethod
+    def load(cls, config: RunConfig, data_dir: Path | None) -> "TranslationTask":
+        """Corpus and tokens of a config. Byte pairs are learned from the training split, characters are all there are.
+
+        Raises:
+            InputError: no such corpus, something wrong with it, or no pair is short enough.
+        """
+        corpus = load_parallel(config.data, data_dir)
+        tokenizer = make_tokenizer(corpus, config)
+        encoded = {
+            name: EncodedPairs(tokenizer.source.encode_all(pairs.sources), tokenizer.target.encode_all(pairs.targets))
+            for name, pairs in corpus.splits.items()
+        }
+        task = cls(corpus, tokenizer, encoded)
+        task._fitting(config)
+        return task
+
+    @property
+    def name(self) -> str:
+        """The corpus's."""
+        return self.corpus.name
+
+    def found_again(self, config: RunConfig) -> str:
+        """A registered name, or full paths."""
+        return config.data.corpus if split_selector(config.data.corpus)[0] in PARALLEL else self.corpus.source
+
+    @cached_property
+    def sha256(self) -> dict[str, str]:
+        """The hash of each split."""
+        return self.corpus.sha256
+
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of the target."""
+        return self.tokenizer.vocab_size
+
+    @cached_property
+    def train_tokens(self) -> int:
+        """Of the training targets, ends included."""
+        return int(self.encoded["train"].lengths[:, 1].sum())
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        """See `Task`."""
+        tokenizer = self.tokenizer
+        needed = require_vocabulary(config, self.vocab_size, "tokens")
+        sources = config.needed_tokens(tokenizer.source_vocab_size)
+        wanted = config.model.source_vocab_size
+        if wanted is not None and wanted < sources:
+            raise InputError(
+                f"model.source_vocab_size = {wanted}: the sources have {tokenizer.source_vocab_size} different tokens "
+                f"and special ones; leave it out, or set at least {sources}"
+            )
+        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
+        known = Translated(steps, None if config.data.shared_vocabulary else sources)
+        return resolved(
+            config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens, translation=known
+        )
+
+    def facts(self, config: RunConfig) -> dict[str, Any]:
+        """The content of data.json."""
+        train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
+        batches = self.batches(config, torch.device("cpu"))
+        return {
+            "corpus": self.corpus.version,
+            "source": self.corpus.source,
+            "languages": list(self.corpus.languages),
+            "notes": list(self.corpus.notes),
+            "sha256": self.sha256,
+            "splits": {
+                name: {
+                    "pairs": len(pairs),
+                    "characters": sum(len(text) for text in pairs.targets),
+                    "tokens": int(self.encoded[name].lengths[:, 1].sum()),
+                    "source_tokens": int(self.encoded[name].lengths[:, 0].sum()),
+                }
+                for name, pairs in self.corpus.splits.items()
+            },
+            "left_out": len(self.encoded["train"]) - len(batches.pairs),
+            "padding": round(batches.padding, 4),
+            "vocabulary": self.vocab_size,
+            "source_vocabulary": self.tokenizer.source_vocab_size,
+            "tokenizer_sha256": self.tokenizer.sha256,
+            "examples": self._examples(),
+            "floor": None,
+            "plausible": None,
+            "unigram": sentence_unigram_loss(train, held_out, self.vocab_size),
+            "bigram": sentence_bigram_loss(train, held_out, self.vocab_size),
+            "probes": [
+                {"name": name, "description": "sentences translated exactly", "n": len(pairs), "chance": None}
+                for name, pairs in self._probes().items()
+            ],
+        }
+
+    def batches(self, config: RunConfig, device: torch.device) -> PairBatches:
+        """Pairs of like length, too long ones left out."""
+        objective = make_objective(config, self.vocab_size)
+        return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
+        """Of a split, by default the validation one; splits that have another purpose are probes."""
+        probes = {name: self._scored(name) for name in self._probes()}
+        return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device)
+
+    def shower(self, config: RunConfig) -> TranslationSampler:
+        """Some held-out sentences, translated."""
+        return TranslationSampler(config, self.tokenizer, self.corpus.splits["validation"])
+
+    def _examples(self) -> list[dict[str, str]]:
+        """Sentences to try, and whether they were trained on."""
+        named = [{"source": source, "from": "a training sentence"} for source in self.corpus.examples]
+        held_out = self.corpus.splits["validation"].sources[:SHOWN]
+        return named + [{"source": source, "from": "held out"} for source in held_out]
+
+    def _scored(self, split: str) -> ScoredSplit:
+        return ScoredSplit(self.corpus.splits[split], self.encoded[split])
+
+    def _probes(self) -> dict[str, EncodedPairs]:
+        return {name: pairs for name, pairs in self.encoded.items() if name not in SPLITS}
+
+    def _fitting(self, config: RunConfig) -> EncodedPairs:
+        """The training pairs that are short enough."""
+        pairs, model = self.encoded["train"], config.model
+        most = np.array([model.source_tokens, model.context_length])
+        if config.data.max_length is not None:
+            most = np.minimum(most, config.data.max_length)
+        fits = (pairs.lengths <= most).all(1)
+        if not fits.any():
+            raise InputError(
+                f"corpus {self.name}: no pair has at most {most[0]} source and {most[1]} target tokens; raise "
+                "data.max_length or model.context_length"
+            )
+        return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())
+
+
+def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
+    """The tokenizers of a corpus: one for both sides where `data.shared_vocabulary` says so."""
+    sides = [[getattr(pairs, side) for pairs in corpus.splits.values()] for side in ("sources", "targets")]
+    if config.data.tokenizer == "characters":
+        texts = [[text for split in side for text in split] for side in sides]
+        made: list[CharacterTokenizer | BpeTokenizer]
+        if config.data.shared_vocabulary:
+            made = [CharacterTokenizer.of([*texts[0], *texts[1]])]
+        else:
+            made = [CharacterTokenizer.of(side) for side in texts]
+    else:
+        train = corpus.splits["train"]
+        texts = [list(train.sources), list(train.targets)]
+        joined = [[*texts[0], *texts[1]]] if config.data.shared_vocabulary else texts
+        made = [bpe_of(side, config.data.bpe_size) for side in joined]
+    return PairTokenizer(made[0], made[-1])

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+
+from engine.data.parallel.pairs import Pairs, ParallelCorpus
+from engine.data.parallel.statistics import corpus_statistics, statistics, warnings
+
+PAIRS = Pairs(
+    ("One two three.", "one  TWO three.", "Same", "Hello there my old friend", *(f"Word {i}" for i in range(96))),
+    ("Eins zwei drei.", "eins zwei drei.", "same", "x " * 200, *(f"Wort {i}" for i in range(96))),
+)
+
+
+def test_shares_are_of_all_pairs() -> None:
+    numbers = statistics(PAIRS, limit=100)
+    assert (numbers.pairs, numbers.duplicates, numbers.copies) == (100, pytest.approx(0.01), 0.01)
+    assert (numbers.longer, numbers.outliers, numbers.target_longest) == (0.01, 0.01, 200)
+    assert numbers.source_mean == pytest.approx((3 + 3 + 1 + 5 + 2 * 96) / 100) and numbers.seen is None
+
+
+def test_lengths_are_in_the_unit_that_is_measured() -> None:
+    characters = lambda texts: np.array([len(text) for text in texts], dtype=np.int64)
+    numbers = statistics(PAIRS, limit=3, measure=(characters, characters), unit="characters")
+    assert numbers.longer == 1.0 and numbers.source_longest == 25 and numbers.unit == "characters"
+
+
+def test_sources_that_training_shows_are_counted_in_the_other_splits() -> None:
+    corpus = ParallelCorpus(
+        "x", "x", "x", ("en", "de"), {"train": PAIRS, "validation": Pairs(("SAME", "new"), ("a", "b"))}
+    )
+    numbers = corpus_statistics(corpus)
+    assert numbers["train"].seen is None and numbers["validation"].seen == 0.5
+    lines = warnings("validation", numbers["validation"])
+    assert lines == [
+        "validation: only 2 pairs, and a score on so few says little",
+        "validation: 50.0% of the pairs have a source that training shows as well: their scores flatter",
+    ]
+
+
+def test_a_misaligned_file_is_warned_of() -> None:
+    sentences = [f"{'word ' * (1 + i * 7 % 40)}{i}" for i in range(400)]
+    aligned = Pairs(tuple(sentences), tuple(s.replace("word", "wort") for s in sentences))
+    moved = Pairs(aligned.sources, (*aligned.targets[1:], aligned.targets[0]))
+    assert warnings("train", statistics(aligned)) == []
+    assert [line for line in warnings("train", statistics(moved)) if "are the files aligned?" in line]
+
+
+def test_short_sentences_are_no_outliers() -> None:
+    short = Pairs(("Hi.", "Go.", *(f"A word {i}." for i in range(9))), ("Guten Tag!", "Geh!", *(["Ein Wort."] * 9)))
+    assert statistics(short).outliers == 0.0
+
+
+def test_no_pairs_have_numbers_too() -> None:
+    assert statistics(Pairs((), ())).pairs == 0
+
+
+def test_the_real_corpora_raise_no_false_alarm(real_data) -> None:
+    from engine.config.schema import DataConfig
+    from engine.data.parallel.registry import load_parallel
+
+    for name in ("multi30k", "tatoeba-en-de"):
+        numbers = corpus_statistics(load_parallel(DataConfig(corpus=name), real_data))
+        assert [line for split, one in numbers.items() for line in warnings(split, one)] == []

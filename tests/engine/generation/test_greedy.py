@@ -1,0 +1,94 @@
+"""Greedy streaming, and where the decoder looked: the weights are those that the model's own output is made of."""
+
+import pytest
+import torch
+
+from engine.errors import InputError
+from engine.generation.alignment import align, captured, cross_attention
+from engine.generation.beam import translate_batch
+from engine.generation.greedy import stream_translation
+from tests.engine.generation.writers import CELLS, LIMIT, NAMES, SOURCES, SPECIALS, TEXT, writer
+
+
+def stream(model, source, **how):
+    how = {"specials": SPECIALS, "allowed": TEXT, "max_length": LIMIT} | how
+    return list(stream_translation(model, source, **how))
+
+
+@pytest.fixture(params=CELLS, ids=NAMES)
+def model(request):
+    return writer(request.param)
+
+
+def test_streaming_writes_what_a_beam_of_1_finds(model) -> None:
+    found = translate_batch(model, SOURCES, None, specials=SPECIALS, allowed=TEXT, max_length=LIMIT)
+    for row, [hypothesis] in enumerate(found):
+        written = stream(model, SOURCES[row])
+        assert tuple(w.token for w in written) == hypothesis.tokens
+        assert [w.chance for w in written] == pytest.approx(hypothesis.chances)
+        assert (len(written) == LIMIT) == (not hypothesis.finished)
+
+
+def test_what_is_shown_while_streaming_is_the_alignment_of_the_whole(model) -> None:
+    for head in (None, 1):
+        written = stream(model, SOURCES[1], layer=0, head=head)
+        tokens = torch.tensor([w.token for w in written], dtype=torch.long)
+        rows = align(model, SOURCES[1], tokens, start=SPECIALS.start, layer=0, head=head)
+        assert rows.shape == (len(written), SOURCES.shape[1])
+        assert torch.allclose(rows, torch.tensor([w.attention for w in written]).view_as(rows), atol=1e-6)
+        assert torch.allclose(rows.sum(-1), torch.ones(len(written)), atol=1e-5)
+
+
+def test_captured_weights_make_the_models_own_output() -> None:
+    """weights · values, joined and projected, is what the layer gave: they are no picture of something else."""
+    model, target = writer(CELLS[3]), SOURCES[:, :5]
+    part, given, made = cross_attention(model, 1), [], []
+
+    def keep(module, inputs, output) -> None:
+        given.append(inputs)
+        made.append(output)
+
+    hook = part.register_forward_hook(keep)
+    with torch.no_grad(), captured(model, 1) as weights:
+        model(SOURCES, target)
+    hook.remove()
+    _, _, (_, values), _ = given[0]
+    mixed = (weights[0] @ values).transpose(1, 2).reshape(made[0].shape)
+    assert (part.output(mixed) - made[0]).abs().max() <= 1e-12
+    assert weights[0].shape == (4, 2, 5, SOURCES.shape[1])
+
+
+def test_nothing_is_left_on_the_model() -> None:
+    model = writer()
+    stream(model, SOURCES[0])
+    with pytest.raises(RuntimeError), captured(model, 0):
+        raise RuntimeError
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_the_mean_of_the_heads_is_their_mean_and_layers_differ() -> None:
+    model, target = writer(), torch.tensor([1, 2, 3])
+    heads = [align(model, SOURCES[0], target, start=SPECIALS.start, head=head) for head in (0, 1)]
+    mean = align(model, SOURCES[0], target, start=SPECIALS.start)
+    assert torch.allclose(mean, (heads[0] + heads[1]) / 2) and not torch.allclose(*heads)
+    assert torch.equal(mean, align(model, SOURCES[0], target, start=SPECIALS.start, layer=1))
+    assert not torch.allclose(mean, align(model, SOURCES[0], target, start=SPECIALS.start, layer=0))
+
+
+def test_no_target_has_no_alignment() -> None:
+    assert align(writer(), SOURCES[0], torch.zeros(0, dtype=torch.long), start=SPECIALS.start).shape == (0, 14)
+
+
+@pytest.mark.parametrize("layer, head, says", [(2, None, "2 layers are 0 to 1"), (-3, None, "layer"), (0, 2, "head 2")])
+def test_layers_and_heads_that_do_not_exist_are_named(layer: int, head: int | None, says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        stream(writer(), SOURCES[0], layer=layer, head=head)
+    with pytest.raises(InputError, match=says):
+        align(writer(), SOURCES[0], torch.tensor([1]), start=SPECIALS.start, layer=layer, head=head)
+
+
+def test_an_empty_source_or_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one token"):
+        stream(writer(), SOURCES[0, :0])
+    with pytest.raises(InputError, match="max_length 0"):
+        stream(writer(), SOURCES[0], max_length=0)
