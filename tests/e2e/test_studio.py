@@ -10,6 +10,7 @@ import pytest
 from engine.runs.reader import LIVE_STATES, RunReader
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
+from tests.tui_transformer.trained import train
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
 
@@ -228,5 +229,52 @@ def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_p
         screen.press("escape", "ctrl+q")
         assert screen.end() == 0
         assert not [poison for poison in HOSTILE if poison in screen.output]
+    finally:
+        screen.close()
+
+
+def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> None:
+    train(tmp_path / "runs", "four")
+    train(tmp_path / "runs", "alibi", "model.position=alibi")
+    screen = studio(tmp_path)
+    try:
+        screen.until("1 Design", "demo")
+        screen.press("3")
+        screen.until("four", "alibi", "pin")
+        screen.press("down", "p")
+        screen.until("one seed")
+        screen.press("up", "space")  # the baseline is drawn already
+        screen.until("2 selected", "difference")
+        screen.press("/", *"position=alibi", "enter")
+        screen.until("1 of 2")
+        screen.press("escape")
+        screen.until_gone("1 of 2")
+        screen.press("enter")
+        screen.until("Beside the baseline")
+        screen.press("escape")
+        screen.until_gone("Beside the baseline")
+        screen.press("e")
+        screen.until("Export", "CSV")
+        table = tmp_path / "table.csv"
+        screen.press("enter")
+        screen.until(".csv")
+        for _ in range(40):
+            screen.press("\x7f")
+        screen.press(*str(table), "enter")
+        deadline = time.monotonic() + 20
+        while not table.exists():
+            assert time.monotonic() < deadline, screen.text
+            time.sleep(0.05)
+        assert {"four", "alibi"} <= {line.split(",")[0] for line in table.read_text().splitlines()}
+        screen.press("w")
+        screen.until("four  @best", "alibi  @best", "type a text to continue")
+        screen.press(*"the ", "enter")
+        screen.until("tokens at step 6")
+        screen.press("escape")
+        time.sleep(0.5)
+        screen.press("a")
+        screen.until("layer 1 of 2", "head 1 of 2")
+        screen.press("ctrl+q")
+        assert screen.end() == 0
     finally:
         screen.close()

@@ -65,8 +65,7 @@ class ComparePane(CompareActions, can_focus=True):
     DEFAULT_CSS = """
     ComparePane { height: 1fr; }
     ComparePane #compare-title { height: 1; padding: 0 1; color: $foreground 75%; background: $surface; }
-    ComparePane #compare-filter { display: none; height: 1; border: none; padding: 0 1; background: $foreground 8%; }
-    ComparePane.-filtering #compare-filter { display: block; }
+    ComparePane #compare-filter { height: 1; border: none; padding: 0 1; background: $foreground 8%; }
     ComparePane #compare-mistake { display: none; height: auto; max-height: 2; padding: 0 1; color: $warning; }
     ComparePane.-mistaken #compare-mistake { display: block; }
     ComparePane #compare-hint { display: none; height: 1; padding: 0 1; color: $foreground 65%; }
@@ -85,6 +84,7 @@ class ComparePane(CompareActions, can_focus=True):
         self.chosen: Path | None = None
         self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
         self._filter = Input(placeholder=EXAMPLE, id="compare-filter")
+        self._filter.display = False
         self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
         self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
         self._said: dict[Static, str] = {}
@@ -295,8 +295,8 @@ class ComparePane(CompareActions, can_focus=True):
         """Type a filter."""
         if self._filter.has_focus:  # where a slash is a slash
             raise SkipAction
-        self.add_class("-filtering")
-        self._filter.focus()
+        self._filter.display = True
+        self.screen.set_focus(self._filter)  # now: what is typed next is meant for it
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while it is typed."""
@@ -312,7 +312,7 @@ class ComparePane(CompareActions, can_focus=True):
     def on_descendant_blur(self, event: DescendantBlur) -> None:
         """An empty filter goes."""
         if event.widget is self._filter and not self._filter.value:
-            self.remove_class("-filtering")
+            self._filter.display = False
 
     def action_back(self) -> None:
         """No filter, all runs, the keys to the table; what was asked for last goes first."""
