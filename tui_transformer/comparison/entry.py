@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.config.keys import flatten
-from engine.config.toml import read as read_toml
 from engine.errors import InputError
 from engine.runs.files import read_json
 from engine.runs.manage import read_notes
 from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer.comparison.config_table import config_table
 from tui_transformer.facts import Record, number, table, text, whole
 from tui_transformer.words import unit
 
@@ -189,9 +188,8 @@ class _Reading:
         return {}
 
     def _config(self) -> dict[str, Any]:
-        """The raw tables: to validate five hundred configs takes seconds, and these were validated when they ran."""
         try:
-            return flatten(read_toml(self._path / "config.toml"))
+            return config_table(self._path / "config.toml")
         except (InputError, RecursionError):
             self._problems.append("config.toml")
             return {}

@@ -5,11 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from engine.config.keys import flatten
+from engine.config.schema import RunConfig
+from engine.config.toml import read as read_toml
+from engine.config.toml import write as write_toml
+from engine.errors import InputError
 from tests.tui_transformer.comparison.variants import LEAK, change, entry, variant
 from tests.tui_transformer.recorded import put_status, record
 from tests.tui_transformer.test_feed import POISON, spoil
 from tui_transformer.comparison import entry as entries
 from tui_transformer.comparison.columns import columns
+from tui_transformer.comparison.config_table import config_table
 from tui_transformer.comparison.entry import read_entry
 from tui_transformer.comparison.export import FORMATS
 from tui_transformer.comparison.folder import RESTING, Folder
@@ -90,6 +96,37 @@ def test_a_config_of_odd_values_is_survived(tmp_path) -> None:
     found = [read_entry(run), entry(tmp_path, "b")]
     for kind in FORMATS.values():
         assert kind.write(table(found, found[1]))
+
+
+ODD_TOML = [
+    "a = 1\n[b]\nc = [\n[1],\n]\n[d]\ne = 2\n",
+    'a = """\n[b]\n"""\nc = 1\n',
+    "a = '''\n[b]\n'''\n",
+    "[a]\nb = 1\n[a]\nc = 2\n",
+    "[a]\nb = 1\n[a.c]\nd = 2\n[[e]]\nf = 1\n[[e]]\nf = 2\n",
+    "a.b = 1\n[a]\nc = 1\n",
+    "a = 1\n[a]\nc = 1\n",
+    "[é]\nc = 1\n",
+    "a = [\n[true]\n]\nb = 1\n",
+    "[a]\nb =\n",
+    "a = 1\r\n[b]\r\nc = 2\r\n",
+    "",
+]
+
+
+@pytest.mark.parametrize("text", [*ODD_TOML, write_toml(RunConfig())])
+def test_a_config_read_by_sections_is_the_config_read_whole(tmp_path, text) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(text.encode())
+    try:
+        whole = flatten(read_toml(path))
+    except InputError:
+        whole = None
+    try:
+        found = config_table(path)
+    except InputError:
+        found = None
+    assert found == whole
 
 
 class Clock:
