@@ -23,35 +23,13 @@ from engine.config.lints import Lint, lint
 from engine.config.overrides import parse_override
 from engine.config.schema import RunConfig
 from engine.config.toml import write
-from engine.data.corpora import REGISTRY
+from engine.data.catalogue import catalogue
 from engine.errors import InputError
-from engine.model import size
+from tui_transformer.cost import Characters, Cost, cost
 
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Differences = dict[str, tuple[Any, Any]]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a design costs before it is measured.
-
-    Args:
-        vocabulary: tokens.
-        parts: parameters by component.
-        flops: to train on one token.
-        memory: bytes, an estimate.
-    """
-
-    vocabulary: int
-    parts: Mapping[str, int]
-    flops: int
-    memory: int
-
-    @property
-    def parameters(self) -> int:
-        """All of them."""
-        return sum(self.parts.values())
 
 
 @dataclass(frozen=True)
@@ -195,25 +173,13 @@ class Draft:
         """The name of what the preset is a change of."""
         return self.on or self.preset.extends
 
-    @property
-    def vocabulary(self) -> int | None:
-        """Different characters of the corpus, where that is known without reading it."""
-        entry = REGISTRY.get(self.config.data.corpus) if self.config else None
-        return entry.vocabulary if entry else None
-
-    def cost(self, characters: int | None = None) -> Cost | None:
-        """What it costs; None while the vocabulary is not known.
+    def cost(self, characters: Characters | None = None) -> Cost | None:
+        """What it costs; None while the vocabulary is not known, or it cannot be trained.
 
         Args:
-            characters: different ones, of a corpus that had to be read.
+            characters: of a corpus that had to be read.
         """
-        config, known = self.config, self.vocabulary or characters
-        if config is None or not (config.model.vocab_size or known) or self.refusal is not None:
-            return None
-        vocab = config.model.vocab_size or config.needed_tokens(known or 0)
-        model = config.model
-        parts = size.parameters(model, vocab)
-        return Cost(vocab, parts, size.flops_per_token(model, vocab), size.memory_bytes(config, vocab))
+        return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
     def lints(self, train_tokens: int | None = None) -> list[Lint]:
         """What is legal and surely not meant."""
@@ -242,7 +208,7 @@ class Draft:
 def values_of(key: str) -> tuple[Any, ...]:
     """The values of a key that has few of them; none for numbers and texts."""
     if key == "data.corpus":
-        return tuple(REGISTRY)
+        return tuple(catalogue())
     section, _, name = key.rpartition(".")
     model = RunConfig.model_fields[section].annotation if section else RunConfig
     annotation = model.model_fields[name].annotation if isinstance(model, type) else None

@@ -427,7 +427,8 @@ class RunConfig(Section):
         for key in ("vocab_size", "source_vocab_size"):
             model.pop(key, None)
         data["data"] |= {"corpus": "phrasebook" if self.translates else "playlets"}
-        data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000, "bpe_size": 300}
+        data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000}
+        data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
         for key in ("epochs", "batch_tokens"):
             data["train"].pop(key, None)
