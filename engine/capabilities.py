@@ -114,16 +114,10 @@ def _corpus_is_for_others(config: RunConfig) -> str:
     corpus = config.data.corpus
     preset, usual = TRAINS_ON["text" if config.translates else "pairs"]
     instead = f"--preset {preset}" + ("" if corpus == usual else f" --corpus {corpus[:80]}") + " trains on it"
-    fitting = ", ".join(names_of(_wants(config)))
-    if config.translates:
-        return (
-            f"'{corpus[:80]}' is one text, and a translation needs sentence pairs: {fitting}, or files of yours, as in "
-            f"a.en,b.de; {instead}"
-        )
-    return (
-        f"'{corpus[:80]}' is sentence pairs, and '{config.objective.kind}' needs one text: {fitting}, or a file of "
-        f"yours; {instead}"
-    )
+    needed = "a translation needs" if config.translates else f"'{config.objective.kind}' needs"
+    is_a, fitting = ("one text", "sentence pairs") if config.translates else ("sentence pairs", "one text")
+    such = names_of(_wants(config))[0]
+    return f"'{corpus[:80]}' is {is_a}, and {needed} {fitting}, such as {such} or files of yours; {instead}"
 
 
 RULES: tuple[Rule, ...] = (

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 
-from engine.capabilities import AXES, Refusal, check
+from engine.capabilities import Refusal, check
 from engine.config import presets
 from engine.config.exclusive import EXCLUSIVE
 from engine.config.keys import diff, flatten
@@ -23,11 +23,12 @@ from engine.config.lints import Lint, lint
 from engine.config.overrides import parse_override
 from engine.config.schema import RunConfig
 from engine.config.toml import write
-from engine.data.catalogue import catalogue
+from engine.data.catalogue import names_of
 from engine.errors import InputError
 from tui_transformer.cost import Characters, Cost, cost
 
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
+PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Differences = dict[str, tuple[Any, Any]]
 
@@ -113,6 +114,11 @@ class Draft:
             return without
         return changed
 
+    def with_changes(self, changes: Mapping[str, Any]) -> "Draft":
+        """The same with several keys changed, whether or not they had these values anyway."""
+        gone = {_other_way(key) for key in changes}
+        return replace(self, changes={k: v for k, v in self.changes.items() if k not in gone} | dict(changes))
+
     def without(self, key: str) -> "Draft":
         """The same with one change taken back."""
         return self.with_change(key, None)
@@ -145,13 +151,30 @@ class Draft:
         return "" if problem == self.problem else problem
 
     def way(self, key: str, value: Any) -> dict[str, Any] | None:
-        """Two changes that make a refused value possible: itself, and one of what it cannot be combined with."""
-        tried = self.with_change(key, value)
-        others = [k for k in tried.refusal.keys if k != key and k in AXES] if tried.refusal else []
+        """The fewest changes that make a refused value possible: itself, and what it cannot be combined with."""
+        for partners in range(1, PARTNERS + 1):
+            found = self._way({key: value}, partners)
+            if found is not None:
+                return found
+        return None
+
+    def _way(self, changes: dict[str, Any], partners: int) -> dict[str, Any] | None:
+        """These changes with up to so many more, chosen from what is refused with them."""
+        tried = self.with_changes(changes)
+        if not tried.problem:
+            return changes
+        if tried.refusal is None or not partners:
+            return None
+        others = [k for k in tried.refusal.keys if k not in changes]
         for other in sorted(others, key=lambda k: k == "model.causal"):
             for candidate in _usual_first(other):
-                if not tried.with_change(other, candidate).problem:
-                    return {key: value, other: candidate}
+                with_it = changes | {other: candidate}
+                refusal = self.with_changes(with_it).refusal
+                if refusal is not None and refusal.keys == tried.refusal.keys:
+                    continue  # it was no help
+                found = self._way(with_it, partners - 1)
+                if found is not None:
+                    return found
         return None
 
     # What it comes to
@@ -208,7 +231,7 @@ class Draft:
 def values_of(key: str) -> tuple[Any, ...]:
     """The values of a key that has few of them; none for numbers and texts."""
     if key == "data.corpus":
-        return tuple(catalogue())
+        return (*names_of("text"), *names_of("pairs"))
     section, _, name = key.rpartition(".")
     model = RunConfig.model_fields[section].annotation if section else RunConfig
     annotation = model.model_fields[name].annotation if isinstance(model, type) else None

@@ -109,8 +109,8 @@ def _deep_post_norm_without_warmup(config: RunConfig, _: int | None) -> Lint | N
         return None
     return Lint(
         "optimizer.warmup",
-        f"is 0 with post-norm over {layers} layers, whose first steps have the largest gradients: such a model often "
-        "stays at the unigram line (Xiong et al. 2020); --set optimizer.warmup=1000, or norm_placement = 'pre'",
+        f"is 0 with post-norm over {layers} layers, whose gradients are largest at first: such a model often stays at "
+        "the unigram line (Xiong et al. 2020); --set optimizer.warmup=1000, or norm_placement = 'pre'",
     )
 
 
