@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from rich.padding import Padding
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
@@ -86,13 +87,14 @@ async def go_to(pilot: Pilot, key: str) -> None:
 
 def labels(app: App) -> list[str]:
     """Of a dialog's answers that can be chosen."""
-    return [str(getattr(option.prompt, "plain", "")) for option in app.screen.query_one(OptionList).options]
+    prompts = [option.prompt for option in app.screen.query_one(OptionList).options]
+    return [prompt.renderable.plain if isinstance(prompt, Padding) else "" for prompt in prompts]
 
 
 async def choose(pilot: Pilot, words: str) -> None:
     """The answer of a dialog that begins so."""
     await pilot.pause()
-    found = next(i for i, line in enumerate(labels(pilot.app)) if line.strip().startswith(words))
+    found = next(i for i, line in enumerate(labels(pilot.app)) if line.startswith(words))
     pilot.app.screen.query_one(OptionList).highlighted = found
     await pilot.press("enter")
     await pilot.pause()
@@ -157,7 +159,7 @@ async def test_a_translation_is_one_choice_away_and_says_what_comes_with_it(app:
         await go_to(pilot, "objective.kind")
         await pilot.press("enter")
         await pilot.pause()
-        wanted = "  ↳ translation, with model.architecture = encoder-decoder, data.corpus = "
+        wanted = "↳ translation, with model.architecture = encoder-decoder, data.corpus = "
         assert any(line.startswith(wanted) for line in labels(app))
         await choose(pilot, "↳ translation")
         config = app.pane.draft.config
@@ -205,6 +207,18 @@ async def test_sentence_pairs_of_ones_own_are_read_before_they_are_taken(app: Ap
         await name("a.en, a.de")
         await until(pilot, lambda: "36 pairs to train on" in app.text)
         assert app.pane.draft.changes == {"data.corpus": f"{tmp_path}/a.en,{tmp_path}/a.de"}
+
+
+async def test_large_pairs_are_not_read_beside_the_screen(app: App, tmp_path, monkeypatch) -> None:
+    table(tmp_path / "own.tsv", 50)
+    monkeypatch.setattr("tui_transformer.widgets.design.corpus_glimpse.LARGEST_PAIRS", 1_000)
+    async with app.run_test(size=TALL) as pilot:
+        for corpus in ("multi30k", str(tmp_path / "own.tsv")):
+            app.pane.choose("multi30k")
+            await until(pilot, lambda: app.pane.draft.preset.name == "multi30k")
+            app.pane._show(app.pane.draft.with_change("data.corpus", corpus))
+            await until(pilot, lambda: "large: it is looked at by" in app.text)
+            assert "✗" not in app.text and "7,579,392" in app.text
 
 
 async def test_poison_in_pairs_reaches_no_screen(app: App, tmp_path) -> None:

@@ -158,7 +158,7 @@ class DesignPane(Vertical):
 
     def _preview(self) -> None:
         draft = self.draft
-        if draft is None:
+        if draft is None or not self.query(Preview):  # a worker may come back while the pane is being taken down
             return
         failed = self._failed[1] if self._failed and self._failed[0] == draft else ""
         measuring = self._measuring is not None and self._measuring == draft

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from engine.config.schema import RunConfig
-from engine.data.catalogue import kind_by_name
-from engine.data.corpora import load_corpus, read_text
+from engine.data.catalogue import catalogue, kind_by_name
+from engine.data.corpora import data_folders, load_corpus, read_text
 from engine.data.parallel.by_path import split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
@@ -18,6 +18,9 @@ from tui_transformer.cost import Characters
 LINES, WIDEST = 10, 160  # of the text that is shown
 LARGEST = 64 * 1024**2  # bytes; of a larger file only a part is looked at
 PART = 4 * 1024**2
+LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more of them at once would stop the screen for more than 50 ms
+TOO_LARGE = "large: it is looked at by `tui-transformer data show`, and when it is trained on"
+UNPACKED = 4  # times as many bytes as compressed
 WRONG = (InputError, OSError, ValueError, RuntimeError, MemoryError)
 
 
@@ -68,8 +71,8 @@ def _of_text(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse
 
 
 def _of_pairs(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
-    if kind_by_name(seen.corpus) is None and _bytes_of(seen.corpus) > LARGEST:
-        return seen  # who trains on it reads it
+    if _bytes_of_pairs(seen.corpus, data_dir) > LARGEST_PAIRS:
+        return replace(seen, lines=(TOO_LARGE,))
     corpus = load_parallel(config.data, data_dir)
     train = corpus.splits["train"]
     first = list(dict.fromkeys(zip(train.sources, train.targets, strict=True)))[: LINES // 2]
@@ -97,7 +100,7 @@ def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
     corpus = config.data.corpus
     try:
         if config.translates:
-            if _bytes_of(corpus) <= LARGEST:
+            if _bytes_of_pairs(corpus, data_dir) <= LARGEST_PAIRS:
                 load_parallel(config.data, data_dir)
             return ""
         file = Path(corpus).expanduser()
@@ -133,11 +136,14 @@ def _files(base: str) -> list[str]:
     return [base] if Path(base).expanduser().exists() else base.split(",")
 
 
-def _bytes_of(corpus: str) -> int:
-    """Of all files that a path of sentence pairs names."""
-    paths = [Path(file.strip()).expanduser() for file in _files(split_selector(corpus)[0])]
+def _bytes_of_pairs(corpus: str, data_dir: Path | None) -> int:
+    """Of all files that a name or a path of sentence pairs stands for, about as large as they are unpacked."""
+    base = split_selector(corpus)[0]
+    entry = catalogue().get(base)
+    found = entry.found(data_folders(data_dir)) if entry is not None else None
+    paths = [found] if found is not None else [Path(file.strip()).expanduser() for file in _files(base)]
     files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path]) if file.is_file()]
-    return sum(file.stat().st_size for file in files)
+    return sum(file.stat().st_size * (UNPACKED if file.suffix in (".gz", ".zip") else 1) for file in files)
 
 
 def _part(path: Path) -> str:
