@@ -56,8 +56,14 @@ NO_BIAS = {
     "t5": "T5's bias",
     "xl": "Transformer-XL's terms",
 }
-# A preset that trains on each kind of corpus, and on which by itself.
-TRAINS_ON: dict[Kind, tuple[str, str]] = {"text": ("demo", "playlets"), "pairs": ("multi30k", "multi30k")}
+# The preset that trains on a corpus by itself, and one that does so when told for any other.
+TRAINED_BY = {
+    "playlets": "demo",
+    "tiny-shakespeare": "shakespeare-cpu",
+    "phrasebook": "phrasebook",
+    "multi30k": "multi30k",
+}
+ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
 BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
 SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
@@ -112,8 +118,8 @@ def _wants(config: RunConfig) -> Kind:
 
 def _corpus_is_for_others(config: RunConfig) -> str:
     corpus = config.data.corpus
-    preset, usual = TRAINS_ON["text" if config.translates else "pairs"]
-    instead = f"--preset {preset}" + ("" if corpus == usual else f" --corpus {corpus[:80]}") + " trains on it"
+    told = f"{ANY['text' if config.translates else 'pairs']} --corpus {corpus[:80]}"
+    instead = f"--preset {TRAINED_BY.get(corpus, told)} trains on it"
     needed = "a translation needs" if config.translates else f"'{config.objective.kind}' needs"
     is_a, fitting = ("one text", "sentence pairs") if config.translates else ("sentence pairs", "one text")
     such = names_of(_wants(config))[0]

@@ -139,3 +139,31 @@ def _fit(text: str, width: int, *, right: bool = False) -> str:
         return set_cell_size(text, width - 1) + "…"
     blank = " " * (width - cell_len(text))
     return blank + text if right else text + blank
+
+
+def by_words(
+    source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]]
+) -> tuple[list[str], list[str], list[list[float]]]:
+    """Pieces of words joined to words: a source word has the sum of its pieces' weights, a target word the mean."""
+    across, down = _words(source), _words(target)
+    joined = [
+        [math.fsum(weights[row][column] for row in rows for column in columns) / len(rows) for columns in across]
+        for rows in down
+    ]
+    return _joined(source, across), _joined(target, down), joined
+
+
+def _joined(pieces: Sequence[str], words: Sequence[Sequence[int]]) -> list[str]:
+    return ["".join(pieces[place] for place in word) for word in words]
+
+
+def _words(pieces: Sequence[str]) -> list[list[int]]:
+    """Places of pieces, word by word: one begins at a space, and where letters meet signs."""
+    words: list[list[int]] = []
+    for place, piece in enumerate(pieces):
+        goes_on = bool(words) and piece[:1].isalnum() and pieces[place - 1][-1:].isalnum()
+        if goes_on:
+            words[-1].append(place)
+        else:
+            words.append([place])
+    return words

@@ -293,6 +293,17 @@ class Writer:
         return tuple(self.tokenizer.decode([token]) if token < size else mark for token in ids.tolist())
 
 
+def load_writer(reader: RunReader, checkpoint: str, device: str) -> Writes:
+    """What writes with a run's checkpoint.
+
+    Raises:
+        InputError: no such checkpoint, or a damaged one.
+    """
+    from tui_transformer.translation_writer import TranslationWriter
+
+    return (TranslationWriter if reader.config.translates else Writer)(reader, checkpoint, device)
+
+
 class Writers:
     """Loaded models, by run and checkpoint: what was loaded is not loaded again until its files are others.
 
@@ -301,7 +312,7 @@ class Writers:
         load: makes a writer; called off the event loop.
     """
 
-    def __init__(self, device: str, load: Callable[[RunReader, str, str], Writes] = Writer) -> None:
+    def __init__(self, device: str, load: Callable[[RunReader, str, str], Writes] = load_writer) -> None:
         self.device, self._load = device, load
         self._kept: dict[tuple[Path, object], Writes] = {}
 

@@ -414,7 +414,7 @@ class RunConfig(Section):
         model = data["model"]
         heads = min(model["n_heads"], 4)
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
-        model |= {"d_ff": 32, "context_length": 16}
+        model |= {"d_ff": 32, "context_length": 40 if self.translates else 16}
         model.pop("source_length", None)
         if "n_encoder_layers" in model:
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
@@ -429,6 +429,8 @@ class RunConfig(Section):
         data["data"] |= {"corpus": "phrasebook" if self.translates else "playlets"}
         data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000}
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
+        data["data"].pop("max_length", None)
+        data["evaluation"]["translations"] = 8
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
         for key in ("epochs", "batch_tokens"):
             data["train"].pop(key, None)

@@ -2,8 +2,8 @@
 
 A sentence has `beam` places. At each step all its live hypotheses are extended, and the likeliest extensions take the
 places that are left; one that ends is done and keeps its place (Sutskever et al. 2014, §3.2). So a beam of 1 is greedy
-decoding, and one wide enough drops nothing. Those that are done are compared by their log probability over a length
-penalty. No torch here.
+decoding, and one wide enough drops nothing. At the length limit those that still live are done as they stand. Those
+that are done are compared by their log probability over a length penalty. No torch here.
 """
 
 import math

@@ -16,6 +16,7 @@ from engine.data.objectives import make_objective
 from engine.errors import InputError
 from engine.evaluation.metrics import evaluating, windows
 from engine.generation.sampling import Alternative
+from engine.generation.translator import Translator
 from engine.model.transformer import EncoderDecoder, Network
 
 
@@ -128,6 +129,31 @@ def _of_target(model: EncoderDecoder, config: RunConfig, vocab_size: int, ids: T
         logits = model(batch.source, batch.tokens)[0]
         found = _scored(logits, batch.targets[0], vocab_size, alternatives)
     return Surprise(tuple(found), tuple(batch.source[0].tolist()), context, context)
+
+
+def of_translation(translator: Translator, source: str, target: str, alternatives: int = 0) -> Surprise:
+    """How surprised a translator is by each token of a translation, its end included.
+
+    Args:
+        translator: the model.
+        source: the sentence.
+        target: its translation.
+        alternatives: how many of the likeliest tokens to tell in each place.
+
+    Raises:
+        InputError: characters the model has never seen, or a translation longer than its context.
+    """
+    read, special = translator.encoded(source), translator.special.target
+    words = torch.from_numpy(translator.tokenizer.target.encode(target)).to(read.device)
+    context = translator.config.model.context_length
+    if words.numel() >= context:
+        raise InputError(f"surprise: the translation has {words.numel()} tokens; {context - 1} are the most")
+    answers = torch.cat((words, words.new_tensor([special.end])))
+    tokens = torch.cat((words.new_tensor([special.start]), words))
+    with evaluating(translator.model):
+        logits = translator.model(read[None], tokens[None])[0]
+        found = _scored(logits, answers, translator.tokenizer.vocab_size, alternatives)
+    return Surprise(tuple(found), tuple(read.tolist()), context, context)
 
 
 def _scored(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[Surprising]:

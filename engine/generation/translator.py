@@ -4,11 +4,12 @@ Sentences are translated in batches of like length; padding changes no logit, so
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.pairs import BothSpecials, Specials, read_sources
@@ -17,6 +18,8 @@ from engine.evaluation.metrics import evaluating
 from engine.generation.beam import translate_batch
 from engine.generation.greedy import Written, stream_translation
 from engine.generation.hypotheses import Hypothesis
+from engine.generation.sampling import Drawn, FromSource, Sampling, stream
+from engine.model.cache import Cache
 from engine.model.transformer import EncoderDecoder
 
 AT_ONCE = 64  # sentences
@@ -117,13 +120,12 @@ class Translator:
             layer: of the cross-attention that is shown, from 0; −1 is the last.
             head: from 0; None: the mean of all.
         """
-        source = torch.from_numpy(self._cut(self.tokenizer.source.encode(sentence)))
-        ended = torch.cat((source, torch.tensor([self.special.source.end])))
+        ended = self.encoded(sentence)
         decoder = self.tokenizer.target.decoder()
         with evaluating(self.model):
             for written in stream_translation(
                 self.model,
-                ended.to(next(self.model.parameters()).device),
+                ended,
                 specials=self.special.target,
                 allowed=self.tokenizer.vocab_size,
                 max_length=self._most(ended.numel()),
@@ -131,6 +133,35 @@ class Translator:
                 head=head,
             ):
                 yield decoder.feed(written.token), written
+
+    def drawn(self, sentence: str, how: Sampling, seed: int, length: int, alternatives: int = 0) -> Iterator[Drawn]:
+        """A translation drawn token by token, or at temperature 0 the greedy one; its end is not given.
+
+        Args:
+            sentence: the source.
+            how: temperature and cuts.
+            seed: of the draws.
+            length: tokens at most.
+            alternatives: how many of the likeliest tokens to tell in each place; the end is `vocab_size`.
+        """
+        text, special = self.tokenizer.vocab_size, self.special.target
+        source = self.encoded(sentence)
+        start = source.new_tensor([special.start])
+        with evaluating(self.model):
+            writer = _UntilTheEnd(self.model, source[None], text, special.end)
+        how = replace(how, overflow="stop")
+        most = min(length, self._most(source.numel()))
+        context = self.config.model.context_length
+        for one in stream(writer, start, most, how, seed, context=context, allowed=text + 1, alternatives=alternatives):
+            if one.token == text:
+                return
+            yield one
+
+    def encoded(self, sentence: str) -> Tensor:
+        """(S,) a source with its end token, on the model's device."""
+        source = torch.from_numpy(self._cut(self.tokenizer.source.encode(sentence)))
+        ended = torch.cat((source, torch.tensor([self.special.source.end])))
+        return ended.to(next(self.model.parameters()).device)
 
     def pieces(self, sentence: str) -> list[str]:
         """The tokens of a source, as texts."""
@@ -142,6 +173,21 @@ class Translator:
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
         longest = self.model.encoder.positions.longest
         return source if longest is None else source[: longest - 1]
+
+
+class _UntilTheEnd(FromSource):
+    """A decoder over a source whose tokens are those of the text, and after them the end; no other can be drawn."""
+
+    def __init__(self, model: EncoderDecoder, source: Tensor, text: int, end: int) -> None:
+        super().__init__(model, source)
+        self._text, self._end = text, end
+
+    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
+        """(B, T) → (B, text + 2): the last is all that is never drawn, so that probabilities stay the model's."""
+        logits = super().next_logits(tokens, cache)
+        text, end = logits[:, : self._text], logits[:, self._end : self._end + 1]
+        never = torch.cat((logits[:, self._text : self._end], logits[:, self._end + 1 :]), dim=1)
+        return torch.cat((text, end, never.logsumexp(-1, keepdim=True)), dim=1)
 
 
 def both_specials(tokenizer: PairTokenizer) -> BothSpecials:

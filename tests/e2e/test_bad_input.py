@@ -22,6 +22,15 @@ TINY = [
 OVERRIDES = [part for setting in TINY for part in ("--set", setting)]
 RUN = ["run", "--preset", "demo", *OVERRIDES, "--device", "cpu"]
 
+PAIRS = [
+    *("train.steps=2", "train.batch_tokens=100", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
+    *("optimizer.warmup=1", "data.bpe_size=300", "evaluation.translations=2"),
+]
+RUN_PAIRS = [
+    "run",
+    *("--preset", "phrasebook", *(part for setting in PAIRS for part in ("--set", setting)), "--device", "cpu"),
+]
+
 # A case is a command line, or a function that prepares a folder and gives one.
 Case = list[str] | Callable[[Path], list[str]]
 
@@ -44,6 +53,20 @@ def corpus(content: bytes) -> Callable[[Path], list[str]]:
         path = folder / "text.txt"
         path.write_bytes(content)
         return [*RUN, "--corpus", str(path)]
+
+    return prepare
+
+
+def pairs(content: bytes, other: bytes | None = None) -> Callable[[Path], list[str]]:
+    """`run --corpus` on a table of this content, or on two files."""
+
+    def prepare(folder: Path) -> list[str]:
+        if other is None:
+            (folder / "pairs.tsv").write_bytes(content)
+            return [*RUN_PAIRS, "--corpus", str(folder / "pairs.tsv")]
+        (folder / "a.en").write_bytes(content)
+        (folder / "a.de").write_bytes(other)
+        return [*RUN_PAIRS, "--corpus", f"{folder / 'a.en'},{folder / 'a.de'}"]
 
     return prepare
 
@@ -169,6 +192,35 @@ CASES: dict[str, Case] = {
     "text shorter than the context": corpus(b"abc"),
     "text of little more than the context": corpus(b"abcdefghijklmnopqr"),
     "nobody's home": [*RUN, "--corpus", "~nobody-at-all/text.txt"],
+    # sentence pairs
+    "unknown pairs": [*RUN_PAIRS, "--corpus", "phrasebok"],
+    "pairs for a text": [*RUN, "--corpus", "phrasebook"],
+    "a text for pairs": [*RUN_PAIRS, "--corpus", "playlets"],
+    "too few pairs": [*RUN_PAIRS, "--set", "data.corpus_size=2000000000000"],
+    "a missing table": [*RUN_PAIRS, "--corpus", "nowhere.tsv"],
+    "an empty table": pairs(b""),
+    "a table of one column": pairs(b"one\ntwo\n" * 50),
+    "a table with a short row": pairs(b"a\tb\n" * 50 + b"alone\n"),
+    "a table with an empty side": pairs(b"a\tb\n" * 50 + b"\tb\n"),
+    "a table that is not UTF-8": pairs(b"a\tb\n" * 50 + b"\xff\tb\n"),
+    "a table with an escape in it": pairs(b"a\x1b[2J\n" * 50),
+    "a table of one pair": pairs(b"a\tb\n"),
+    "one file longer than the other": pairs(b"a\nb\nc\n" * 50, b"a\nb\nc\n" * 49),
+    "one file and no other": [*RUN_PAIRS, "--corpus", "a.en,nowhere.de"],
+    "byte pairs for a text": [*RUN, "--set", "data.tokenizer=bpe"],
+    "too few byte pairs": [*RUN_PAIRS, "--set", "data.bpe_size=100"],
+    "too small a vocabulary for byte pairs": [*RUN_PAIRS, "--set", "model.vocab_size=200"],
+    "sentences longer than a batch": [*RUN_PAIRS, "--set", "train.batch_tokens=2"],
+    "no sentence short enough": [*RUN_PAIRS, "--set", "data.max_length=1"],
+    "a BLEU of a text": [*RUN, "--set", "evaluation.select=bleu"],
+    "windows of sentences": [*RUN_PAIRS, "--set", "data.window_stride=4"],
+    "no warm-up to fall from": [*RUN_PAIRS, "--set", "optimizer.schedule=inverse-sqrt", "--set", "optimizer.warmup=0"],
+    "two vocabularies of a text": [*RUN, "--set", "data.shared_vocabulary=false"],
+    "a source vocabulary that is shared": [*RUN_PAIRS, "--set", "model.source_vocab_size=400"],
+    "a text's run to translate": ["translate", "good", "--text", "a"],
+    "nothing to translate with": ["translate", "nothing", "--text", "a"],
+    "a beam of nothing": ["translate", "good", "--text", "a", "--beam", "0"],
+    "a beam for a text": ["evaluate", "good", "--beam", "3"],
     "unknown corpus to show": ["data", "show", "playlet"],
     "unknown corpus to fetch": ["data", "fetch", "tiny"],
     # names and runs

@@ -115,6 +115,13 @@ def test_pairs_as_json_have_all_of_it(capsys, tmp_path) -> None:
     assert any("training shows as well" in line for line in shown["warnings"])
 
 
+def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys) -> None:
+    assert main(["data", "show", "phrasebook"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("phrasebook@1, en → de, generated") and "unseen_pairs" in shown
+    assert "note        " in shown and "by heart" in shown
+
+
 @pytest.mark.parametrize("form", ["table", "columns", "files", "folder"])
 def test_pairs_are_shown_by_any_path_that_a_run_takes(capsys, tmp_path, form: str) -> None:
     table(tmp_path / "own.tsv", 60)
@@ -216,7 +223,7 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
         (["--preset", "demo", "--corpus", "multi30k"], "--preset multi30k trains on it"),
         (["--preset", "demo", "--corpus", "tatoeba-en-de"], "--preset multi30k --corpus tatoeba-en-de trains on it"),
         (["--preset", "multi30k", "--corpus", "playlets"], "--preset demo trains on it"),
-        (["--preset", "report-translation", "--corpus", "tiny-shakespeare"], "--corpus tiny-shakespeare trains on it"),
+        (["--preset", "report-translation", "--corpus", "tiny-shakespeare"], "--preset shakespeare-cpu trains on it"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check"])

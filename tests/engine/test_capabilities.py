@@ -3,7 +3,7 @@ import pytest
 from engine import capabilities
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.data.catalogue import kind_of
+from engine.data.catalogue import names_of
 
 REFUSED = {
     "heads that do not divide": {"d_model": 64, "n_heads": 3},
@@ -61,9 +61,10 @@ TRANSLATION = {"model": {"architecture": "encoder-decoder"}, "objective": {"kind
     ("tables", "corpus", "says"),
     [
         ({}, "multi30k", "--preset multi30k trains on it"),
+        ({}, "phrasebook", "--preset phrasebook trains on it"),
         ({}, "tatoeba-en-de#de,en", "--preset multi30k --corpus tatoeba-en-de#de,en trains on it"),
         (TRANSLATION, "playlets", "--preset demo trains on it"),
-        (TRANSLATION, "tiny-shakespeare", "--preset demo --corpus tiny-shakespeare trains on it"),
+        (TRANSLATION, "tiny-shakespeare", "--preset shakespeare-cpu trains on it"),
     ],
 )
 def test_a_corpus_of_the_other_kind_is_refused_with_what_trains_on_it(tables: dict, corpus: str, says: str) -> None:
@@ -78,10 +79,14 @@ def test_a_path_is_left_to_who_reads_it(corpus: str) -> None:
         assert capabilities.check(RunConfig.model_validate(tables | {"data": {"corpus": corpus}})) is None
 
 
-def test_what_is_said_to_train_on_a_kind_of_corpus_does() -> None:
-    for kind, (name, corpus) in capabilities.TRAINS_ON.items():
-        config = presets.resolve(presets.find(name))
-        assert capabilities.check(config) is None and kind_of(corpus) == kind and config.data.corpus == corpus
+def test_what_is_said_to_train_on_a_corpus_does() -> None:
+    for corpus, preset in capabilities.TRAINED_BY.items():
+        config = presets.resolve(presets.find(preset))
+        assert capabilities.check(config) is None and config.data.corpus == corpus
+    for kind, preset in capabilities.ANY.items():
+        for corpus in names_of(kind):
+            told = presets.resolve(presets.find(preset), overrides=[{"data": {"corpus": corpus}}])
+            assert capabilities.check(told) is None
 
 
 @pytest.mark.parametrize("kind", ["next-token", "shifted"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.style import Style
 
-from tui_transformer.alignment import alignment_picture
+from tui_transformer.alignment import alignment_picture, by_words
 from tui_transformer.pictures import SHADES, grey
 
 SOURCE = ["Can", "you", "see", "the", "old", "railway", "station", "over", "there", "?"]
@@ -103,3 +103,13 @@ def test_numbers_that_are_none_are_drawn_as_nothing() -> None:
 def test_nothing_written_is_said(source: list[str], target: list[str]) -> None:
     said = alignment_picture(source, target, [[] for _ in target], 80, False).plain
     assert said == "nothing was written, so there is nothing to align"
+
+
+def test_pieces_of_a_word_are_joined_and_a_sources_weights_summed() -> None:
+    source, target, weights = by_words(
+        ["I", " s", "ee", " d", "og", ".", "■"],
+        ["Hu", "nd", "."],
+        [[0.1, 0.1, 0.1, 0.3, 0.4, 0.0, 0.0], [0.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]],
+    )
+    assert (source, target) == (["I", " see", " dog", ".", "■"], ["Hund", "."])
+    assert weights[0] == pytest.approx([0.05, 0.1, 0.85, 0.0, 0.0]) and weights[1] == pytest.approx([0, 0, 0, 1, 0])

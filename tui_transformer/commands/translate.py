@@ -11,7 +11,7 @@ from rich.text import Text
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.alignment import alignment_picture
+from tui_transformer.alignment import alignment_picture, by_words
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.facts import rows, text
@@ -21,6 +21,7 @@ from tui_transformer.prompt import SEARCH, TRANSLATING, Prompt, Settings, checke
 if TYPE_CHECKING:
     from engine.generation.translator import Translation
 
+END = "■"  # how the end of a source is shown
 AT_ONCE = 64  # lines of a file
 LONGEST = 100_000  # characters of a line
 
@@ -103,7 +104,7 @@ class Translating:
                 score = f"{one.found.score:8.3f}  " if self.settings["nbest"] > 1 else ""
                 print(f"{score}{clean_line(one.text)}", flush=True)
 
-    def write(self, sentences: Sequence[str], out: TextIO = sys.stdout) -> None:
+    def write(self, sentences: Sequence[str]) -> None:
         """Translate some lines: a line each, or with n-best a block each."""
         for sentence, found in zip(sentences, self.found(sentences), strict=True):
             if self.as_json:
@@ -112,19 +113,18 @@ class Translating:
                 continue
             for one in found:
                 score = f"{one.found.score:.4f}\t" if len(found) > 1 else ""
-                out.write(f"{score}{clean_line(one.text)}\n")
-        out.flush()
+                sys.stdout.write(f"{score}{clean_line(one.text)}\n")
+        sys.stdout.flush()
 
     def align(self, _: str) -> None:
         """Where the model looked while it wrote the last translation."""
         if not self.last:
             raise InputError("/align: nothing has been translated yet")
-        source = [*self.translator.pieces(self.last), "■"]
         steps = list(self.translator.stream(self.last))
-        target = [piece for piece, _ in steps]
+        source, target = [*self.translator.pieces(self.last), END], [piece for piece, _ in steps]
+        words = by_words(source, target, [written.attention for _, written in steps])
         console = stdout()
-        weights = [written.attention for _, written in steps]
-        console.print(alignment_picture(source, target, weights, console.width, bool(console.color_system)))
+        console.print(alignment_picture(*words, console.width, bool(console.color_system)))
 
     def examples(self, _: str) -> None:
         """Sentences to try."""

@@ -20,7 +20,8 @@ from engine.data.parallel.named import (
     load_multi30k,
     load_tatoeba,
 )
-from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.parallel.pairs import Pairs, ParallelCorpus
+from engine.data.synthetic import phrasebook
 from engine.errors import InputError, nearest
 
 
@@ -64,9 +65,33 @@ def _multi30k(stem: str, language: str, sha256: str) -> Remote:
     return Remote(base + name, f"multi30k/{name}", sha256, 2_000_000)
 
 
+def _load_phrasebook(entry: ParallelEntry, data: DataConfig, folders: Sequence[Path]) -> ParallelCorpus:
+    made = phrasebook.generate(data.corpus_seed, data.corpus_size or phrasebook.DEFAULT_SIZE)
+    splits = {
+        name: Pairs(tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
+        for name, pairs in made.splits.items()
+    }
+    if not all(splits.values()):
+        raise InputError(
+            f"data.corpus_size = {data.corpus_size}: too few sentences to fill every split; 2000 are enough"
+        )
+    phrases = tuple(pair.source for pair in made.phrases)
+    note = (
+        f"{len(phrases)} everyday phrases stand {phrasebook.PHRASE_REPEATS} times an epoch in the training split: "
+        "they are learned by heart"
+    )
+    return ParallelCorpus(entry.name, made.version, "generated", entry.languages, splits, (note,), phrases)
+
+
 PARALLEL: dict[str, ParallelEntry] = {
     entry.name: entry
     for entry in (
+        ParallelEntry(
+            "phrasebook",
+            "generated English sentences with their German: gender, case, word order, separable verbs, negation",
+            ("en", "de"),
+            _load_phrasebook,
+        ),
         ParallelEntry(
             "multi30k",
             "29,000 English image captions with German translations (Elliott et al. 2016), test 2016 flickr",

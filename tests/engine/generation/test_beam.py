@@ -42,7 +42,7 @@ def read(hypothesis: Hypothesis) -> tuple[tuple[int, ...], bool]:
 
 def test_the_writers_write_texts_of_many_lengths() -> None:
     """Or the claims below would be about nothing."""
-    found = [h for cell in CELLS for (h,) in translate(writer(cell), SOURCES, None, beam=2)]
+    found = [h for cell in CELLS[::2] for (h,) in translate(writer(cell), SOURCES, None, beam=2)]
     assert 0.2 < sum(h.finished for h in found) / len(found) < 0.8
     assert len({len(h.tokens) for h in found}) >= 6 and len({h.tokens for h in found}) > 30
 
@@ -88,7 +88,7 @@ def test_padding_never_changes_a_logit(dtype: torch.dtype, most: float) -> None:
     models = [writer(cell).to(dtype) for cell in CELLS]
     target = SOURCES[:1, :6]
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(
         st.sampled_from(range(len(CELLS))),
         st.lists(st.integers(0, TEXT - 1), min_size=1, max_size=8),

@@ -35,6 +35,12 @@ BUSY = miniature(
     "data.corpus_size=10000",
 )
 
+# The same on sentence pairs, with two micro-batches a step and translations at each evaluation.
+BUSY_PAIRS = miniature(
+    "phrasebook",
+    *("train.steps=30", "train.accumulation=2", "train.batch_tokens=160", "checkpoint.every=1", "evaluation.every=5"),
+    "evaluation.sample_every=0",
+)
 ENDLESS = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 10**6})})
 
 
@@ -71,27 +77,30 @@ def wait_for(path: Path) -> None:
         time.sleep(0.002)
 
 
-def train(root: Path, name: str) -> int:
-    assemble(BUSY, runs_dir=root, name=name, device="cpu").trainer.run()
+def train(root: Path, name: str, config: RunConfig) -> int:
+    assemble(config, runs_dir=root, name=name, device="cpu").trainer.run()
     return 0
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory) -> tuple[dict, float]:
     """What the busy run leaves behind, and how long it takes from its first checkpoint on."""
-    root = tmp_path_factory.mktemp("undisturbed")
+    return left_alone(tmp_path_factory.mktemp("undisturbed"), BUSY)
+
+
+def left_alone(root: Path, config: RunConfig) -> tuple[dict, float]:
     for name in ("warm", "run"):
-        pid = forked(lambda name=name: train(root, name))
+        pid = forked(lambda name=name: train(root, name, config))
         wait_for(root / name / "checkpoints" / "last")
         started = time.monotonic()
         assert exit_code(pid) == 0
     return outcome(root / "run"), time.monotonic() - started
 
 
-def kill_and_resume(root: Path, name: str, after: float, expected: dict) -> str:
+def kill_and_resume(root: Path, name: str, after: float, expected: dict, config: RunConfig) -> str:
     """Kill a run at one moment, resume it, compare; says how far it had come."""
     run = root / name
-    pid = forked(lambda: train(root, name))
+    pid = forked(lambda: train(root, name, config))
     wait_for(run / "checkpoints" / "last")
     time.sleep(after)
     os.kill(pid, signal.SIGKILL)
@@ -110,12 +119,14 @@ def kill_and_resume(root: Path, name: str, after: float, expected: dict) -> str:
     return "resumed"
 
 
-def kill_at_random(root: Path, undisturbed: tuple[dict, float], trials: int) -> dict[str, int]:
+def kill_at_random(
+    root: Path, undisturbed: tuple[dict, float], trials: int, config: RunConfig = BUSY
+) -> dict[str, int]:
     expected, seconds = undisturbed
     draw = random.Random(7)
     counts: dict[str, int] = {}
     for i in range(trials):
-        how = kill_and_resume(root, f"run-{i}", draw.uniform(0.0, 0.9 * seconds), expected)
+        how = kill_and_resume(root, f"run-{i}", draw.uniform(0.0, 0.9 * seconds), expected, config)
         counts[how] = counts.get(how, 0) + 1
     return counts
 
@@ -123,6 +134,19 @@ def kill_at_random(root: Path, undisturbed: tuple[dict, float], trials: int) -> 
 def test_a_run_killed_at_random_resumes_bit_for_bit(tmp_path, undisturbed) -> None:
     counts = kill_at_random(tmp_path, undisturbed, 50)
     assert counts.get("resumed", 0) >= 40, counts
+
+
+def test_a_translation_killed_at_random_resumes_bit_for_bit(tmp_path, tmp_path_factory) -> None:
+    alone = left_alone(tmp_path_factory.mktemp("alone"), BUSY_PAIRS)
+    counts = kill_at_random(tmp_path, alone, 10, BUSY_PAIRS)
+    assert counts.get("resumed", 0) >= 7, counts
+
+
+@pytest.mark.slow
+def test_a_translation_killed_at_random_resumes_bit_for_bit_two_hundred_times(tmp_path, tmp_path_factory) -> None:
+    alone = left_alone(tmp_path_factory.mktemp("alone"), BUSY_PAIRS)
+    counts = kill_at_random(tmp_path, alone, 200, BUSY_PAIRS)
+    assert counts.get("resumed", 0) >= 150, counts
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interv
 NAMES = [preset.name for preset in presets.list_presets()]
 # Two micro-batches a step, two steps an epoch, an evaluation in several batches.
 HARD = ("train.accumulation=2", "data.window_stride=1200", "evaluation.batch_size=8")
+HARD_PAIRS = ("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8")  # ends of epochs too
 
 
 class StopAt(Control):
@@ -103,7 +104,8 @@ def broken(config: RunConfig, root: Path, n: int, *, in_thread: bool = False) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) -> None:
-    config = miniature(name, *HARD)
+    translates = presets.resolve(presets.find(name)).translates
+    config = miniature(name, *(HARD_PAIRS if translates else HARD))
     expected, listened = whole(config, tmp_path)
     for n in (1, listened // 3, 2 * listened // 3, listened - 2):
         assert broken(config, tmp_path, n) == expected, n

@@ -203,9 +203,10 @@ def _assignments(
     nominals = [chunk for chunk in (*front, *rest) if chunk.kind == "nominal"]
     needed = ["nominative"]
     if verb is lexicon.SEIN:
-        predicates = [chunk for chunk in rest if chunk.kind in ("predicate", "place", "prepositional")]
+        adjectives = [chunk for chunk in rest if chunk.kind == "predicate"]
+        somewhere = any(chunk.kind in ("place", "prepositional") for chunk in (*front, *rest))
         needed += ["nominative"] if len(nominals) > 1 else []
-        if not predicates and not _says_where(front) and len(nominals) < 2:
+        if len(adjectives) + len(nominals) - 1 + somewhere != 1:
             return
     elif verb.ditransitive:
         needed += ["dative", "accusative"]
@@ -225,11 +226,6 @@ def _assignments(
         if fits and persons & finite.persons:
             cases = dict(zip(order, ("subject", *needed[1:]), strict=True))
             yield [(_role(chunk, cases.get(chunk, ""), verb), chunk) for chunk in rest]
-
-
-def _says_where(front: Sequence[Chunk]) -> bool:
-    """Whether what opens the clause is an adverbial of place."""
-    return any(chunk.kind in ("place", "prepositional") for chunk in front)
 
 
 def _is_object(chunk: Chunk, verb: Verb) -> bool:

@@ -1,6 +1,6 @@
 """What a sentence says, before either language has said it: nominals and clauses.
 
-These are plain values. `english` and `german` turn them into words; `drawing` makes them up.
+These are plain values. `english` and `german` turn them into words; `draw_nominals` and `draw_clauses` make them up.
 """
 
 from dataclasses import dataclass

@@ -5,9 +5,12 @@ Three kinds of unseen text are kept from training:
 * `validation` and `test`: sentences that training does not have, in either language;
 * `unseen_pairs`: sentences with a verb and an object that never meet in training (nor in the other two), though
   both are known from other company. They tell a model that composes from one that remembers.
+
+Every word form of a held-out sentence occurs in training.
 """
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +30,7 @@ HELD_OUT_PAIRS = 0.1  # share of the verbs and objects that could meet
 VALIDATION_SHARE, TEST_SHARE = 0.1, 0.05  # of the sentences without such a pair
 
 VerbObject = tuple[str, str]  # English: look for, key
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -100,26 +104,48 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> Phrasebook:
     apart = held_out_pairs(seed)
     phrases = tuple(Pair(source, target, "phrase") for source, target in EVERYDAY)
     splits: dict[str, list[Pair]] = {name: [] for name in SPLITS}
-    known = {phrase.source for phrase in phrases}
+    sources = {phrase.source for phrase in phrases}
     split_of_target = {phrase.target: "train" for phrase in phrases}
-    while len(known) < size + len(phrases):
+    words: set[tuple[str, str]] = set()  # languages and words of the training split
+    while len(sources) < size + len(phrases):
         sentence = draw_sentence(draws)
         share = draws.random()  # drawn always, so that a sentence known already changes nothing after it
-        if sentence.source in known:
+        if sentence.source in sources:
             continue
-        known.add(sentence.source)
-        pair = Pair(sentence.source, sentence.target, sentence.construction, verb_object(sentence), lexemes(sentence))
-        if pair.verb_object in apart:
-            split = "unseen_pairs"
-        elif share < VALIDATION_SHARE:
-            split = "validation"
-        else:
-            split = "test" if share < VALIDATION_SHARE + TEST_SHARE else "train"
+        pair = _pair(sentence)
+        own_words = _words("English", pair.source) | _words("German", pair.target)
         # Two English sentences may have one German; they stay together, or training would show the answer.
-        splits[split_of_target.setdefault(pair.target, split)].append(pair)
+        split = split_of_target.get(pair.target) or _split(pair, share, apart)
+        if split != "train" and not own_words <= words:
+            if split == "unseen_pairs" or pair.target in split_of_target:
+                continue
+            split = "train"
+        if split == "train":
+            words.update(own_words)
+        sources.add(pair.source)
+        split_of_target[pair.target] = split
+        splits[split].append(pair)
     repeated = phrases * PHRASE_REPEATS
     complete = {name: (*(repeated if name == "train" else ()), *pairs) for name, pairs in splits.items()}
     return Phrasebook(VERSION, MappingProxyType(complete), phrases)
+
+
+def _pair(sentence: Sentence) -> Pair:
+    met, known = verb_object(sentence), lexemes(sentence)
+    return Pair(sentence.source, sentence.target, sentence.construction, met, known)
+
+
+def _words(language: str, text: str) -> set[tuple[str, str]]:
+    return {(language, word) for word in _WORD.findall(text)}
+
+
+def _split(pair: Pair, share: float, apart: frozenset[VerbObject]) -> str:
+    """Return where a sentence belongs; `share` is a draw between 0 and 1."""
+    if pair.verb_object in apart:
+        return "unseen_pairs"
+    if share < VALIDATION_SHARE:
+        return "validation"
+    return "test" if share < VALIDATION_SHARE + TEST_SHARE else "train"
 
 
 def verb_object(sentence: Sentence) -> VerbObject | None:

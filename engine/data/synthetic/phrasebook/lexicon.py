@@ -88,10 +88,10 @@ market              der Markt           Märkte          place
 village             das Dorf            Dörfer          place
 """
 
-# English · German · stem before an ending, if another · what it can be said of: kinds and nouns
+# English · German · stem before an ending, if another · what it can be said of: kinds, nouns, adults
 _ADJECTIVES = """
-old         alt         -       person kin animal thing clothing reading vehicle transport building place opening
-young       jung        -       kin animal man woman teacher student doctor neighbour gentleman lady guest
+old         alt         -       adult kin animal thing clothing reading vehicle transport building place opening
+young       jung        -       kin animal adult
 small       klein       -       child boy girl animal thing reading vehicle transport building place opening
 big         groß        -       animal thing clothing vehicle transport building place opening
 new         neu         -       opening thing clothing reading vehicle transport building
@@ -147,15 +147,12 @@ visit visited    | besuchen besucht besucht       | person kin |
 meet met         | treffen trifft getroffen       | person kin | place
 invite invited   | ein+laden lädt eingeladen      | person kin |
 call called      | an+rufen ruft angerufen        | person kin |
-ask asked        | fragen fragt gefragt           | person kin |
-fetch fetched    | ab+holen holt abgeholt         | person kin |
 feed fed         | füttern füttert gefüttert      | animal | place carefully
 tidy tidied      | auf+räumen räumt aufgeräumt    | building garden | quickly slowly
 """,
     "dative": """
 help helped     | helfen hilft geholfen           | person kin animal | place
 thank thanked   | danken dankt gedankt            | person kin |
-answer answered | antworten antwortet geantwortet | person kin | quickly quietly
 follow followed | folgen folgt gefolgt ist        | person kin animal | slowly quietly a
 """,
     "dative+accusative": """
@@ -179,7 +176,6 @@ sleep slept                 | schlafen schläft geschlafen            | | place 
 laugh laughed               | lachen lacht gelacht                   | | with quietly
 work worked                 | arbeiten arbeitet gearbeitet           | | place with for slowly quickly
 sing sang                   | singen singt gesungen                  | | place with for quietly
-dance danced                | tanzen tanzt getanzt                   | | place with
 play played                 | spielen spielt gespielt                | | place with quietly a
 live lived                  | wohnen wohnt gewohnt                   | | placed with stative timeless
 stay stayed                 | bleiben bleibt geblieben ist           | | placed with a
@@ -238,9 +234,14 @@ def _adjectives() -> tuple[Adjective, ...]:
 
 
 ADJECTIVES = _adjectives()
-ADJECTIVES_OF = {
-    noun: tuple(each for each in ADJECTIVES if noun.kind in each.kinds or noun.english in each.kinds) for noun in NOUNS
-}
+
+
+def _what_it_is(noun: Noun) -> frozenset[str]:
+    adult = noun.kind == "person" and noun.english not in ("child", "boy", "girl")
+    return frozenset((noun.english, noun.kind, *(("adult",) if adult else ())))
+
+
+ADJECTIVES_OF = {noun: tuple(each for each in ADJECTIVES if each.kinds & _what_it_is(noun)) for noun in NOUNS}
 # Of a family, one at a time: no old thing is new.
 FAMILIES = tuple(
     frozenset(adjective for adjective in ADJECTIVES if adjective.english in family.split())

@@ -2,11 +2,13 @@
 
 from engine.data.synthetic.phrasebook import english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Nominal, NounPhrase, Pronoun
-from engine.data.synthetic.phrasebook.drawing import (
-    draw_adjective,
-    draw_belonging,
+from engine.data.synthetic.phrasebook.draw_clauses import (
     draw_clause,
     draw_dynamic_verb,
+)
+from engine.data.synthetic.phrasebook.draw_nominals import (
+    draw_adjective,
+    draw_belonging,
     draw_new,
     draw_phrase,
     draw_place,
@@ -19,7 +21,9 @@ from engine.data.synthetic.phrasebook.words import Address
 
 # What one can come upon somewhere; out of doors only what lives.
 _FINDS = tuple(
-    noun for noun in lexicon.of_kinds("person", "animal", "food", "reading", "clothing", "thing") if not noun.mass
+    noun
+    for noun in lexicon.of_kinds("person", "animal", "food", "book", "letter", "newspaper", "clothing", "thing")
+    if not noun.mass
 )
 _BEING = Weighted(("present", 3), ("past", 1))
 

@@ -2,11 +2,13 @@
 
 from engine.data.synthetic.phrasebook import english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
-from engine.data.synthetic.phrasebook.drawing import (
+from engine.data.synthetic.phrasebook.draw_clauses import (
     VERBS_BY_FRAME,
-    draw_adjective,
     draw_clause,
     draw_dynamic_verb,
+)
+from engine.data.synthetic.phrasebook.draw_nominals import (
+    draw_adjective,
     draw_object_pronoun,
     draw_place,
     draw_recipient,

@@ -1,0 +1,123 @@
+"""translate and evaluate of a run on sentence pairs, in-process: one sentence, a file, a pipe, a prompt."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.runs.reader import RunReader
+from tui_transformer.__main__ import main
+from tui_transformer.commands.translate import Translating
+from tui_transformer.prompt import TRANSLATING, Prompt
+
+SETTINGS = [
+    *("train.steps=6", "train.batch_tokens=200", "train.threads=1", "model.d_model=16", "model.n_heads=2"),
+    *("model.n_layers=1", "evaluation.every=6", "evaluation.translations=8", "data.corpus_size=2000"),
+    *("data.bpe_size=300", "optimizer.warmup=2"),
+]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    overrides = [part for setting in SETTINGS for part in ("--set", setting)]
+    command = ["run", "--preset", "phrasebook", *overrides, "--name", "pb", "--device", "cpu", "--runs-dir", str(root)]
+    assert main([*command, "--json"]) == 0
+    return root
+
+
+def translated(capsys, runs: Path, *arguments: str) -> str:
+    assert main(["translate", "pb", *arguments, "--runs-dir", str(runs), "--device", "cpu"]) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys, runs: Path, *arguments: str) -> str:
+    assert main(["translate", "pb", *arguments, "--runs-dir", str(runs), "--device", "cpu"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert "\n" not in error
+    return error
+
+
+def test_a_sentence_a_line_of_a_file_and_a_line_of_a_pipe_are_translated_alike(
+    runs, capsys, tmp_path, monkeypatch
+) -> None:
+    one = translated(capsys, runs, "--text", "I see the dog.")
+    (tmp_path / "in.txt").write_text("I see the dog.\nI see the dog.\n")
+    assert translated(capsys, runs, "--input", str(tmp_path / "in.txt")) == 2 * one
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"I see the dog.\r\nI see the dog.")))
+    assert translated(capsys, runs) == 2 * one
+
+
+def test_json_has_every_translation_with_its_score(runs, capsys) -> None:
+    found = json.loads(translated(capsys, runs, "--text", "I see.", "--nbest", "3", "--json"))
+    scores = [one["score"] for one in found["translations"]]
+    assert len(scores) == 3 == found["beam"] and scores == sorted(scores, reverse=True)
+
+
+def test_an_empty_line_is_a_line(runs, capsys, tmp_path) -> None:
+    (tmp_path / "in.txt").write_text("I see.\n\nI see.\n")
+    lines = translated(capsys, runs, "--input", str(tmp_path / "in.txt")).splitlines()
+    assert len(lines) == 3 and lines[0] == lines[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--text", "a", "--beam", "0"), "from 1 to 100"),
+        (("--text", "a", "--beam", "2", "--nbest", "3"), "nbest 3: a beam of 2"),
+        (("--text", "a", "--alpha", "-1"), "from 0 to 10"),
+        (("--text", "a", "--input", "b"), "which of them"),
+        (("--input", "/nowhere/at/all"), "cannot be read"),
+        (("--text", "a", "--checkpoint", "7"), "no checkpoint"),
+    ],
+)
+def test_bad_input_is_one_line(runs, capsys, arguments, words) -> None:
+    assert words in refused(capsys, runs, *arguments)
+
+
+def test_a_line_that_is_no_utf8_is_named(runs, capsys, tmp_path) -> None:
+    (tmp_path / "in.txt").write_bytes(b"I see.\n\xff\n")
+    assert "line 2: not UTF-8" in refused(capsys, runs, "--input", str(tmp_path / "in.txt"))
+
+
+def test_sample_says_where_translations_are(runs, capsys) -> None:
+    assert main(["sample", "pb", "--prompt", "a", "--runs-dir", str(runs), "--device", "cpu"]) == 2
+    assert "tui-transformer translate pb" in capsys.readouterr().err
+
+
+def test_the_prompt_shows_examples_n_best_and_where_it_looked(runs, capsys) -> None:
+    work = Translating(runs, "cpu", "best", False)
+    work.take_run("pb")
+    actions = {"align": work.align, "examples": work.examples}
+    said: list[str] = []
+    prompt = Prompt(work.settings, work.answer, actions, TRANSLATING, say=said.append, complain=said.append)
+    prompt.take("examples")
+    assert "How are you?" in (shown := capsys.readouterr().out) and "a training sentence" in shown
+    prompt.take("/align")
+    assert "nothing has been translated" in said[-1]
+    prompt.take("/beam 3")
+    prompt.take("/nbest 2")
+    prompt.take("I see the dog.")
+    assert len(capsys.readouterr().out.splitlines()) == 2
+    prompt.take("/align")
+    assert "dog" in capsys.readouterr().out or not work.found(["I see the dog."])[0][0].text
+    prompt.take("/temperature 1")
+    assert "no command is called /temperature" in said[-1]
+    prompt.take("quit")
+    assert prompt.done
+
+
+def test_evaluate_gives_the_trainers_own_scores(runs, capsys) -> None:
+    last = [r for r in RunReader(runs / "pb").records("metrics") if r["kind"] == "validation"][-1]
+    command = ["evaluate", "pb", "--checkpoint", "last", "--runs-dir", str(runs), "--device", "cpu"]
+    assert main([*command, "--sentences", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["loss"] == pytest.approx(last["loss"], abs=1e-6)
+    assert found["sentences"] == RunReader(runs / "pb").facts("data")["splits"]["validation"]["pairs"]
+    assert len(found["rows"]) == 4 and found["bleu_signature"] == last["bleu_signature"]
+    assert main([*command, "--stride", "4"]) == 2
+    assert "no windows" in capsys.readouterr().err
+    assert main([*command, "--split", "unseen_pairs", "--sentences", "1"]) == 0
+    assert "BLEU" in capsys.readouterr().out

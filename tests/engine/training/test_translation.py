@@ -1,0 +1,182 @@
+"""A run on sentence pairs: what it leaves behind, how it is scored, and what its smoothing and schedule do."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.evaluation.metrics import evaluating
+from engine.generation.translator import Translator
+from engine.model.size import parameter_count
+from engine.runs.reader import RunReader
+from engine.training.assemble import assemble
+from engine.training.checkpoint import load_trained, load_translator
+from engine.training.optimizer import learning_rate
+from engine.training.step import Stepper
+from engine.training.task import load_task
+from engine.training.trainer import better
+
+
+def config(**changes: dict) -> RunConfig:
+    data = presets.resolve(presets.find("phrasebook")).miniature().dump()
+    for section, values in changes.items():
+        data[section] |= values
+    return RunConfig.model_validate(data)
+
+
+def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
+    ready = assemble(wanted, runs_dir=root, name=name, device="cpu")
+    assert ready.trainer.run().state == "finished"
+    return RunReader(ready.path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> RunReader:
+    return trained(config(), tmp_path_factory.mktemp("runs"))
+
+
+def test_a_run_records_its_sentences_scores_and_examples(run) -> None:
+    data, last = run.facts("data"), run.summary["last"]
+    assert set(data["splits"]) == {"train", "validation", "test", "unseen_pairs"}
+    assert data["unigram"] > data["bigram"] and data["vocabulary"] == data["source_vocabulary"]
+    assert 0.0 <= data["padding"] < 0.5 and data["examples"][0]["from"] == "a training sentence"
+    assert {"bleu", "bleu_signature", "chrf", "exact_match", "loss", "perplexity"} <= last.keys()
+    assert "tok:13a" in last["bleu_signature"] and "case:mixed" in last["bleu_signature"]
+    assert last["translated"] == 8 and set(last["probes"]) == {"unseen_pairs"}
+    shown = list(run.records("samples"))[-1]["translations"]
+    assert len(shown) == 5 and all({"source", "reference", "text"} == row.keys() for row in shown)
+    assert [v["verdict"] for v in run.verdicts if v["check"] == "leak"] == ["ok", "ok"]
+
+
+def test_a_checkpoint_brings_its_tokenizer_and_translates_alike(run) -> None:
+    model, tokenizer, step = load_translator(run, "last")
+    assert step == 8
+    outputs = Translator(model, tokenizer, run.config).translate([run_source(run)])
+    assert outputs[0][0].text == list(run.records("samples"))[-1]["translations"][0]["text"]
+
+
+def run_source(run: RunReader) -> str:
+    return str(list(run.records("samples"))[-1]["translations"][0]["source"])
+
+
+def test_the_wrong_command_for_a_run_is_named(run, tiny, tmp_path) -> None:
+    with pytest.raises(InputError, match="tui-transformer translate run"):
+        load_trained(run, "last")
+    text = assemble(tiny(), runs_dir=tmp_path, name="text", device="cpu")
+    text.trainer.run()
+    with pytest.raises(InputError, match="tui-transformer sample text"):
+        load_translator(RunReader(text.path), "last")
+
+
+def test_the_reported_loss_is_the_sum_over_reference_tokens(run) -> None:
+    wanted = config(evaluation={"batch_size": 3})
+    task = load_task(wanted, None)
+    model, tokenizer, _ = load_translator(run, "last")
+    pairs = task.scorer(wanted, torch.device("cpu")).split.encoded
+    total, count = 0.0, 0
+    special = Translator(model, tokenizer, wanted).special
+    with evaluating(model):
+        for source, target in zip(pairs.sources, pairs.targets, strict=True):
+            ended = torch.tensor([[*source, special.source.end]])
+            logits = model(ended, torch.tensor([[special.target.start, *target]]))[0]
+            answers = torch.tensor([*target, special.target.end])
+            total += F.cross_entropy(logits, answers, reduction="sum").item()
+            count += len(answers)
+    assert run.summary["last"]["loss"] == pytest.approx(total / count, abs=1e-5)
+
+
+def test_a_vocabulary_for_each_side_is_another_embedding(tmp_path) -> None:
+    apart = trained(config(data={"shared_vocabulary": False}), tmp_path)
+    data, model = apart.facts("data"), apart.config.model
+    assert model.source_vocab_size == data["source_vocabulary"] + 3
+    assert "source embedding" in apart.facts("model")["components"]
+
+
+def test_characters_will_do_as_tokens(tmp_path) -> None:
+    wanted = config(data={"tokenizer": "characters"}, model={"context_length": 120}, train={"steps": 2})
+    assert trained(wanted, tmp_path).facts("data")["vocabulary"] < 100
+
+
+def test_maximum_length_leaves_out_training_pairs_only() -> None:
+    task = load_task(config(), None)
+    short = config(data={"max_length": 12})
+    assert len(task.batches(short, torch.device("cpu")).pairs) < len(task.encoded["train"])
+    assert task.facts(short)["left_out"] > 0
+    assert len(task.scorer(short, torch.device("cpu")).split.pairs) == len(task.encoded["validation"])
+
+
+def test_smoothing_moves_mass_to_words_and_the_end_and_to_no_special_token() -> None:
+    wanted = config(objective={"label_smoothing": 0.1})
+    task = load_task(wanted, None)
+    wanted = task.resolved(wanted, "test", 1)
+    ready = torch.device("cpu")
+    from engine.model.transformer import build_model
+
+    model = build_model(wanted.model, wanted.model.vocab_size, 1)
+    stepper = Stepper(wanted, model, task.batches(wanted, ready))
+    words = task.vocab_size
+    logits, targets = torch.randn(5, words + 3, dtype=torch.float64), torch.tensor([1, 2, words + 2, -100, 4])
+    total = F.cross_entropy(logits, targets, reduction="sum", ignore_index=-100)
+    q = torch.zeros_like(logits)
+    open_ids = [*range(words), words + 2]
+    q[:, open_ids] = 0.1 / len(open_ids)
+    for row, target in enumerate(targets.tolist()):
+        if target >= 0:
+            q[row, target] += 0.9
+        else:
+            q[row] = 0.0
+    expected = -(q * logits.log_softmax(-1)).sum()
+    assert stepper._smoothed(total, logits, targets) == pytest.approx(float(expected), abs=1e-9)
+
+
+def test_the_reported_training_loss_is_not_smoothed() -> None:
+    plain, smooth = (load_and_step(config(objective={"label_smoothing": share})) for share in (0.0, 0.4))
+    assert plain == pytest.approx(smooth, abs=1e-6)
+
+
+def load_and_step(wanted: RunConfig) -> float:
+    from engine.model.transformer import build_model
+
+    task = load_task(wanted, None)
+    wanted = task.resolved(wanted, "test", 1)
+    model = build_model(wanted.model, wanted.model.vocab_size, 1)
+    return Stepper(wanted, model, task.batches(wanted, torch.device("cpu"))).take(1).read()[0]
+
+
+def test_inverse_square_root_rises_and_falls_with_the_root() -> None:
+    optimizer = config(optimizer={"schedule": "inverse-sqrt", "warmup": 4, "lr": 1e-3}).optimizer
+    rates = [learning_rate(optimizer, step, 100) for step in (2, 4, 16, 64)]
+    assert rates == pytest.approx([5e-4, 1e-3, 5e-4, 2.5e-4])
+
+
+@pytest.mark.parametrize(
+    ("select", "new", "old", "expected"),
+    [
+        ("loss", {"loss": 1.0, "bleu": 1.0}, {"loss": 2.0, "bleu": 9.0}, True),
+        ("bleu", {"loss": 1.0, "bleu": 1.0}, {"loss": 2.0, "bleu": 9.0}, False),
+        ("bleu", {"loss": 3.0, "bleu": 10.0}, {"loss": 2.0, "bleu": 9.0}, True),
+        ("bleu", {"loss": 1.0, "bleu": 9.0}, {"loss": 2.0, "bleu": 9.0}, True),
+        ("bleu", {"loss": math.nan, "bleu": 99.0}, {"loss": 2.0, "bleu": 9.0}, False),
+        ("exact_match", {"loss": 9.0, "exact_match": 0.0}, None, True),
+    ],
+)
+def test_the_best_checkpoint_is_chosen_by_what_the_config_says(select, new, old, expected) -> None:
+    assert better(new, old, select) is expected
+
+
+def test_the_founding_report_has_its_parameters_and_each_ablation_its_own() -> None:
+    expected = {
+        "": 90_248_496,
+        "-no-pe": 90_248_496,
+        "-4heads": 90_248_496,
+        "-3layers": 68_179_248,
+        "-d256": 40_432_944,
+    }
+    for name, count in expected.items():
+        model = presets.resolve(presets.find(f"report-translation{name}")).model
+        assert parameter_count(model, 30_000) == count
