@@ -260,3 +260,25 @@ def test_a_check_counts_both_vocabularies(capsys, tmp_path) -> None:
     assert main(["presets", "show", *common[1:-4], "--json"]) == 0
     (shown,) = records(capsys)
     assert cost["parameters"] == shown["parameters"] and cost["lints"] == []
+
+
+@pytest.mark.parametrize("corpus", ["own.tsv#2,1", "text.en, text.de", ".#de,en"])
+def test_a_run_on_your_own_pairs_finds_them_again_from_elsewhere(capsys, tmp_path, monkeypatch, corpus: str) -> None:
+    table(tmp_path / "own.tsv", 80)
+    for stem in ("text", "train"):
+        for language in ("en", "de"):
+            (tmp_path / f"{stem}.{language}").write_text("".join(f"{language} {stem} {i}\n" for i in range(80)))
+    changes = ["model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.bpe_size=300", "train.steps=2"]
+    changes += ["train.threads=1", "evaluation.every=2", "optimizer.warmup=1", "train.batch_tokens=256"]
+    sets = [part for change in changes for part in ("--set", change)]
+    where = ["--runs-dir", str(tmp_path / "runs"), "--device", "cpu", "--json"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--preset", "phrasebook", "--corpus", corpus, "--name", "mine", *sets, *where]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    capsys.readouterr()
+    assert main(["evaluate", "mine", *where]) == 0
+    facts = json.loads((tmp_path / "runs" / "mine" / "data.json").read_text())
+    if "#" in corpus:
+        assert facts["languages"] in (["de", "en"], ["source", "target"])
+        assert facts["examples"][0]["source"].startswith(("Ein", "Zwei", "Kinder", "Eine", "de "))

@@ -21,7 +21,7 @@ from tui_transformer.draft import Draft
 from tui_transformer.fit import Fits
 from tui_transformer.keys import DESIGN, bindings
 from tui_transformer.widgets.design import own_presets
-from tui_transformer.widgets.design.corpus_glimpse import Glimpse, absolute, glimpse, key, wrong_corpus
+from tui_transformer.widgets.design.corpus_glimpse import Glimpse, anywhere, glimpse, key, wrong_corpus
 from tui_transformer.widgets.design.cost import Known
 from tui_transformer.widgets.design.palette import Palette
 from tui_transformer.widgets.design.preset_list import PresetList
@@ -217,7 +217,7 @@ class DesignPane(Vertical):
         if draft is None:
             return
         try:
-            changed = draft.with_change("data.corpus", absolute(path, pairs=translates(draft)))
+            changed = draft.with_change("data.corpus", anywhere(path, pairs=translates(draft)))
         except InputError as error:
             self._say(str(error), "error")
             return

@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.config.schema import RunConfig
 from engine.data.catalogue import catalogue, kind_by_name
 from engine.data.corpora import data_folders, load_corpus, read_text
-from engine.data.parallel.by_path import split_selector
+from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
 from engine.errors import InputError
@@ -112,28 +112,18 @@ def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
     return ""
 
 
-def absolute(corpus: str, *, pairs: bool) -> str:
-    """Paths as they are understood wherever one stands.
+def anywhere(path: str, *, pairs: bool) -> str:
+    """A path as it is understood wherever one stands.
 
     Raises:
-        InputError: something else than two columns behind a #.
+        InputError: it is none.
     """
-    if not pairs:
-        return _absolute(corpus)
-    base, columns = split_selector(corpus)
-    return ",".join(_absolute(file.strip()) for file in _files(base)) + (f"#{','.join(columns)}" if columns else "")
-
-
-def _absolute(path: str) -> str:
+    if pairs:
+        return absolute(path)
     try:
         return str(Path(path).expanduser().absolute())
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
         raise InputError(f"corpus '{path[:80]}': not a path: {error}") from None
-
-
-def _files(base: str) -> list[str]:
-    """The one path, or the two with a comma between them."""
-    return [base] if Path(base).expanduser().exists() else base.split(",")
 
 
 def _bytes_of_pairs(corpus: str, data_dir: Path | None) -> int:
@@ -141,7 +131,7 @@ def _bytes_of_pairs(corpus: str, data_dir: Path | None) -> int:
     base = split_selector(corpus)[0]
     entry = catalogue().get(base)
     found = entry.found(data_folders(data_dir)) if entry is not None else None
-    paths = [found] if found is not None else [Path(file.strip()).expanduser() for file in _files(base)]
+    paths = [found] if found is not None else [Path(file.strip()).expanduser() for file in files_of(base)]
     files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path]) if file.is_file()]
     return sum(file.stat().st_size * (UNPACKED if file.suffix in (".gz", ".zip") else 1) for file in files)
 
