@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from engine.config.schema import ModelConfig, ObjectiveConfig, RunConfig
+from engine.data.catalogue import Kind, kind_by_name, names_of
 from engine.errors import InputError
 from engine.model.visibility import self_attention
 
@@ -55,6 +56,14 @@ NO_BIAS = {
     "t5": "T5's bias",
     "xl": "Transformer-XL's terms",
 }
+# The preset that trains on a corpus by itself, and one that does so when told for any other.
+TRAINED_BY = {
+    "playlets": "demo",
+    "tiny-shakespeare": "shakespeare-cpu",
+    "phrasebook": "phrasebook",
+    "multi30k": "multi30k",
+}
+ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
 BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
 SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
@@ -100,6 +109,21 @@ def _objective_is_for_others(config: RunConfig) -> str:
     fitting = " or ".join(ARCHITECTURES[kind])
     why = WHY_NOT.get((kind, architecture), f"'{kind}' has a source and a target, and architecture = '{fitting}' both")
     return f"objective '{kind}' is not for architecture '{architecture}': {why}"
+
+
+def _wants(config: RunConfig) -> Kind:
+    """The kind of corpus that the objective is for."""
+    return "pairs" if config.translates else "text"
+
+
+def _corpus_is_for_others(config: RunConfig) -> str:
+    corpus = config.data.corpus
+    told = f"{ANY['text' if config.translates else 'pairs']} --corpus {corpus[:80]}"
+    instead = f"--preset {TRAINED_BY.get(corpus, told)} trains on it"
+    needed = "a translation needs" if config.translates else f"'{config.objective.kind}' needs"
+    is_a, fitting = ("one text", "sentence pairs") if config.translates else ("sentence pairs", "one text")
+    such = names_of(_wants(config))[0]
+    return f"'{corpus[:80]}' is {is_a}, and {needed} {fitting}, such as {such} or files of yours; {instead}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -278,6 +302,11 @@ RULES: tuple[Rule, ...] = (
         lambda c: c.optimizer.schedule == "constant" and c.optimizer.decay_every is not None,
         lambda c: "decay_every says when the rate changes, and a constant one never does; leave it out",
     ),
+    Rule(
+        ("data.corpus", "objective.kind"),
+        lambda c: kind_by_name(c.data.corpus) not in (None, _wants(c)),
+        _corpus_is_for_others,
+    ),
 )
 
 
@@ -347,5 +376,7 @@ def legal_cells(base: RunConfig, axes: Mapping[str, tuple[Any, ...]] = AXES) -> 
             section, name = key.split(".")
             data[section][name] = value
         cell = RunConfig.model_validate(data)
+        if kind_by_name(cell.data.corpus) not in (None, _wants(cell)):  # corpora are no axis: any that fits will do
+            cell = with_value(cell, "data.corpus", names_of(_wants(cell))[0])
         if check(cell) is None:
             yield cell

@@ -425,11 +425,11 @@ def data_list(json: Json = False, data_dir: DataDir = None) -> int:
 
 @data_app.command("show")
 def data_show(
-    name: Annotated[str, typer.Argument(help="A corpus by name, or a text file.")],
+    name: Annotated[str, typer.Argument(help="A corpus by name, a text file, or the path of sentence pairs.")],
     json: Json = False,
     data_dir: DataDir = None,
 ) -> int:
-    """One corpus: sizes, vocabulary, loss lines, a glimpse of the text."""
+    """One corpus: its sizes, its characters, what to hold a score against, how it begins."""
     from tui_transformer.commands.data import show_command
 
     return show_command(name, as_json=json, data_dir=data_dir)
@@ -441,8 +441,8 @@ def data_fetch(
     json: Json = False,
     data_dir: DataDir = None,
 ) -> int:
-    """Download a corpus, checked by its SHA-256."""
-    from tui_transformer.commands.data import fetch_command
+    """Download a corpus, checked by its SHA-256 where that is known."""
+    from tui_transformer.commands.fetch import fetch_command
 
     return fetch_command(name, as_json=json, data_dir=data_dir)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import tomli_w
 
-from engine.capabilities import AXES, Refusal, check
+from engine.capabilities import Refusal, check
 from engine.config import presets
 from engine.config.exclusive import EXCLUSIVE
 from engine.config.keys import diff, flatten
@@ -23,35 +23,14 @@ from engine.config.lints import Lint, lint
 from engine.config.overrides import parse_override
 from engine.config.schema import RunConfig
 from engine.config.toml import write
-from engine.data.corpora import REGISTRY
+from engine.data.catalogue import names_of
 from engine.errors import InputError
-from engine.model import size
+from tui_transformer.cost import Characters, Cost, cost
 
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
+PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Differences = dict[str, tuple[Any, Any]]
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a design costs before it is measured.
-
-    Args:
-        vocabulary: tokens.
-        parts: parameters by component.
-        flops: to train on one token.
-        memory: bytes, an estimate.
-    """
-
-    vocabulary: int
-    parts: Mapping[str, int]
-    flops: int
-    memory: int
-
-    @property
-    def parameters(self) -> int:
-        """All of them."""
-        return sum(self.parts.values())
 
 
 @dataclass(frozen=True)
@@ -135,6 +114,11 @@ class Draft:
             return without
         return changed
 
+    def with_changes(self, changes: Mapping[str, Any]) -> "Draft":
+        """The same with several keys changed, whether or not they had these values anyway."""
+        gone = {_other_way(key) for key in changes}
+        return replace(self, changes={k: v for k, v in self.changes.items() if k not in gone} | dict(changes))
+
     def without(self, key: str) -> "Draft":
         """The same with one change taken back."""
         return self.with_change(key, None)
@@ -167,13 +151,30 @@ class Draft:
         return "" if problem == self.problem else problem
 
     def way(self, key: str, value: Any) -> dict[str, Any] | None:
-        """Two changes that make a refused value possible: itself, and one of what it cannot be combined with."""
-        tried = self.with_change(key, value)
-        others = [k for k in tried.refusal.keys if k != key and k in AXES] if tried.refusal else []
+        """The fewest changes that make a refused value possible: itself, and what it cannot be combined with."""
+        for partners in range(1, PARTNERS + 1):
+            found = self._way({key: value}, partners)
+            if found is not None:
+                return found
+        return None
+
+    def _way(self, changes: dict[str, Any], partners: int) -> dict[str, Any] | None:
+        """These changes with up to so many more, chosen from what is refused with them."""
+        tried = self.with_changes(changes)
+        if not tried.problem:
+            return changes
+        if tried.refusal is None or not partners:
+            return None
+        others = [k for k in tried.refusal.keys if k not in changes]
         for other in sorted(others, key=lambda k: k == "model.causal"):
             for candidate in _usual_first(other):
-                if not tried.with_change(other, candidate).problem:
-                    return {key: value, other: candidate}
+                with_it = changes | {other: candidate}
+                refusal = self.with_changes(with_it).refusal
+                if refusal is not None and refusal.keys == tried.refusal.keys:
+                    continue  # it was no help
+                found = self._way(with_it, partners - 1)
+                if found is not None:
+                    return found
         return None
 
     # What it comes to
@@ -195,25 +196,13 @@ class Draft:
         """The name of what the preset is a change of."""
         return self.on or self.preset.extends
 
-    @property
-    def vocabulary(self) -> int | None:
-        """Different characters of the corpus, where that is known without reading it."""
-        entry = REGISTRY.get(self.config.data.corpus) if self.config else None
-        return entry.vocabulary if entry else None
-
-    def cost(self, characters: int | None = None) -> Cost | None:
-        """What it costs; None while the vocabulary is not known.
+    def cost(self, characters: Characters | None = None) -> Cost | None:
+        """What it costs; None while the vocabulary is not known, or it cannot be trained.
 
         Args:
-            characters: different ones, of a corpus that had to be read.
+            characters: of a corpus that had to be read.
         """
-        config, known = self.config, self.vocabulary or characters
-        if config is None or not (config.model.vocab_size or known) or self.refusal is not None:
-            return None
-        vocab = config.model.vocab_size or config.needed_tokens(known or 0)
-        model = config.model
-        parts = size.parameters(model, vocab)
-        return Cost(vocab, parts, size.flops_per_token(model, vocab), size.memory_bytes(config, vocab))
+        return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
     def lints(self, train_tokens: int | None = None) -> list[Lint]:
         """What is legal and surely not meant."""
@@ -242,7 +231,7 @@ class Draft:
 def values_of(key: str) -> tuple[Any, ...]:
     """The values of a key that has few of them; none for numbers and texts."""
     if key == "data.corpus":
-        return tuple(REGISTRY)
+        return (*names_of("text"), *names_of("pairs"))
     section, _, name = key.rpartition(".")
     model = RunConfig.model_fields[section].annotation if section else RunConfig
     annotation = model.model_fields[name].annotation if isinstance(model, type) else None

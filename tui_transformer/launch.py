@@ -18,6 +18,8 @@ import psutil
 
 from engine import capabilities
 from engine.config.schema import RunConfig
+from engine.data.catalogue import kind_by_name
+from engine.data.parallel.by_path import absolute
 from engine.errors import InputError
 from engine.runs.commands import Command
 from engine.runs.names import free_name
@@ -43,9 +45,11 @@ def enqueue(
         InputError: what cannot be combined, a bad name, or one that is taken.
     """
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
-    corpus = Path(config.data.corpus)
-    if corpus.is_file():  # whoever begins it may stand elsewhere
-        config = capabilities.with_value(config, "data.corpus", str(corpus.resolve()))
+    corpus = config.data.corpus  # whoever begins it may stand elsewhere
+    if config.translates and kind_by_name(corpus) is None:
+        config = capabilities.with_value(config, "data.corpus", absolute(corpus))
+    elif Path(corpus).is_file():
+        config = capabilities.with_value(config, "data.corpus", str(Path(corpus).resolve()))
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     facts = {"command": command} | ({} if queue is None else {"queue": queue})
     writer = RunWriter.create(runs_dir, name, config, facts, state="queued")

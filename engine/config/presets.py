@@ -74,11 +74,16 @@ def find(name: str) -> Preset:
     Raises:
         InputError: no such preset; names the nearest one.
     """
-    names = [path.stem for path in sorted(folder().glob("*.toml"))]
+    return _shipped(folder(), name)
+
+
+@cache  # they do not change, and an overlay is resolved anew at each change of a design
+def _shipped(where: Path, name: str) -> Preset:
+    names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
         hint = nearest(name, names) or "; `tui-transformer presets list` shows them"
         raise InputError(f"no preset is called '{name[:80]}'{hint}")
-    return load(folder() / f"{name}.toml")
+    return load(where / f"{name}.toml")
 
 
 def chain(preset: Preset) -> list[Preset]:

@@ -427,7 +427,8 @@ class RunConfig(Section):
         for key in ("vocab_size", "source_vocab_size"):
             model.pop(key, None)
         data["data"] |= {"corpus": "phrasebook" if self.translates else "playlets"}
-        data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000, "bpe_size": 300}
+        data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000}
+        data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
         data["data"].pop("max_length", None)
         data["evaluation"]["translations"] = 8
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}

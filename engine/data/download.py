@@ -147,7 +147,7 @@ def fetch(
 def _by_hand(remote: Remote, target: Path) -> str:
     return (
         f"without a network, put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
-        "--corpus playlets needs no download"
+        "what `tui-transformer data list` calls built in needs no download"
     )
 
 

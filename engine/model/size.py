@@ -95,16 +95,17 @@ def memory_bytes(config: RunConfig, vocab_size: int) -> int:
     model = config.model
     vocab = model.vocab_size or vocab_size
     state = 4 * BYTES * parameter_count(model, vocab_size)
-    target = config.train.batch_size * model.context_length
+    longest = max(model.context_length, model.source_tokens if model.architecture == "encoder-decoder" else 0)
+    budget = config.train.batch_tokens  # of the longer side
+    batch = config.train.batch_size if budget is None else budget / longest
     # Kept for backward, a token and layer: two inputs, two norms, q k v, mixed: 8 D; hidden before and after: 2 ff.
     per_layer = 8 * model.d_model + 2 * model.ff_expansion
     masks = (model.dropout > 0.0) + (model.attention_output_dropout > 0.0)
     per_layer += masks * model.d_model + (model.ff_dropout > 0.0) * model.d_ff
     if model.attention_dropout > 0.0:  # the fused kernel is out: weights, their mask, and what it leaves
         per_layer += 3 * model.n_heads * _keys_seen(model, model.context_length)
-    batch = config.train.batch_size
     layer_tokens = sum(layers * batch * length for layers, length, *_ in _stacks(model))
     kept = layer_tokens * per_layer
     if config.train.activation_checkpointing:  # each layer's input, and all of one layer
         kept = layer_tokens * model.d_model + max(batch * length for _, length, *_ in _stacks(model)) * per_layer
-    return state + (kept + 2 * target * vocab) * BYTES
+    return state + int(kept + 2 * batch * model.context_length * vocab) * BYTES

@@ -13,7 +13,7 @@ from engine.config.schema import RunConfig, Translated
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
 from engine.data.pairs import EncodedPairs, PairBatches
-from engine.data.parallel.by_path import split_selector
+from engine.data.parallel.by_path import absolute, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import PARALLEL, load_parallel
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, bpe_of
@@ -59,8 +59,9 @@ class TranslationTask:
         return self.corpus.name
 
     def found_again(self, config: RunConfig) -> str:
-        """A registered name, or full paths."""
-        return config.data.corpus if split_selector(config.data.corpus)[0] in PARALLEL else self.corpus.source
+        """A registered name, or full paths, with the direction."""
+        corpus = config.data.corpus
+        return corpus if split_selector(corpus)[0] in PARALLEL else absolute(corpus)
 
     @cached_property
     def sha256(self) -> dict[str, str]:

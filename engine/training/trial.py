@@ -129,10 +129,14 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
 
 @dataclass(frozen=True)
 class Fit:
-    """What a training step costs: seconds, and bytes at the peak (CUDA only, else None)."""
+    """What a training step costs: seconds, and bytes at the peak (CUDA only, else None).
+
+    `targets` is how many tokens it predicts, of the steps that were timed.
+    """
 
     seconds: float
     peak_bytes: int | None
+    targets: float
 
 
 def one_step_fit(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> Fit:
@@ -150,12 +154,12 @@ def one_step_fit(config: RunConfig, model: Network, batches: Examples, repeats: 
         keep_memory()  # as a run does
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-    times = []
+    times, targets = [], []
     for step in range(1, repeats + 2):
         started = time.perf_counter()
-        stepper.take(step)
+        targets.append(stepper.take(step).n_targets)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - started)
     peak = int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else None
-    return Fit(sorted(times[1:])[len(times[1:]) // 2], peak)
+    return Fit(sorted(times[1:])[repeats // 2], peak, sum(targets[1:]) / repeats)

@@ -113,25 +113,6 @@ def test_doctor_says_which_checkpoint_is_damaged(runs, tmp_path, capsys) -> None
     assert set(bad) == {"model.json", "step-00000012"} and "optimizer.safetensors is damaged" in bad["step-00000012"]
 
 
-def test_data_list_and_show(capsys, tmp_path) -> None:
-    assert main(["data", "list"]) == 0
-    assert "playlets          built in" in capsys.readouterr().out
-    text = tmp_path / "t.txt"
-    text.write_text("Und es ward Licht. " * 100)
-    assert main(["data", "show", str(text), "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["characters"] == {"train": 1710, "validation": 190} and shown["floor"] is None
-    assert main(["data", "show", "playlets"]) == 0
-    assert "floor 0.357" in capsys.readouterr().out
-
-
-def test_fetch_takes_a_file_from_a_mirror_folder(capsys, tmp_path, monkeypatch, real_data) -> None:
-    monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(real_data))
-    assert main(["data", "fetch", "tiny-shakespeare", "--data-dir", str(tmp_path)]) == 0
-    assert (tmp_path / "tiny-shakespeare" / "input.txt").stat().st_size == 1_115_394
-    assert main(["data", "fetch", "playlets"]) == 0
-
-
 def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     from engine.runs.commands import Command
     from engine.training.assemble import assemble

@@ -1,7 +1,9 @@
 import pytest
 
 from engine import capabilities
+from engine.config import presets
 from engine.config.schema import RunConfig
+from engine.data.catalogue import names_of
 
 REFUSED = {
     "heads that do not divide": {"d_model": 64, "n_heads": 3},
@@ -52,6 +54,41 @@ def test_an_objective_needs_its_network(tables: dict, says: str) -> None:
     assert refusal is not None and says in refusal.reason
 
 
+TRANSLATION = {"model": {"architecture": "encoder-decoder"}, "objective": {"kind": "translation"}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "corpus", "says"),
+    [
+        ({}, "multi30k", "--preset multi30k trains on it"),
+        ({}, "phrasebook", "--preset phrasebook trains on it"),
+        ({}, "tatoeba-en-de#de,en", "--preset multi30k --corpus tatoeba-en-de#de,en trains on it"),
+        (TRANSLATION, "playlets", "--preset demo trains on it"),
+        (TRANSLATION, "tiny-shakespeare", "--preset shakespeare-cpu trains on it"),
+    ],
+)
+def test_a_corpus_of_the_other_kind_is_refused_with_what_trains_on_it(tables: dict, corpus: str, says: str) -> None:
+    refusal = capabilities.check(RunConfig.model_validate(tables | {"data": {"corpus": corpus}}))
+    assert refusal is not None and refusal.reason.endswith(says)
+    assert refusal.keys == ("data.corpus", "objective.kind")
+
+
+@pytest.mark.parametrize("corpus", ["my.txt", "a.en,a.de", "pairs.tsv#1,2", "nobody"])
+def test_a_path_is_left_to_who_reads_it(corpus: str) -> None:
+    for tables in ({}, TRANSLATION):
+        assert capabilities.check(RunConfig.model_validate(tables | {"data": {"corpus": corpus}})) is None
+
+
+def test_what_is_said_to_train_on_a_corpus_does() -> None:
+    for corpus, preset in capabilities.TRAINED_BY.items():
+        config = presets.resolve(presets.find(preset))
+        assert capabilities.check(config) is None and config.data.corpus == corpus
+    for kind, preset in capabilities.ANY.items():
+        for corpus in names_of(kind):
+            told = presets.resolve(presets.find(preset), overrides=[{"data": {"corpus": corpus}}])
+            assert capabilities.check(told) is None
+
+
 @pytest.mark.parametrize("kind", ["next-token", "shifted"])
 def test_a_leak_can_be_allowed(kind: str) -> None:
     architecture = "encoder" if kind == "next-token" else "encoder-decoder"
@@ -83,7 +120,7 @@ def test_options_grey_out_what_cannot_be_chosen() -> None:
 
 def test_the_grid_covers_every_value_of_every_axis() -> None:
     cells = list(capabilities.legal_cells(RunConfig()))
-    assert len(cells) == 980  # of 6,912 combinations
+    assert len(cells) == 1_120  # of 8,064 combinations
     for key, values in capabilities.AXES.items():
         section, name = key.split(".")
         found = {getattr(getattr(cell, section), name) for cell in cells}

@@ -2,14 +2,17 @@
 
 import random
 import shlex
+import time
 from pathlib import Path
 
 import pytest
 
 from engine.capabilities import AXES
 from engine.config import presets
+from engine.data.catalogue import kind_of, names_of
 from engine.errors import InputError
 from tui_transformer.commands.run import Request
+from tui_transformer.cost import Characters
 from tui_transformer.draft import Draft, as_set, values_of
 from tui_transformer.widgets.design import own_presets
 from tui_transformer.widgets.design.switch_table import BY_KEY
@@ -100,6 +103,49 @@ def test_a_refused_choice_says_why_and_what_would_make_it_possible() -> None:
     assert Draft.of("alibi").way("model.attention", "linear")["model.position"] == "sinusoidal"
 
 
+@pytest.mark.parametrize("name", ["demo", "copy", "encoder-mlm", "multi30k", "win16"])
+def test_a_translation_and_back_are_each_one_choice(name: str) -> None:
+    draft = Draft.of(name)
+    for kind in ("translation", "next-token", "masked", "copy"):
+        way = draft.way("objective.kind", kind) or {"objective.kind": kind}
+        there = draft.with_changes(way)
+        assert not there.problem and there.config.objective.kind == kind
+        assert kind_of(there.config.data.corpus) == ("pairs" if kind == "translation" else "text")
+        assert resolved(there.command()) == there.config
+
+
+def test_a_corpus_of_the_other_kind_brings_its_objective_and_network() -> None:
+    draft = Draft.of("demo")
+    assert "sentence pairs" in draft.objection("data.corpus", "multi30k")
+    assert draft.way("data.corpus", "multi30k") == {
+        "data.corpus": "multi30k",
+        "objective.kind": "translation",
+        "model.architecture": "encoder-decoder",
+    }
+    possible = [value for value, reason in Draft.of("multi30k").choices("data.corpus") if not reason]
+    assert possible == names_of("pairs")
+    assert [value for value, reason in draft.choices("data.corpus") if not reason] == names_of("text")
+
+
+def test_there_is_no_way_where_a_setting_would_have_to_be_left_out() -> None:
+    assert Draft.of("report-translation").way("objective.kind", "next-token") is None  # source_vocab_size is set
+
+
+def test_a_way_is_the_shortest_one_and_found_at_once() -> None:
+    for name in NAMES:
+        draft = Draft.of(name)
+        for key in ("model.architecture", "objective.kind", "data.corpus", "data.tokenizer"):
+            started = time.perf_counter()
+            ways = [draft.way(key, value) for value, reason in draft.choices(key) if reason]
+            assert time.perf_counter() - started < 0.5  # 25 ms where nothing else runs
+            for way in ways:
+                assert way is None or all(
+                    draft.with_changes({k: v for k, v in way.items() if k != left}).problem
+                    for left in way
+                    if left != key
+                )
+
+
 def test_what_is_wrong_already_is_no_fault_of_the_other_choices() -> None:
     broken = Draft.of("demo").with_change("model.n_heads", 3)
     assert "heads" in broken.problem
@@ -146,7 +192,7 @@ def test_differences_tell_the_preset_s_from_mine() -> None:
 def test_cost_is_that_of_the_engine() -> None:
     assert Draft.of("report-decoder").cost().parameters == 3_192_897
     file = Draft.of("demo").with_change("data.corpus", "/nowhere.txt")
-    assert file.vocabulary is None and file.cost() is None and file.cost(80).vocabulary == 80
+    assert file.cost() is None and file.cost(Characters(80)).vocabulary.tokens == 80
 
 
 def test_numbers_go_by_steps_that_are_possible() -> None:

@@ -52,14 +52,15 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         try:
             fit = one_step_fit(runnable, model, batches)
         except (MemoryError, RuntimeError) as error:
+            key = "batch_size" if config.train.batch_tokens is None else "batch_tokens"
             raise InputError(
                 f"one training step does not fit on {where}: {str(error).splitlines()[0]}; "
-                f"try --set train.batch_size={max(1, config.train.batch_size // 2)}"
+                f"try --set train.{key}={max(1, getattr(config.train, key) // 2)}"
             ) from None
         crossed = crossover(config, where)
-    parameters = size.parameter_count(config.model, vocabulary)
+    parameters = size.parameter_count(runnable.model, vocabulary)
     total = fit.seconds * runnable.train.steps
-    peak = fit.peak_bytes or size.memory_bytes(config, vocabulary)
+    peak = fit.peak_bytes or size.memory_bytes(runnable, vocabulary)
     lints = lint(config, task.train_tokens)
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if as_json:
@@ -77,7 +78,8 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         good = verdict.verdict == "ok"
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
         text.append(clean_line(f"{verdict.check}: {'' if good else verdict.verdict + ': '}{verdict.why}") + "\n")
-    rate = runnable.train.batch_size * config.train.accumulation * config.window_targets / fit.seconds
+    windows = runnable.train.batch_size * config.train.accumulation * config.window_targets
+    rate = (fit.targets if config.translates else windows) / fit.seconds
     about = "peak" if fit.peak_bytes is not None else "about"
     text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
     text.append(

@@ -6,7 +6,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.data.corpora import REGISTRY, data_folders, find_file
+from engine.data.catalogue import Listed, catalogue
+from engine.data.corpora import data_folders
 from engine.runs.reader import RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.exit_codes import ExitCode
@@ -78,17 +79,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
             "make room or name another folder with --runs-dir",
         ),
     ]
-    for entry in REGISTRY.values():
-        if entry.remote is not None:
-            path = find_file(entry.remote, data_folders(data_dir))
-            findings.append(
-                Finding(
-                    "corpus",
-                    path is not None,
-                    f"{entry.name} at {path}" if path else f"{entry.name} is not here",
-                    f"`tui-transformer data fetch {entry.name}`",
-                )
-            )
+    findings += [_corpus(entry, data_dir) for entry in catalogue().values() if entry.remotes]
     size = shutil.get_terminal_size()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     findings.append(
@@ -101,6 +92,12 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
         )
     )
     return findings
+
+
+def _corpus(entry: Listed, data_dir: Path | None) -> Finding:
+    path = entry.found(data_folders(data_dir))
+    found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"
+    return Finding("corpus", path is not None, found, f"`tui-transformer data fetch {entry.name}`")
 
 
 def _bf16(device: "object") -> str:

@@ -11,6 +11,7 @@ from tui_transformer.output import emit, is_terminal, stdout
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
+    from tui_transformer.cost import Cost
 
 
 def list_command(*, as_json: bool) -> int:
@@ -32,29 +33,28 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     from engine.config.keys import diff
     from engine.config.overrides import parse_overrides
     from engine.config.toml import write
-    from engine.data.corpora import REGISTRY
-    from engine.model import size
+    from tui_transformer.cost import cost
 
     preset = presets.find(name)
     config = presets.resolve(preset, on=on, overrides=parse_overrides(overrides))
     capabilities.require(config, f"preset '{name}'")
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
-    entry = REGISTRY.get(config.data.corpus)
-    needed = config.needed_tokens(entry.vocabulary) if entry and entry.vocabulary else None
-    vocabulary = config.model.vocab_size or needed
-    cost: dict[str, Any] = {}
-    if vocabulary is not None:
-        cost = {
-            "vocabulary": vocabulary,
-            "parameters": size.parameter_count(config.model, vocabulary),
-            "components": size.parameters(config.model, vocabulary),
-            "flops_per_token": size.flops_per_token(config.model, vocabulary),
-            "memory_bytes": size.memory_bytes(config, vocabulary),
+    found = cost(config)
+    known: dict[str, Any] = {}
+    if found is not None:
+        known = {
+            "vocabulary": found.vocabulary.tokens,
+            "source_vocabulary": found.vocabulary.sources,
+            "vocabulary_at_most": found.vocabulary.at_most,
+            "parameters": found.parameters,
+            "components": found.parts,
+            "flops_per_token": found.flops,
+            "memory_bytes": found.memory,
         }
     if as_json:
         pictured = _pictured(config) if mask else {}
-        emit({"name": config.preset, "config": config.dump(), "changes": changes, **cost, **pictured})
+        emit({"name": config.preset, "config": config.dump(), "changes": changes, **known, **pictured})
         return 0
     if mask:
         print_columns([("#", f"{config.preset}: {config.description}")])
@@ -64,7 +64,7 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
         [
             ("#", f"{config.preset}: {config.description}"),
             *(("#", f"changes {key}: {_value(a)} → {_value(b)}") for key, (a, b) in changes.items()),
-            *(("#", line) for line in _cost_lines(cost)),
+            *(("#", line) for line in _cost_lines(found)),
         ]
     )
     print()
@@ -100,15 +100,16 @@ def _pictured(config: "RunConfig") -> dict[str, Any]:
     return record
 
 
-def _cost_lines(cost: dict[str, Any]) -> list[str]:
+def _cost_lines(cost: "Cost | None") -> list[str]:
     from tui_transformer.words import memory, short
 
-    if not cost:
+    if cost is None:
         return ["parameters: known once the corpus's vocabulary is (the run's model.json)"]
-    parts = ", ".join(f"{name} {count:,}" for name, count in cost["components"].items() if count)
+    parts = ", ".join(f"{name} {count:,}" for name, count in cost.parts.items() if count)
+    most = "at most " if cost.vocabulary.at_most else ""
     return [
-        f"{cost['parameters']:,} parameters with a vocabulary of {cost['vocabulary']:,}: {parts}",
-        f"{short(cost['flops_per_token'], 'FLOP')} to train on a token, about {memory(cost['memory_bytes'])} of memory",
+        f"{most}{cost.parameters:,} parameters with {cost.vocabulary.words}: {parts}",
+        f"{short(cost.flops, 'FLOP')} to train on a token, about {memory(cost.memory)} of memory",
     ]
 
 

@@ -21,12 +21,20 @@ from tui_transformer.draft import Draft
 from tui_transformer.fit import Fits
 from tui_transformer.keys import DESIGN, bindings
 from tui_transformer.widgets.design import own_presets
-from tui_transformer.widgets.design.corpus_glimpse import Glimpse, glimpse, key, wrong_file
+from tui_transformer.widgets.design.corpus_glimpse import Glimpse, anywhere, glimpse, key, wrong_corpus
 from tui_transformer.widgets.design.cost import Known
 from tui_transformer.widgets.design.palette import Palette
 from tui_transformer.widgets.design.preset_list import PresetList
 from tui_transformer.widgets.design.preview import Preview
-from tui_transformer.widgets.design.questions import FILE, which_base, which_number, which_setting, which_value
+from tui_transformer.widgets.design.questions import (
+    FILE,
+    translates,
+    which_base,
+    which_file,
+    which_number,
+    which_setting,
+    which_value,
+)
 from tui_transformer.widgets.design.switches import Switches
 from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Answer, Ask, AskText
@@ -150,7 +158,7 @@ class DesignPane(Vertical):
 
     def _preview(self) -> None:
         draft = self.draft
-        if draft is None:
+        if draft is None or not self.query(Preview):  # a worker may come back while the pane is being taken down
             return
         failed = self._failed[1] if self._failed and self._failed[0] == draft else ""
         measuring = self._measuring is not None and self._measuring == draft
@@ -165,15 +173,15 @@ class DesignPane(Vertical):
     # The corpus
 
     def _glimpse(self, draft: Draft) -> Glimpse | None:
-        return self._glimpses.get(key(draft.config.data)) if draft.config is not None else None
+        return self._glimpses.get(key(draft.config)) if draft.config is not None else None
 
     def _look_at_corpus(self, draft: Draft) -> None:
-        if draft.config is not None and key(draft.config.data) not in self._glimpses:
+        if draft.config is not None and key(draft.config) not in self._glimpses:
             self.run_worker(self._look(draft.config), group="corpus", exclusive=True)
 
     async def _look(self, config: RunConfig) -> None:
         await asyncio.sleep(0.1)
-        self._glimpses[key(config.data)] = await asyncio.to_thread(glimpse, config.data, self.data_dir)
+        self._glimpses[key(config)] = await asyncio.to_thread(glimpse, config, self.data_dir)
         self._preview()
 
     # Choosing a value
@@ -194,7 +202,7 @@ class DesignPane(Vertical):
         if changes is None or draft is None:
             return
         if FILE in changes:
-            self.app.push_screen(AskText("A text file, UTF-8", placeholder="path/to/text.txt"), self._file_named)
+            self.app.push_screen(which_file(draft), self._file_named)
             return
         for name, value in changes.items():
             draft = draft.with_change(name, value)
@@ -205,12 +213,20 @@ class DesignPane(Vertical):
             self.run_worker(self._take_file(path.strip()), group="file", exclusive=True)
 
     async def _take_file(self, path: str) -> None:
-        problem = await asyncio.to_thread(wrong_file, path)
         draft = self.draft
+        if draft is None:
+            return
+        try:
+            changed = draft.with_change("data.corpus", anywhere(path, pairs=translates(draft)))
+        except InputError as error:
+            self._say(str(error), "error")
+            return
+        config = changed.config
+        problem = changed.problem if config is None else await asyncio.to_thread(wrong_corpus, config, self.data_dir)
         if problem:
             self._say(problem, "error")
-        elif draft is not None:
-            self._show(draft.with_change("data.corpus", str(Path(path).expanduser().absolute())))
+        elif self.draft == draft:
+            self._show(changed)
 
     def action_any_setting(self) -> None:
         """Set any key, as --set does."""

@@ -73,7 +73,8 @@ class Ask(ModalScreen[T | None], Generic[T]):
 
 
 def _label(answer: "Answer[T]") -> RenderableType:
-    label = Text(clean_line(answer.label))
+    words = clean_line(answer.label)
+    label = Padding(Text(words.lstrip()), (0, 0, 0, len(words) - len(words.lstrip())))  # so that it wraps indented
     if not answer.why_not:
         return label
     return Group(label, Padding(Text(clean_line(answer.why_not), style="italic"), (0, 0, 0, 2)))

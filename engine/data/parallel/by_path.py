@@ -54,6 +54,25 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
     return base, (names[0], names[1])
 
 
+def absolute(corpus: str) -> str:
+    """The path of pairs as it is understood wherever one stands, with its columns or languages.
+
+    Raises:
+        InputError: something else than two names behind a #, or no path.
+    """
+    base, chosen = split_selector(corpus)
+    try:
+        paths = [str(Path(file.strip()).expanduser().absolute()) for file in files_of(base)]
+    except (OSError, ValueError, RuntimeError) as error:  # ~nobody
+        raise InputError(f"corpus '{corpus[:80]}': not a path: {error}") from None
+    return ",".join(paths) + (f"#{','.join(chosen)}" if chosen else "")
+
+
+def files_of(base: str) -> list[str]:
+    """The one path, or the two with a comma between them."""
+    return [base] if _exists(base) else base.split(",")
+
+
 def load_path(data: DataConfig) -> ParallelCorpus:
     """The corpus at the path that a config names.
 

@@ -14,6 +14,12 @@ MULTI30K = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
 TATOEBA_HELD_OUT = 1_000  # pairs, of validation and of test
 IWSLT = {"validation": "IWSLT17.TED.dev2010", "test": "IWSLT17.TED.tst2013"}
 SIDES = ("en", "de")
+# What stands in a folder where an archive was unpacked, or made into a table.
+TATOEBA_FILES = (("deu.tsv",), ("deu.txt",))
+IWSLT_FILES = (
+    *(f"train.tags.en-de.{side}" for side in SIDES),
+    *(f"{stem}.en-de.{side}.xml" for stem in IWSLT.values() for side in SIDES),
+)
 
 Loaded = tuple[dict[str, Pairs], Path, tuple[str, ...]]
 """Splits, where they are from, notes."""

@@ -12,7 +12,14 @@ from engine.config.schema import DataConfig
 from engine.data.corpora import data_folders
 from engine.data.download import Remote
 from engine.data.parallel.by_path import load_path, split_selector
-from engine.data.parallel.named import Loaded, load_iwslt2017, load_multi30k, load_tatoeba
+from engine.data.parallel.named import (
+    IWSLT_FILES,
+    TATOEBA_FILES,
+    Loaded,
+    load_iwslt2017,
+    load_multi30k,
+    load_tatoeba,
+)
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from engine.data.synthetic import phrasebook
 from engine.errors import InputError, nearest
@@ -27,6 +34,7 @@ class ParallelEntry:
         load: gives a config's corpus; looks into the data folders if it has files.
         remotes: its files, and where they belong under a data folder; none for generated ones.
         licence: under which it may be used, where that is known.
+        instead: names of other files in the same folder that do as well.
     """
 
     name: str
@@ -35,6 +43,7 @@ class ParallelEntry:
     load: Callable[["ParallelEntry", DataConfig, Sequence[Path]], ParallelCorpus]
     remotes: tuple[Remote, ...] = ()
     licence: str = ""
+    instead: tuple[tuple[str, ...], ...] = ()
 
 
 def _from_files(
@@ -105,6 +114,7 @@ PARALLEL: dict[str, ParallelEntry] = {
             # A new edition appears every few weeks: what is fetched is trusted on first use.
             (Remote("https://www.manythings.org/anki/deu-eng.zip", "tatoeba-en-de/deu-eng.zip", None, 100_000_000),),
             "CC BY 2.0 FR",
+            TATOEBA_FILES,
         ),
         ParallelEntry(
             "iwslt2017-en-de",
@@ -121,6 +131,7 @@ PARALLEL: dict[str, ParallelEntry] = {
                 ),
             ),
             "CC BY-NC-ND",
+            (IWSLT_FILES,),
         ),
     )
 }

@@ -1,17 +1,27 @@
 """A first look at a corpus: its beginning, its characters, or why it is not there. Slow: called in a thread."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.config.schema import DataConfig
-from engine.data.corpora import REGISTRY, load_corpus, read_text
+from engine.config.schema import RunConfig
+from engine.data.catalogue import catalogue, kind_by_name
+from engine.data.corpora import data_folders, load_corpus, read_text
+from engine.data.parallel.by_path import absolute, files_of, split_selector
+from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.parallel.registry import load_parallel
 from engine.errors import InputError
 from tui_transformer.clean import clean_line
+from tui_transformer.cost import Characters
 
 LINES, WIDEST = 10, 160  # of the text that is shown
 LARGEST = 64 * 1024**2  # bytes; of a larger file only a part is looked at
 PART = 4 * 1024**2
+LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more of them at once would stop the screen for more than 50 ms
+TOO_LARGE = "large: it is looked at by `tui-transformer data show`, and when it is trained on"
+UNPACKED = 4  # times as many bytes as compressed
+WRONG = (InputError, OSError, ValueError, RuntimeError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -20,52 +30,110 @@ class Glimpse:
 
     Args:
         corpus: its name or path.
-        lines: its first ones, cleaned.
+        lines: its first ones, cleaned; of sentence pairs a source and its target in turns.
         characters: different ones; None where only a part was read.
-        train_tokens: size of the training split; None where only a part was read.
+        train_tokens: size of a text's training split; None where only a part was read.
+        train_pairs: of sentence pairs.
         problem: why it cannot be read; "" if it can.
     """
 
     corpus: str
     lines: tuple[str, ...] = ()
-    characters: int | None = None
+    characters: Characters | None = None
     train_tokens: int | None = None
+    train_pairs: int | None = None
     problem: str = ""
 
 
-def key(data: DataConfig) -> str:
+def key(config: RunConfig) -> str:
     """What a glimpse depends on."""
-    return json.dumps(data.model_dump(mode="json"), sort_keys=True)
+    return json.dumps([config.translates, config.data.model_dump(mode="json")], sort_keys=True)
 
 
-def glimpse(data: DataConfig, data_dir: Path | None) -> Glimpse:
+def glimpse(config: RunConfig, data_dir: Path | None) -> Glimpse:
     """Look at a config's corpus; whatever is wrong with it is an answer too."""
-    seen = Glimpse(data.corpus)
+    seen = Glimpse(config.data.corpus)
     try:
-        if data.corpus not in REGISTRY:
-            path = Path(data.corpus).expanduser()
-            if path.is_file() and path.stat().st_size > LARGEST:
-                return replace(seen, lines=_first_lines(_part(path)))
-        corpus = load_corpus(data, data_dir)
-    except (InputError, OSError, ValueError, RuntimeError, MemoryError) as error:
+        return (_of_pairs if config.translates else _of_text)(seen, config, data_dir)
+    except WRONG as error:
         return replace(seen, problem=str(error) or type(error).__name__)
-    characters: set[str] = set()
-    for split in corpus.splits.values():
-        characters.update(split.text)
+
+
+def _of_text(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+    if kind_by_name(seen.corpus) is None:
+        path = Path(seen.corpus).expanduser()
+        if path.is_file() and path.stat().st_size > LARGEST:
+            return replace(seen, lines=_first_lines(_part(path)))
+    corpus = load_corpus(config.data, data_dir)
     train = corpus.splits["train"].text
-    return replace(seen, lines=_first_lines(train), characters=len(characters), train_tokens=len(train))
+    characters = Characters(_different(split.text for split in corpus.splits.values()))
+    return replace(seen, lines=_first_lines(train), characters=characters, train_tokens=len(train))
 
 
-def wrong_file(path: str) -> str:
-    """What is wrong with a text file as a corpus, "" if nothing is."""
+def _of_pairs(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+    if _bytes_of_pairs(seen.corpus, data_dir) > LARGEST_PAIRS:
+        return replace(seen, lines=(TOO_LARGE,))
+    corpus = load_parallel(config.data, data_dir)
+    train = corpus.splits["train"]
+    first = list(dict.fromkeys(zip(train.sources, train.targets, strict=True)))[: LINES // 2]
+    lines = tuple(clean_line(sentence[:WIDEST]) for pair in first for sentence in pair)
+    characters = _characters(corpus, shared=config.data.shared_vocabulary)
+    return replace(seen, lines=lines, characters=characters, train_pairs=len(train))
+
+
+def _characters(corpus: ParallelCorpus, *, shared: bool) -> Characters:
+    sources, targets = (
+        [text for pairs in corpus.splits.values() for text in getattr(pairs, side)] for side in ("sources", "targets")
+    )
+    return Characters(_different(sources + targets)) if shared else Characters(_different(targets), _different(sources))
+
+
+def _different(texts: Iterable[str]) -> int:
+    found: set[str] = set()
+    for text in texts:
+        found.update(text)
+    return len(found)
+
+
+def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
+    """What is wrong with a config's own files as its corpus, "" if nothing is."""
+    corpus = config.data.corpus
     try:
-        file = Path(path).expanduser()
+        if config.translates:
+            if _bytes_of_pairs(corpus, data_dir) <= LARGEST_PAIRS:
+                load_parallel(config.data, data_dir)
+            return ""
+        file = Path(corpus).expanduser()
         if file.is_file() and file.stat().st_size > LARGEST:
-            return "" if _part(file).strip() else f"corpus {path}: its beginning is empty"
+            return "" if _part(file).strip() else f"corpus {corpus}: its beginning is empty"
         read_text(file)
-    except (InputError, OSError, ValueError, RuntimeError) as error:
-        return str(error)
+    except WRONG as error:
+        return str(error) or type(error).__name__
     return ""
+
+
+def anywhere(path: str, *, pairs: bool) -> str:
+    """A path as it is understood wherever one stands.
+
+    Raises:
+        InputError: it is none.
+    """
+    if pairs:
+        return absolute(path)
+    try:
+        return str(Path(path).expanduser().absolute())
+    except (OSError, ValueError, RuntimeError) as error:  # ~nobody
+        raise InputError(f"corpus '{path[:80]}': not a path: {error}") from None
+
+
+def _bytes_of_pairs(corpus: str, data_dir: Path | None) -> int:
+    """Of all files that a name or a path of sentence pairs stands for, about as large as they are unpacked."""
+    base = split_selector(corpus)[0]
+    entry = catalogue().get(base)
+    found = entry.found(data_folders(data_dir)) if entry is not None else None
+    paths = [found] if found is not None else [Path(file.strip()).expanduser() for file in files_of(base)]
+    files = [file for path in paths for file in (path.iterdir() if path.is_dir() else [path]) if file.is_file()]
+    return sum(file.stat().st_size * (UNPACKED if file.suffix in (".gz", ".zip") else 1) for file in files)
 
 
 def _part(path: Path) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from tui_transformer.clean import clean_line
-from tui_transformer.draft import Cost, Differences, Draft, shown
+from tui_transformer.cost import Characters, Cost
+from tui_transformer.draft import Differences, Draft, shown
 from tui_transformer.fit import Fit
 from tui_transformer.widgets.design.corpus_glimpse import Glimpse
 from tui_transformer.widgets.design.palette import Palette
@@ -33,7 +34,7 @@ class Known:
     glimpse: Glimpse | None = None
 
     @property
-    def characters(self) -> int | None:
+    def characters(self) -> Characters | None:
         """Different ones of the corpus."""
         return self.glimpse.characters if self.glimpse else None
 
@@ -48,7 +49,8 @@ def cost_words(draft: Draft, known: Known, palette: Palette, width: int) -> Text
     if cost is None:
         text.append("parameters: known once the corpus is read\n", palette.dim)
     else:
-        text.append(f"{cost.parameters:,}", "bold").append(" parameters\n")
+        most = ("at most " if width >= TABLE_FROM else "≤ ") if cost.vocabulary.at_most else ""
+        text.append(most, palette.dim).append(f"{cost.parameters:,}", "bold").append(" parameters\n")
         text.append(f"{short(cost.flops, 'FLOP')}", "bold").append(
             " a token, forward and backward\n" if width >= TABLE_FROM else " a token\n"
         )
@@ -127,11 +129,18 @@ def corpus_words(known: Known, palette: Palette, width: int) -> Text:
     seen = known.glimpse
     if seen is None or seen.problem or not seen.lines:
         return Text()
-    name = clean_line(seen.corpus)
-    name = "…/" + name.rsplit("/", 1)[1] if "/" in name else name
-    size = f", {seen.train_tokens:,} characters to train on" if seen.train_tokens else ""
-    text = Text().append(name, "bold")
-    text.append(size + "\n", palette.dim)
+    text = Text().append(_short(clean_line(seen.corpus)), "bold")
+    if seen.train_pairs is not None:
+        text.append(f", {seen.train_pairs:,} pairs to train on\n", palette.dim)
+        for at, line in enumerate(seen.lines):  # a source, then its target
+            text.append(line[:width] + "\n") if at % 2 == 0 else text.append(f"  {line[: width - 2]}\n", palette.dim)
+        return text
+    text.append(f", {seen.train_tokens:,} characters to train on\n" if seen.train_tokens else "\n", palette.dim)
     for line in seen.lines:
         text.append(clean_line(line)[:width] + "\n", palette.dim)
     return text
+
+
+def _short(corpus: str) -> str:
+    """A name, or the ends of paths."""
+    return ",".join(("…/" if "/" in part else "") + part.rsplit("/", 1)[-1] for part in corpus.split(","))

@@ -11,22 +11,42 @@ from tui_transformer.draft import Draft, shown
 from tui_transformer.widgets.design.switch_table import Switch
 from tui_transformer.widgets.dialog import Answer, Ask, AskText
 
-FILE = "a text file …"
+CORPUS = "data.corpus"
+FILE = "FILE"  # a corpus that is asked for by its path
+FILES = {False: "a text file …", True: "sentence pairs of yours …"}
 
 
 def which_value(draft: Draft, switch: Switch) -> Ask[dict[str, Any]]:
     """A switch's values; a refused one is followed by what would make it possible. Gives back changes."""
     answers: list[Answer[dict[str, Any]]] = []
-    for value, reason in draft.choices(switch.key):
+    choices = draft.choices(switch.key)
+    if switch.key == CORPUS:  # of two kinds, of which one can be chosen
+        choices.sort(key=lambda choice: bool(choice[1]))
+    for value, reason in choices:
         answers.append(Answer({switch.key: value}, shown(value), reason))
         way = draft.way(switch.key, value) if reason else None
         if way is not None:
             others = ", ".join(f"{key} = {shown(other)}" for key, other in way.items() if key != switch.key)
             answers.append(Answer(way, f"  ↳ {shown(value)}, with {others}"))
-    if switch.key == "data.corpus":
-        answers.append(Answer({FILE: FILE}, FILE))
+    if switch.key == CORPUS:
+        possible = sum(not reason for _, reason in choices)
+        answers.insert(possible, Answer({FILE: FILE}, FILES[translates(draft)]))
     at = {switch.key: draft.values.get(switch.key)}
     return Ask(switch.label.strip(), answers, text=switch.key, at=at)
+
+
+def translates(draft: Draft) -> bool:
+    """Whether its corpus is to be sentence pairs."""
+    config = draft.config or draft.unchanged.config
+    return config is not None and config.translates
+
+
+def which_file(draft: Draft) -> AskText:
+    """The path of a corpus."""
+    if not translates(draft):
+        return AskText("A text file, UTF-8", placeholder="path/to/text.txt")
+    words = "A table, two files with a comma between them, or a folder with train.en, train.de and so on."
+    return AskText("Sentence pairs", placeholder="pairs.tsv or text.en,text.de or a folder", text=words)
 
 
 def which_number(draft: Draft, switch: Switch) -> AskText:

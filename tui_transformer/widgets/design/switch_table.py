@@ -152,6 +152,10 @@ def _ratio(config: RunConfig) -> str:
     return f"  {times:g} × d_model" if times in (1, 2, 3, 4, 8) else ""
 
 
+def _translates(config: RunConfig) -> bool:
+    return config.translates
+
+
 SWITCHES: dict[str, tuple[Switch, ...]] = {
     "model": (
         Switch("model.architecture", "architecture"),
@@ -163,6 +167,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("model.norm_placement", "placement", None, lambda c: c.model.norm != "none"),
         Switch("model.residual", "residual"),
         Switch("model.activation", "activation"),
+        Switch("model.n_encoder_layers", "encoder", _by_one, _ACTS["model.n_encoder_layers"], "model.n_layers"),
         Switch("model.n_layers", "layers", _by_one),
         Switch("model.d_model", "d_model", _doubling),
         Switch("model.n_heads", "heads", _divisors("model.d_model")),
@@ -174,6 +179,10 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
     "data": (
         Switch("data.corpus", "corpus"),
         Switch("objective.kind", "objective"),
+        Switch("data.tokenizer", "tokenizer", None, _translates),
+        Switch("data.bpe_size", "  byte pairs", _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
+        Switch("data.shared_vocabulary", "shared vocab", None, _translates),
+        Switch("objective.label_smoothing", "smoothing", _of(0.0, 0.05, 0.1, 0.15, 0.2), _translates),
     ),
     "training": (
         Switch("train.steps", "steps", _whole_round_numbers, lambda c: c.train.epochs is None),
@@ -185,6 +194,10 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("optimizer.warmup", "warm-up", _whole_round_numbers),
         Switch("seed", "seed", _by_one),
         Switch("train.precision", "precision"),
+    ),
+    "evaluation": (
+        Switch("evaluation.beam", "beam", _by_one, _translates),
+        Switch("evaluation.select", "best by", None, _translates),
     ),
 }
 BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in switches}

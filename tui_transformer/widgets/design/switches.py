@@ -74,7 +74,8 @@ class Switches(OptionList):
         self._typed = None
         ids: list[str] = []
         for group, switches in SWITCHES.items():
-            ids += [f"# {group}", *(switch.key for switch in switches if switch.visible(draft))]
+            seen = [switch.key for switch in switches if switch.visible(draft)]
+            ids += [f"# {group}", *seen] if seen else []
         if ids != self._shown:
             at = self.current
             self._shown = ids

@@ -227,3 +227,14 @@ def test_iwslts_own_files_are_read_to_the_sentence(real_data, name: str) -> None
 def test_a_tag_on_both_sides_must_be_the_same() -> None:
     pairs, _ = tagged(Lines("a", ["<speaker>x", "one"]), Lines("b", ["<speaker>y", "eins"]))
     assert len(pairs) == 1
+
+
+def test_a_path_is_understood_wherever_one_stands(tmp_path, monkeypatch) -> None:
+    from engine.data.parallel.by_path import absolute
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one, two.tsv").write_text("a\tb\n")
+    assert absolute("a.tsv#2,1") == f"{tmp_path}/a.tsv#2,1"
+    assert absolute("a.en, a.de") == f"{tmp_path}/a.en,{tmp_path}/a.de"
+    assert absolute("one, two.tsv") == f"{tmp_path}/one, two.tsv"
+    assert absolute(".#de,en") == f"{tmp_path}#de,en" and absolute(absolute("x.tsv")) == absolute("x.tsv")

@@ -1,0 +1,284 @@
+"""data list, show and fetch, what doctor says of corpora, and the corpus of the wrong kind, in-process."""
+
+import hashlib
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from engine.data.parallel.registry import PARALLEL, ParallelEntry
+from tests.small_pairs import multi30k, table
+from tui_transformer.__main__ import main
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_here(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
+    monkeypatch.delenv("TUI_TRANSFORMER_MIRROR", raising=False)
+    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda name: tmp_path / "user")
+
+
+def records(capsys) -> list[dict]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def lines(capsys) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+# list, doctor
+
+
+def test_texts_and_pairs_are_in_one_list_with_what_kind_they_are(capsys, tmp_path) -> None:
+    multi30k(tmp_path)
+    assert main(["data", "list", "--data-dir", str(tmp_path)]) == 0
+    rows = [" ".join(line.split()) for line in lines(capsys)]
+    assert any(row.startswith("playlets text built in") for row in rows)
+    assert any(row.startswith(f"multi30k pairs, en → de {tmp_path}/multi30k") for row in rows)
+    assert any(row.startswith("tatoeba-en-de pairs, en → de not here") for row in rows)
+    assert "text.en,text.de" in rows[-1]
+
+
+def test_the_list_as_json_has_a_record_a_corpus(capsys) -> None:
+    assert main(["data", "list", "--json"]) == 0
+    found = {record["name"]: record for record in records(capsys)}
+    assert found["playlets"]["kind"] == "text" and found["playlets"]["languages"] is None
+    assert found["tatoeba-en-de"] | {"description": ""} == {
+        "name": "tatoeba-en-de",
+        "kind": "pairs",
+        "languages": ["en", "de"],
+        "licence": "CC BY 2.0 FR",
+        "where": "not here",
+        "description": "",
+    }
+
+
+def test_generated_pairs_are_built_in(capsys, monkeypatch) -> None:
+    made = ParallelEntry("made-up", "pairs by a grammar", ("en", "de"), lambda *_: None)
+    monkeypatch.setitem(PARALLEL, "made-up", made)
+    assert main(["data", "list", "--json"]) == 0
+    assert next(r for r in records(capsys) if r["name"] == "made-up")["where"] == "built in"
+    assert main(["data", "fetch", "made-up"]) == 0
+    assert "built in" in capsys.readouterr().err
+
+
+def test_doctor_names_the_corpora_of_both_kinds_and_how_to_get_them(capsys, tmp_path) -> None:
+    multi30k(tmp_path)
+    assert main(["doctor", "--data-dir", str(tmp_path), "--json"]) == 0
+    corpora = [record for record in records(capsys) if record["what"] == "corpus"]
+    assert {record["found"].split()[0]: record["ok"] for record in corpora} == {
+        "tiny-shakespeare": False,
+        "multi30k": True,
+        "tatoeba-en-de": False,
+        "iwslt2017-en-de": False,
+    }
+    assert "data fetch tatoeba-en-de" in next(r["advice"] for r in corpora if "tatoeba" in r["found"])
+
+
+# show
+
+
+def test_a_text_is_shown(capsys, tmp_path) -> None:
+    text = tmp_path / "t.txt"
+    text.write_text("Und es ward Licht. " * 100)
+    assert main(["data", "show", str(text), "--json"]) == 0
+    (shown,) = records(capsys)
+    assert shown["characters"] == {"train": 1710, "validation": 190} and shown["floor"] is None
+    assert shown["kind"] == "text"
+    assert main(["data", "show", "playlets"]) == 0
+    assert "floor 0.357" in capsys.readouterr().out
+
+
+def test_pairs_are_shown_with_numbers_hashes_and_the_first_ones(capsys, tmp_path) -> None:
+    multi30k(tmp_path)
+    assert main(["data", "show", "multi30k", "--data-dir", str(tmp_path)]) == 0
+    shown = lines(capsys)
+    assert shown[0].startswith("multi30k, en → de, ")
+    assert "  pairs       train 120, validation 20, test 20" in shown
+    assert any("words on average" in line and line.startswith("  sources") for line in shown)
+    assert sum("SHA-256" in line for line in shown) == 3
+    assert any(line.startswith("  ⚠           validation: only 20 pairs") for line in shown)
+    at = shown.index("A brown dog runs over the grass.")
+    assert shown[at + 1] == "  Ein brauner Hund läuft über das Gras."
+    assert sum(line == "" for line in shown) == 5
+
+
+def test_pairs_as_json_have_all_of_it(capsys, tmp_path) -> None:
+    multi30k(tmp_path)
+    assert main(["data", "show", "multi30k#de,en", "--data-dir", str(tmp_path), "--json"]) == 0
+    (shown,) = records(capsys)
+    assert (shown["kind"], shown["languages"]) == ("pairs", ["de", "en"])
+    assert shown["splits"]["train"]["pairs"] == 120 and shown["splits"]["test"]["seen"] == 1.0
+    assert len(shown["examples"]) == 5 and shown["examples"][0][1] == "A brown dog runs over the grass."
+    assert set(shown["sha256"]) == {"train", "validation", "test"} and len(shown["sha256"]["train"]) == 64
+    assert any("training shows as well" in line for line in shown["warnings"])
+
+
+def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys) -> None:
+    assert main(["data", "show", "phrasebook"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("phrasebook@1, en → de, generated") and "unseen_pairs" in shown
+    assert "note        " in shown and "by heart" in shown
+
+
+@pytest.mark.parametrize("form", ["table", "columns", "files", "folder"])
+def test_pairs_are_shown_by_any_path_that_a_run_takes(capsys, tmp_path, form: str) -> None:
+    table(tmp_path / "own.tsv", 60)
+    table(tmp_path / "own.txt", 60)
+    for stem in ("text", "train"):
+        for language in ("en", "de"):
+            (tmp_path / f"{stem}.{language}").write_text("".join(f"{language} {stem} {i}\n" for i in range(60)))
+    name = {
+        "table": f"{tmp_path}/own.tsv",
+        "columns": f"{tmp_path}/own.txt#2,1",
+        "files": f"{tmp_path}/text.en,{tmp_path}/text.de",
+        "folder": str(tmp_path),
+    }[form]
+    assert main(["data", "show", name, "--json"]) == 0
+    (shown,) = records(capsys)
+    assert shown["kind"] == "pairs" and shown["splits"]["train"]["pairs"] == 54
+
+
+def test_poison_in_pairs_reaches_no_terminal(capsys, tmp_path) -> None:
+    poison = "".join(f"\x1b]0;x\x07a {i}\t\u202eb\x9b31m {i}\n" for i in range(40))
+    (tmp_path / "po.tsv").write_text(poison, encoding="utf-8")
+    assert main(["data", "show", str(tmp_path / "po.tsv")]) == 0
+    assert not set(capsys.readouterr().out) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("multi3k", "did you mean 'multi30k'?"),
+        ("playlet", "did you mean 'playlets'?"),
+        ("multi30k#fr,en", "has the directions"),
+        ("multi30k", "data fetch multi30k"),
+        ("nowhere.tsv", "no such file"),
+        ("nowhere.en,nowhere.de", "no such file"),
+        ("nowhere.txt", "cannot be read"),
+    ],
+)
+def test_what_cannot_be_shown_is_one_line(capsys, name: str, says: str) -> None:
+    assert main(["data", "show", name]) == 2
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1 and "Traceback" not in error
+
+
+# fetch
+
+
+def archive(folder: Path) -> str:
+    """A mirror with tatoeba's archive; gives back its hash."""
+    path = folder / "tatoeba-en-de" / "deu-eng.zip"
+    path.parent.mkdir(parents=True)
+    with zipfile.ZipFile(path, "w") as opened:
+        opened.writestr("deu.txt", "".join(f"{i} cats\t{i} Katzen\n" for i in range(2_500)))
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_what_nobody_knows_the_hash_of_is_said_to_be_trusted_once_and_checked_after(
+    capsys, tmp_path, monkeypatch
+) -> None:
+    found = archive(tmp_path / "mirror")
+    monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(tmp_path / "mirror"))
+    common = ["data", "fetch", "tatoeba-en-de", "--data-dir", str(tmp_path / "data")]
+    assert main(common) == 0
+    out, err = capsys.readouterr()
+    assert "nothing could be held against" in out and found[:16] in out and "CC BY 2.0 FR" in err
+    assert main(common) == 0
+    assert "as it was when it was first fetched" in capsys.readouterr().out
+    assert main([*common, "--json"]) == 0
+    (record,) = records(capsys)
+    assert record["checked"] == "recorded" and record["sha256"] == found
+    assert main(["data", "show", "tatoeba-en-de", "--data-dir", str(tmp_path / "data")]) == 0
+    assert "licence     CC BY 2.0 FR" in capsys.readouterr().out
+
+
+def test_every_file_of_a_corpus_is_fetched_and_held_against_its_hash(capsys, tmp_path, monkeypatch) -> None:
+    multi30k(tmp_path / "mirror")
+    monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(tmp_path / "mirror"))
+    assert main(["data", "fetch", "multi30k", "--data-dir", str(tmp_path / "data")]) == 2
+    assert "train.en.gz: its SHA-256 is" in capsys.readouterr().err
+    assert not list((tmp_path / "data").rglob("*.gz"))
+
+
+def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, real_data) -> None:
+    monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(real_data))
+    assert main(["data", "fetch", "tiny-shakespeare", "--data-dir", str(tmp_path)]) == 0
+    assert (tmp_path / "tiny-shakespeare" / "input.txt").stat().st_size == 1_115_394
+    capsys.readouterr()
+    if (real_data / "multi30k" / "train.en.gz").is_file():
+        assert main(["data", "fetch", "multi30k", "--data-dir", str(tmp_path), "--json"]) == 0
+        assert [record["checked"] for record in records(capsys)] == ["known"] * 6
+    assert main(["data", "fetch", "playlets"]) == 0
+
+
+# A corpus of the wrong kind
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--preset", "demo", "--corpus", "multi30k"], "--preset multi30k trains on it"),
+        (["--preset", "demo", "--corpus", "tatoeba-en-de"], "--preset multi30k --corpus tatoeba-en-de trains on it"),
+        (["--preset", "multi30k", "--corpus", "playlets"], "--preset demo trains on it"),
+        (["--preset", "report-translation", "--corpus", "tiny-shakespeare"], "--preset shakespeare-cpu trains on it"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_a_corpus_of_the_wrong_kind_is_one_line_that_says_what_fits(
+    capsys, tmp_path, command: str, arguments: list[str], says: str
+) -> None:
+    where = ["--runs-dir", str(tmp_path / "runs")] if command == "run" else []
+    assert main([command, *arguments, *where]) == 2
+    error = capsys.readouterr().err
+    assert says in error and error.count("\n") == 1
+    assert not (tmp_path / "runs").exists()
+
+
+# Costs
+
+
+def test_presets_show_counts_a_translation_before_its_data_is_here(capsys) -> None:
+    assert main(["presets", "show", "multi30k"]) == 0
+    assert "at most 7,579,392 parameters with a vocabulary of at most 8,003" in capsys.readouterr().out
+    assert main(["presets", "show", "report-translation", "--json"]) == 0
+    (shown,) = records(capsys)
+    assert shown["parameters"] == 90_248_496 and shown["vocabulary_at_most"] is False
+    assert shown["vocabulary"] == shown["source_vocabulary"] == 30_000
+
+
+def test_a_check_counts_both_vocabularies(capsys, tmp_path) -> None:
+    multi30k(tmp_path)
+    changes = ["model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.shared_vocabulary=false"]
+    changes += ["model.tie_embeddings=false", "data.bpe_size=300", "train.batch_tokens=512", "train.threads=1"]
+    sets = [part for change in changes for part in ("--set", change)]
+    common = ["--preset", "multi30k", *sets, "--data-dir", str(tmp_path), "--device", "cpu"]
+    assert main(["check", *common, "--json"]) == 0
+    cost = records(capsys)[-1]
+    assert main(["presets", "show", *common[1:-4], "--json"]) == 0
+    (shown,) = records(capsys)
+    assert cost["parameters"] == shown["parameters"] and cost["lints"] == []
+
+
+@pytest.mark.parametrize("corpus", ["own.tsv#2,1", "text.en, text.de", ".#de,en"])
+def test_a_run_on_your_own_pairs_finds_them_again_from_elsewhere(capsys, tmp_path, monkeypatch, corpus: str) -> None:
+    table(tmp_path / "own.tsv", 80)
+    for stem in ("text", "train"):
+        for language in ("en", "de"):
+            (tmp_path / f"{stem}.{language}").write_text("".join(f"{language} {stem} {i}\n" for i in range(80)))
+    changes = ["model.d_model=16", "model.n_heads=2", "model.d_ff=16", "data.bpe_size=300", "train.steps=2"]
+    changes += ["train.threads=1", "evaluation.every=2", "optimizer.warmup=1", "train.batch_tokens=256"]
+    sets = [part for change in changes for part in ("--set", change)]
+    where = ["--runs-dir", str(tmp_path / "runs"), "--device", "cpu", "--json"]
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--preset", "phrasebook", "--corpus", corpus, "--name", "mine", *sets, *where]) == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    capsys.readouterr()
+    assert main(["evaluate", "mine", *where]) == 0
+    facts = json.loads((tmp_path / "runs" / "mine" / "data.json").read_text())
+    if "#" in corpus:
+        assert facts["languages"] in (["de", "en"], ["source", "target"])
+        assert facts["examples"][0]["source"].startswith(("Ein", "Zwei", "Kinder", "Eine", "de "))

@@ -1,0 +1,87 @@
+"""Which corpora there are, of which kind, and whether they are here."""
+
+from pathlib import Path
+
+import pytest
+
+from engine.config.schema import DataConfig
+from engine.data.catalogue import catalogue, kind_by_name, kind_of, names_of
+from engine.data.corpora import REGISTRY
+from engine.data.parallel.registry import PARALLEL, ParallelEntry, load_parallel
+from engine.errors import InputError
+
+
+def test_every_registered_corpus_is_listed_once() -> None:
+    assert set(catalogue()) == {*REGISTRY, *PARALLEL}
+    assert len(catalogue()) == len(REGISTRY) + len(PARALLEL)
+    assert sorted(names_of("text") + names_of("pairs")) == sorted(catalogue())
+
+
+def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> None:
+    generated = ParallelEntry("made-up", "generated pairs", ("en", "de"), lambda *_: None)
+    monkeypatch.setitem(PARALLEL, "made-up", generated)
+    first = catalogue()[names_of("pairs")[0]]
+    assert first.remotes == () and catalogue()["made-up"].words == "pairs, en → de"
+    assert names_of("text")[0] == "playlets"
+
+
+@pytest.mark.parametrize(
+    ("corpus", "kind"),
+    [
+        ("playlets", "text"),
+        ("multi30k", "pairs"),
+        ("multi30k#de,en", "pairs"),
+        ("a.txt", "text"),
+        ("some/where", "text"),
+        ("a.tsv", "pairs"),
+        ("a.TSV.gz", "pairs"),
+        ("a.en,a.de", "pairs"),
+        ("a.txt#1,2", "pairs"),
+    ],
+)
+def test_the_spelling_says_which_kind_a_corpus_is(corpus: str, kind: str) -> None:
+    assert kind_of(corpus) == kind
+
+
+def test_what_stands_there_says_which_kind_a_path_is(tmp_path) -> None:
+    (tmp_path / "one, two.txt").write_text("a text whose name has a comma")
+    assert kind_of(str(tmp_path)) == "pairs" and kind_of(str(tmp_path / "one, two.txt")) == "text"
+
+
+@pytest.mark.parametrize("corpus", ["multi3k", "nobody", "x" * 300, "a.tsv#1", "~no-such-person/x"])
+def test_what_is_neither_a_name_nor_a_path_is_one_line(corpus: str) -> None:
+    with pytest.raises(InputError) as refused:
+        kind_of(corpus)
+    assert "\n" not in str(refused.value) and kind_by_name(corpus) is None
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+
+
+def test_a_corpus_is_here_when_a_folder_has_all_of_its_files(tmp_path) -> None:
+    entry = catalogue()["multi30k"]
+    first, second = tmp_path / "a", tmp_path / "b"
+    touch(first, *(remote.file for remote in entry.remotes[:-1]))
+    assert entry.found([first, second]) is None
+    touch(second, *(remote.file for remote in entry.remotes))
+    assert entry.found([first, second]) == second / "multi30k"
+    touch(first, "tiny-shakespeare/input.txt")
+    assert catalogue()["tiny-shakespeare"].found([second, first]) == first / "tiny-shakespeare" / "input.txt"
+
+
+def test_other_files_that_do_as_well_are_found_as_the_loader_finds_them(tmp_path) -> None:
+    entry = catalogue()["tatoeba-en-de"]
+    assert entry.found([tmp_path]) is None
+    touch(tmp_path, "tatoeba-en-de/deu.tsv")
+    lines = [f"{i} cats sleep\t{i} Katzen schlafen\n" for i in range(3_000)]
+    (tmp_path / "tatoeba-en-de" / "deu.tsv").write_text("".join(lines))
+    assert entry.found([tmp_path]) == tmp_path / "tatoeba-en-de"
+    assert len(load_parallel(DataConfig(corpus="tatoeba-en-de"), tmp_path).splits["train"]) == 1_000
+    talks = catalogue()["iwslt2017-en-de"]
+    touch(tmp_path, *(f"iwslt2017-en-de/{name}" for name in talks.instead[0][1:]))
+    assert talks.found([tmp_path]) is None
+    touch(tmp_path, f"iwslt2017-en-de/{talks.instead[0][0]}")
+    assert talks.found([tmp_path]) == tmp_path / "iwslt2017-en-de"
