@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from textual.widgets import Input, TextArea
 
 from tests.tui_transformer.comparison.variants import AT, LEAK, study, variant
 from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, plain_surroundings, pressing, studio, when
@@ -10,6 +11,12 @@ from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, plain_surroundin
 __all__ = ["plain_surroundings"]  # a fixture
 RUNS = Path("runs")
 CHART = "at the end"
+
+
+@pytest.fixture(autouse=True)
+def cursors_that_stand_still(monkeypatch) -> None:
+    for kind in (Input, TextArea):
+        monkeypatch.setattr(kind.cursor_blink, "_default", False)
 
 
 @pytest.mark.parametrize("size", SIZES)
