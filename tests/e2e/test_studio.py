@@ -226,7 +226,18 @@ def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_p
         screen.until("some words")
         screen.press("t")
         time.sleep(0.5)
-        screen.press("escape", "ctrl+q")
+        screen.press("escape")
+        time.sleep(0.3)
+        screen.press("3")
+        screen.until("INERT", "pin")
+        screen.press("space", "enter")
+        screen.until("Beside the baseline")
+        screen.press("escape")
+        screen.until_gone("Beside the baseline")
+        screen.press("w")
+        screen.until("poison  @best", "temperature")
+        time.sleep(1.0)  # what cannot be loaded says so
+        screen.press("ctrl+q")
         assert screen.end() == 0
         assert not [poison for poison in HOSTILE if poison in screen.output]
     finally:
