@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.errors import InputError
 from engine.model.attention import attention_weights
-from engine.model.heads import CrossAttention, into_heads
-from engine.model.span import Span
+from engine.model.heads import CrossAttention
 from engine.model.transformer import EncoderDecoder
 
 
@@ -43,25 +42,15 @@ def captured(model: EncoderDecoder, layer: int) -> Iterator[list[Tensor]]:
     Raises:
         InputError: there is no such layer.
     """
-    part, weights = cross_attention(model, layer), []
-    queries: list[Tensor] = []
-
-    def keep_queries(query: nn.Module, given: tuple[Tensor], made: Tensor) -> None:
-        queries.append(made)
-
-    def keep_weights(
-        attention: nn.Module, given: tuple[Tensor, Span, tuple[Tensor, Tensor], Span], made: Tensor
-    ) -> None:
-        _, at, (keys, _), source_at = given
-        q = into_heads(queries.pop(), part.head_width)
-        weights.append(attention_weights(q, keys, at, source_at, part.see, part.scheme))
-
-    hooks = [part.query.register_forward_hook(keep_queries), part.register_forward_hook(keep_weights)]
+    part = cross_attention(model, layer)
+    weights: list[Tensor] = []
+    part.observe = lambda q, k, at, source_at: weights.append(
+        attention_weights(q, k, at, source_at, part.see, part.scheme)
+    )
     try:
         yield weights
     finally:
-        for hook in hooks:
-            hook.remove()
+        part.observe = None
 
 
 def of_head(weights: Tensor, head: int | None) -> Tensor:
