@@ -313,7 +313,7 @@ def test_eight_owners_at_once_are_one_owner_and_seven_refusals(tmp_path) -> None
 def test_eight_runs_of_one_name_are_one_run(tmp_path) -> None:
     def create() -> int:
         try:
-            return train(tmp_path, "run")
+            return train(tmp_path, "run", BUSY)
         except InputError:
             return 2
 
