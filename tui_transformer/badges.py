@@ -80,7 +80,7 @@ _ALL = (
     Badge(
         "STILL-FALLING",
         "FALLING",
-        "The validation loss was still falling when training ended.",
+        "The loss was still falling when training ended.",
         "Train longer before ranking it: runs that are cut off are compared in how fast they start.",
     ),
     Badge(

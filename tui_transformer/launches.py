@@ -51,7 +51,7 @@ class Launches:
         """
         if how == "thread" and self.busy:
             name = self.here.name if self.here else "a run"
-            raise InputError(f"{name} trains here already: launch this one detached, or queue it")
+            raise InputError(f"{name} trains here already: launch this one detached (f6), or queue it (a)")
         if how == "queue":
             device = self._device()
             return queue.add(

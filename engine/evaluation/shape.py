@@ -87,8 +87,8 @@ def _still_falling(scored: list[tuple[int, float]], trained: list[tuple[int, flo
     if fall is None or fall <= max(FALLING[0] * last, FALLING[1]):
         return None
     why = (
-        f"the {name} loss fell by {fall:.3f} over the last tenth of the run: it was not done; a variant that only "
-        "learns more slowly looks worse than it is; train longer (train.steps) before comparing"
+        f"the {name} loss fell by {fall:.3f} over the last tenth of the run: it had more to learn, and a variant "
+        "that only learns more slowly looks worse than it is; train longer (train.steps) before comparing"
     )
     return STILL_FALLING, fall, why
 

@@ -141,7 +141,7 @@ def _parts(tab: str, view: RunView | None) -> object:
 
 def _samples(view: RunView) -> Content:
     if not view.samples:
-        return Content.styled("no samples yet: they are written at evaluations", DIM)
+        return Content.styled("no samples yet: evaluation.sample_every says how often one is written", DIM)
     parts = []
     for sample in view.samples:
         head = f"step {sample.step:,}" + (f", temperature {sample.temperature:g}" if sample.temperature else "")
