@@ -8,6 +8,7 @@ Notation: B pairs, S source time, T target time.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -57,7 +58,7 @@ class EncodedPairs:
     def __len__(self) -> int:
         return len(self.sources)
 
-    @property
+    @cached_property
     def lengths(self) -> NDArray[np.int64]:
         """(n, 2) tokens of source and target, each with its end token."""
         pairs = zip(self.sources, self.targets, strict=True)

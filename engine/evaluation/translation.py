@@ -87,16 +87,21 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
         ScoredSentence(*texts, score=chrf.sentence_score(_one_line(texts[2]), [_one_line(texts[1])]).score)
         for texts in zip(sources, references, outputs, strict=True)
     )
-    same = sum(row.output.strip() == row.reference.strip() for row in rows)
     return TranslationScores(
         bleu=min(100.0, corpus_bleu.score),  # which comes out at 100.00000000000004
         bleu_signature=str(bleu.get_signature()),
         chrf=corpus_chrf.score,
         chrf_signature=str(chrf.get_signature()),
-        exact_match=same / len(rows),
+        exact_match=exact_match(references, outputs),
         n=len(rows),
         rows=rows,
     )
+
+
+def exact_match(references: Sequence[str], outputs: Sequence[str]) -> float:
+    """The share of outputs equal to their reference, but for white space at the ends."""
+    pairs = zip(references, outputs, strict=True)
+    return sum(output.strip() == reference.strip() for reference, output in pairs) / len(references)
 
 
 def _one_line(text: str) -> str:
