@@ -8,7 +8,6 @@ T target time, S source time.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
 from torch import Tensor
 
 from engine.errors import InputError
@@ -69,31 +68,3 @@ def of_head(weights: Tensor, head: int | None) -> Tensor:
     if not 0 <= head < n:
         raise InputError(f"head {head}: the layer's {n} heads are 0 to {n - 1}")
     return weights[head]
-
-
-def align(
-    model: EncoderDecoder, source: Tensor, target: Tensor, *, start: int, layer: int = -1, head: int | None = None
-) -> Tensor:
-    """Where the decoder looks while it writes each token of a given translation.
-
-    Args:
-        model: in evaluation mode.
-        source: (S,) int64.
-        target: (T,) int64, without the start token; with or without the end.
-        start: the token it begins with.
-        layer: of the decoder, from 0; −1 is the last.
-        head: from 0; None: the mean of all.
-
-    Returns:
-        (T, S) float32 on the CPU. Row t is where it looked to write token t, so when it had read those before it;
-        each row sums to 1.
-
-    Raises:
-        InputError: there is no such layer or head.
-    """
-    if target.numel() == 0:
-        return torch.zeros(0, source.numel())
-    read = torch.cat((target.new_tensor([start]), target[:-1]))
-    with torch.inference_mode(), captured(model, layer) as weights:
-        model.decode(read[None], model.encode(source[None]))
-        return of_head(weights[0][0], head).float().cpu()

@@ -4,10 +4,9 @@ Both formats put spaces around their sentences; those are the format's and go, s
 """
 
 import re
-from pathlib import Path
 from xml.parsers import expat
 
-from engine.data.parallel.lines import Lines, read_bytes, read_lines, side_by_side, text_of, uneven
+from engine.data.parallel.lines import Lines, side_by_side, text_of, uneven
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError
 
@@ -17,17 +16,8 @@ Segment = tuple[str, str]
 """The ids of a talk and of a sentence in it."""
 
 
-def read_tagged(source: Path, target: Path) -> tuple[Pairs, int]:
-    """The pairs of train.tags.en-de.en and .de, and how many were left out because one side is empty.
-
-    Raises:
-        InputError: files that cannot be read, or that are not aligned; names the line.
-    """
-    return tagged(read_lines(source), read_lines(target))
-
-
 def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
-    """The pairs of two lists of lines, as `read_tagged`; a line that begins with a tag says something of the talk.
+    """The pairs of two lists of lines; a line that begins with a tag says something of the talk.
 
     Raises:
         InputError: different numbers of lines, a tag on one side only, or no sentence at all.
@@ -52,16 +42,6 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
     if not kept:
         raise InputError(f"{source.where}: holds tags and no sentences; is it the training text?")
     return Pairs(tuple(one for one, _ in kept), tuple(other for _, other in kept)), left_out
-
-
-def read_xml(source: Path, target: Path) -> Pairs:
-    """The pairs of IWSLT17.TED.*.en-de.en.xml and .de.xml, joined by the ids of talk and sentence.
-
-    Raises:
-        InputError: files that cannot be read, damaged XML, a DTD, ids that are missing, twice, or on one side only.
-    """
-    one, other = (segments(read_bytes(path, str(path)[:200]), str(path)[:200]) for path in (source, target))
-    return joined(one, other, str(source)[:200], str(target)[:200])
 
 
 def joined(source: dict[Segment, str], target: dict[Segment, str], source_where: str, target_where: str) -> Pairs:

@@ -6,7 +6,7 @@ None of them holds special tokens: whoever needs a start, an end or a mask numbe
 from engine.data.tokenizers.bpe import BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.kept import bpe_of
-from engine.data.tokenizers.load import AnyTokenizer, load_tokenizer, read_tokenizer
+from engine.data.tokenizers.load import AnyTokenizer, read_tokenizer
 from engine.data.tokenizers.pair import PairTokenizer
 from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
 
@@ -19,6 +19,5 @@ __all__ = [
     "PairTokenizer",
     "Tokenizer",
     "bpe_of",
-    "load_tokenizer",
     "read_tokenizer",
 ]

@@ -61,15 +61,3 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
         raise InputError(f"{path}: cannot read this tokenizer: it has no {error}") from None
     except (OSError, ValueError, TypeError, RecursionError, InputError) as error:
         raise InputError(f"{path}: cannot read this tokenizer: {error}") from None
-
-
-def load_tokenizer(path: Path) -> CharacterTokenizer:
-    """The tokenizer of a run on characters.
-
-    Raises:
-        InputError: as `read_tokenizer`, or of another kind.
-    """
-    tokenizer = read_tokenizer(path)
-    if not isinstance(tokenizer, CharacterTokenizer):
-        raise InputError(f"{path}: a tokenizer of kind '{tokenizer.kind}', where one of characters is needed")
-    return tokenizer

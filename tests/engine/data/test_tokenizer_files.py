@@ -14,7 +14,6 @@ from engine.data.tokenizers import (
     PairTokenizer,
     Tokenizer,
     bpe_of,
-    load_tokenizer,
     read_tokenizer,
 )
 from engine.errors import InputError
@@ -129,11 +128,6 @@ def test_a_missing_file_and_a_huge_one_are_refused(tmp_path, monkeypatch) -> Non
     monkeypatch.setattr("engine.data.tokenizers.load.MAX_BYTES", 10)
     with pytest.raises(InputError, match="larger than"):
         read_tokenizer(saved(tmp_path, bpe()))
-
-
-def test_a_run_on_characters_wants_a_tokenizer_of_characters(tmp_path) -> None:
-    with pytest.raises(InputError, match="of kind 'bpe', where one of characters is needed"):
-        load_tokenizer(saved(tmp_path, BPE.to_json()))
 
 
 # ── the cache ──

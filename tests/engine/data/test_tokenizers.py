@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.data.tokenizers import CharacterTokenizer, load_tokenizer
+from engine.data.tokenizers import CharacterTokenizer, read_tokenizer
 from engine.errors import InputError
 
 
@@ -16,7 +16,7 @@ def test_any_text_round_trips(text: str) -> None:
 def test_saved_tokenizer_is_the_same(tmp_path) -> None:
     tokenizer = CharacterTokenizer.of(["Grüße, 世界 🎭\n"])
     (tmp_path / "t.json").write_text(tokenizer.to_json(), encoding="utf-8")
-    again = load_tokenizer(tmp_path / "t.json")
+    again = read_tokenizer(tmp_path / "t.json")
     assert again.characters == tokenizer.characters and again.sha256 == tokenizer.sha256
 
 
@@ -29,7 +29,7 @@ def test_unseen_characters_are_named() -> None:
 def test_damaged_tokenizers_are_refused(tmp_path, text: str) -> None:
     (tmp_path / "t.json").write_text(text)
     with pytest.raises(InputError):
-        load_tokenizer(tmp_path / "t.json")
+        read_tokenizer(tmp_path / "t.json")
 
 
 def test_ids_past_the_vocabulary_decode_to_a_mark() -> None:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.errors import InputError
-from engine.generation.alignment import align, captured, cross_attention
+from engine.generation.alignment import captured, cross_attention, of_head
 from engine.generation.beam import translate_batch
 from engine.generation.greedy import stream_translation
 from tests.engine.generation.writers import CELLS, LIMIT, NAMES, SOURCES, SPECIALS, TEXT, writer
@@ -13,6 +13,16 @@ from tests.engine.generation.writers import CELLS, LIMIT, NAMES, SOURCES, SPECIA
 def stream(model, source, **how):
     how = {"specials": SPECIALS, "allowed": TEXT, "max_length": LIMIT} | how
     return list(stream_translation(model, source, **how))
+
+
+def align(model, source, target, *, start, layer=-1, head=None):
+    """(T, S) where the decoder looks while it reads a given translation in one pass."""
+    if target.numel() == 0:
+        return torch.zeros(0, source.numel())
+    read = torch.cat((target.new_tensor([start]), target[:-1]))
+    with torch.inference_mode(), captured(model, layer) as weights:
+        model.decode(read[None], model.encode(source[None]))
+        return of_head(weights[0][0], head).float()
 
 
 @pytest.fixture(params=CELLS, ids=NAMES)

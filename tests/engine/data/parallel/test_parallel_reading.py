@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from engine.config.schema import DataConfig
 from engine.data.framing import sha256_of_texts
 from engine.data.parallel.by_path import load_path
-from engine.data.parallel.iwslt import read_tagged, read_xml, segments, tagged
-from engine.data.parallel.lines import Lines, lines_of
+from engine.data.parallel.iwslt import joined, segments, tagged
+from engine.data.parallel.lines import Lines, lines_of, read_lines
 from engine.data.parallel.pairs import Pairs
 from engine.data.parallel.registry import PARALLEL, load_parallel
 from engine.data.parallel.table import read_table, table, unquoted
@@ -20,6 +20,11 @@ from engine.data.parallel.table import read_table, table, unquoted
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
     lambda text: text.strip() and not text.startswith(("\ufeff", "PK", "BZh"))
 )
+
+
+def read_xml(source: Path, target: Path) -> Pairs:
+    one, other = (segments(path.read_bytes(), str(path)) for path in (source, target))
+    return joined(one, other, str(source), str(target))
 
 
 def write(folder: Path, **files: str) -> None:
@@ -105,7 +110,7 @@ TAGGED = "<doc docid='1'>\n<url>u</url>\n <title>A</title>\n<reviewer>r</reviewe
 
 def test_tag_lines_are_no_sentences_and_pairs_with_an_empty_side_are_counted(tmp_path) -> None:
     write(tmp_path, en=TAGGED.format(" One.  two \n< three\n\nfour"), de=TAGGED.format("Eins. zwei\n< drei\nvier\n "))
-    pairs, left_out = read_tagged(tmp_path / "en", tmp_path / "de")
+    pairs, left_out = tagged(read_lines(tmp_path / "en"), read_lines(tmp_path / "de"))
     assert pairs == Pairs(("One.  two", "< three"), ("Eins. zwei", "< drei")) and left_out == 2
 
 
