@@ -15,7 +15,7 @@ from rich.text import Text
 from engine.runs.reader import RunReader
 from engine.runs.tail import Columns
 from tui_transformer.output import emit, is_terminal, say, stderr
-from tui_transformer.words import duration, short
+from tui_transformer.words import count, duration, short
 
 REFRESH = 0.25  # seconds between two looks at the run directory
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines, evaluations aside
@@ -134,7 +134,7 @@ def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
                 f"{snapshot.speed()}, {snapshot.left}"
             )
 
-    say(f"{snapshot.name}: {snapshot.steps:,} steps in {reader.path}")
+    say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
     _watch(reader, snapshot, alive, seen)
 
 

@@ -11,7 +11,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.output import emit, is_terminal, program, stdout
-from tui_transformer.words import duration, short, sparkline, unit
+from tui_transformer.words import count, duration, short, sparkline, unit
 
 CHART_HEIGHT = 16
 MAX_WIDTH = 100
@@ -101,7 +101,7 @@ def _scores(reader: RunReader) -> Text | None:
     if "nanogpt_loss" in last:
         lines.append(f"  by nanoGPT's random batches: {last['nanogpt_loss']:.4f}")
     lines.append(
-        f"  {summary['step']:,} steps, {short(summary['tokens'])} tokens, {duration(summary['seconds'])} of training"
+        f"  {count(summary['step'], 'step')}, {short(summary['tokens'])} tokens, {duration(summary['seconds'])} of training"
     )
     return Text("\n".join(lines))
 
