@@ -21,6 +21,7 @@ from tui_transformer.facts import (
     text,
     whole,
 )
+from tui_transformer.findings import Finding, findings
 from tui_transformer.pace import Pace
 from tui_transformer.words import unit
 
@@ -33,15 +34,6 @@ FACTS = ("data.json", "summary.json", "checks.json", "model.json", "environment.
 SOUND = ("next-token", "", "character")  # objective, corpus, unit, where there is no config yet
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check said: whether all is well, in words, and why."""
-
-    fine: bool
-    words: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -168,7 +160,7 @@ class Followed:
             eta=self._pace.left(steps, step, self._train) if running else None,
             parameters=whole(self._json("model.json").get("parameters")),
             memory_total=number(environment[-1].get("memory_bytes")) if environment else None,
-            findings=self._of("checks.json", _findings, (), "findings"),
+            findings=findings(rows(self._json("checks.json").get("verdicts"))),
             probes=_probes(last, rows(data.get("probes"))),
             samples=self._of("samples.jsonl", lambda path: _samples(path, kind), ()),
             events=self._of("events.jsonl", _events, ()),
@@ -218,22 +210,6 @@ class Followed:
         if not self._of("config.toml", self._config, SOUND)[2]:
             broken.append("config.toml")
         return tuple(broken)
-
-
-def _findings(path: Path) -> tuple[Finding, ...]:
-    """The same finding at many evaluations is one line."""
-    alike: dict[tuple[str, ...], list[Record]] = {}
-    for verdict in rows(table(read_json(path)).get("verdicts")):
-        key = tuple(text(verdict.get(part)) for part in ("check", "verdict", "when"))
-        alike.setdefault(key, []).append(verdict)
-    found = []
-    for (check, said, when), verdicts in alike.items():
-        time = f"{when} training" if when != "evaluation" else "while training"
-        fine = said == "ok"
-        words = ("no leak" if check == "leak" else f"{check}: ok again") if fine else said
-        again = f", {len(verdicts)} times" if len(verdicts) > 1 else ""
-        found.append(Finding(fine, f"{words}, {time}{again}", text(verdicts[-1].get("why"))))
-    return tuple(found)
 
 
 def _probes(last: Record, described: list[Record]) -> tuple[Probe, ...]:
