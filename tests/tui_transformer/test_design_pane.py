@@ -11,7 +11,6 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tui_transformer import app as studio
-from tui_transformer import settings
 from tui_transformer.app import Studio
 from tui_transformer.fit import Fit, Fits, Verdict
 from tui_transformer.panes.design import DesignPane
@@ -23,15 +22,6 @@ from tui_transformer.widgets.dialog import Ask, AskText
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)
-
-
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path, monkeypatch) -> Path:
-    path = tmp_path / "settings.toml"
-    path.write_text("welcomed = true\n")
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    monkeypatch.setattr(own_presets, "user_config_path", lambda name: tmp_path / name)
-    return path
 
 
 class App(Studio):

@@ -60,7 +60,10 @@ def test_rows_say_state_progress_loss_and_what_is_wrong(root) -> None:
 
 def test_a_live_run_without_an_evaluation_shows_its_train_loss(root) -> None:
     record(root, "young", state="running", step=50)
-    assert Feed(root).look().rows[0].loss == pytest.approx(train_record(50, 2000)["loss"])
+    row = Feed(root).look().rows[0]
+    assert row.loss == pytest.approx(train_record(50, 2000)["loss"]) and not row.scored
+    record(root, "older", state="running", step=400)
+    assert {row.name: row.scored for row in Feed(root).look().rows} == {"young": False, "older": True}
 
 
 def test_the_view_has_everything_of_the_chosen_run(root) -> None:

@@ -11,10 +11,9 @@ from textual.pilot import Pilot
 
 from engine.errors import InputError
 from engine.runs.commands import Command, read_commands
-from tests.tui_transformer.recorded import everything, grow, put_status, record
+from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tests.tui_transformer.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.test_feed import spoil
-from tui_transformer import settings
 from tui_transformer.app import Studio
 from tui_transformer.panes.training import TrainPane
 from tui_transformer.widgets.dialog import Ask, AskText
@@ -23,12 +22,6 @@ from tui_transformer.widgets.run_charts import RunCharts
 from tui_transformer.widgets.run_list import RunList
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
-
-
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv(settings.ENVIRONMENT, str(tmp_path / "settings.toml"))
-    (tmp_path / "settings.toml").write_text("welcomed = true\n")
 
 
 @pytest.fixture
@@ -127,6 +120,23 @@ async def test_before_the_first_record_it_warms_up(root) -> None:
     record(root, "young", state="running", step=0, steps=500)
     async with Open(root, "young") as studio:
         await studio.until(lambda: "warming up…" in studio.text)
+
+
+async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
+    record(root, "young", state="running", step=50)
+    record(root, "older", state="running", step=400)
+    async with Open(root, "young") as studio:
+        lines = {name: line for line in studio.text.splitlines() for name in ("young", "older") if name in line[:10]}
+        assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
+        assert f"  {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
+        await studio.pilot.press("question_mark")
+        await studio.until(lambda: "with a t is a train loss" in studio.text)
+
+
+async def test_the_list_has_the_short_word_of_a_badge(root) -> None:
+    record(root, "cut-off", verdicts=[("shape", "STILL-FALLING", "it still fell")])
+    async with Open(root, "cut-off") as studio:
+        assert any("cut-off" in line and "FALLING" in line for line in studio.text.splitlines())
 
 
 async def test_a_run_without_metrics_says_so(root) -> None:
