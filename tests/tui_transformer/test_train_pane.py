@@ -356,6 +356,22 @@ async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) ->
         assert sum(chart.display for chart in studio.app.query(RunChart)) == 2
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_while_arrows_scroll_a_text_it_is_said_and_escape_goes_back_to_the_runs(root, size) -> None:
+    everything(root)
+    words = "↑ ↓ scroll · escape: back to the runs" if size[0] > 80 else "↑↓ scroll · esc runs"
+    async with Open(root, "win16", size) as studio:
+        assert words not in studio.text
+        studio.pane.query_one("#tab-first").focus()
+        await studio.until(lambda: words in studio.text)
+        await studio.pilot.press("l")
+        await studio.until(lambda: words in studio.text and "log.txt" in studio.text)
+        await studio.pilot.press("escape")
+        await studio.until(lambda: words not in studio.text)
+        await studio.pilot.press("down")
+        assert studio.pane.chosen == root / "t5-bias"
+
+
 async def test_options_change_the_charts(root) -> None:
     record(root, "baseline")
     async with Open(root, "baseline") as studio:
