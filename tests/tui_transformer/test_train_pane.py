@@ -192,6 +192,16 @@ async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
         assert studio.pane.chosen == root / "just-made"
 
 
+async def test_a_run_that_is_being_begun_is_starting_and_not_left_alone(root, monkeypatch) -> None:
+    record(root, "just-made", state="queued", step=0)
+    async with Open(root, "just-made") as studio:
+        await studio.until(lambda: "nobody has begun it yet" in studio.text)
+        monkeypatch.setattr(studio.pane.launches, "begins", lambda run: run == root / "just-made")
+        studio.pane.look_now()
+        await studio.until(lambda: "loading the engine" in studio.text and "starts" in studio.text)
+        assert "nobody has begun it yet" not in studio.text
+
+
 async def test_the_chart_of_a_live_run_grows(root) -> None:
     run = record(root, "win16", state="running", step=300)
     async with Open(root, "win16") as studio:
