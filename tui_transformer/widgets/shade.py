@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tui_transformer.widgets.canvas import Canvas
+from tui_transformer.widgets.canvas import Canvas, Cell
 
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # of a braille character: [column][row from the top]
 BRAILLE = 0x2800
@@ -69,13 +69,13 @@ def _between(x: Sequence[float], at: float) -> tuple[int, float]:
     return left, min(1.0, max(0.0, (at - x[left]) / (x[left + 1] - x[left])))
 
 
-def upright(canvas: Canvas, x: float, style: str, letter: str = "") -> None:
-    """A line from the top to the bottom at x, behind everything else, and a letter on its top."""
+def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
+    """A line from the top to the bottom at x, behind everything else, and letters on its top."""
     if not canvas.low <= x <= canvas.high:
         return
     column = canvas.column_of(x)
     for row in range(canvas.rows):
         if canvas.cells[row][column][0] in " ┄":
             canvas.cells[row][column] = (UPRIGHT, style)
-    if letter:
-        canvas.cells[0][column] = (letter, style)
+    start = max(canvas.margin, min(column, len(canvas.cells[0]) - len(top)))
+    canvas.cells[0][start : start + len(top)] = top
