@@ -1,7 +1,7 @@
 """What is drawn between the lines of a chart: the band around a mean, and lines that stand upright. It gives cells.
 
 A band is a texture of dots, eight places to a cell, so that it is seen without colours and where it is thinner than a
-row; thick where something can be said there, thin where not. It never covers a line.
+row; thick where something can be said there, thin where not. It never covers a line, and is thinner than one.
 """
 
 from bisect import bisect_right
@@ -23,7 +23,7 @@ class Shade:
         x: of its points.
         low: its lower edge there; `high` the upper.
         style: of its dots.
-        thick: at which points every place is a dot, not every second one; () nowhere.
+        thick: at which points every second place is a dot, not every fourth; () nowhere.
     """
 
     x: Sequence[float]
@@ -56,7 +56,7 @@ def _column(canvas: Canvas, band: Shade, column: int, dots: dict[tuple[int, int]
     for height in range(max(0, round(low)), min(places, round(high)) + 1):
         row, dot = divmod(places - height, 4)
         for half in (0, 1):
-            if thick or (height + half) % 2 == 0:
+            if height % 4 == 2 * half or (thick and height % 2 == half):
                 pattern = dots.get((row, column), (0, ""))[0]
                 dots[row, column] = pattern | DOTS[half][dot], band.style
 
