@@ -7,11 +7,13 @@ row; thick where something can be said there, thin where not. It never covers a 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tui_transformer.widgets.canvas import Canvas, Cell
 
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # of a braille character: [column][row from the top]
 BRAILLE = 0x2800
+NOTHING = (0, "")  # no dots, of no style
 UPRIGHT = "┊"
 
 
@@ -53,12 +55,20 @@ def _column(canvas: Canvas, band: Shade, column: int, dots: dict[tuple[int, int]
     places = 4 * canvas.rows - 1
     low, high = (canvas.height_of(y) * places for y in edges)
     thick = bool(band.thick) and band.thick[left] and band.thick[right]
-    for height in range(max(0, round(low)), min(places, round(high)) + 1):
-        row, dot = divmod(places - height, 4)
-        for half in (0, 1):
-            if height % 4 == 2 * half or (thick and height % 2 == half):
-                pattern = dots.get((row, column), (0, ""))[0]
-                dots[row, column] = pattern | DOTS[half][dot], band.style
+    first, last = max(0, round(low)), min(places, round(high))
+    for row in range(first // 4, last // 4 + 1):
+        pattern = _pattern(max(0, first - 4 * row), min(3, last - 4 * row), thick)
+        at = (canvas.rows - 1 - row, column)
+        if pattern:
+            dots[at] = dots.get(at, NOTHING)[0] | pattern, band.style
+
+
+@cache
+def _pattern(first: int, last: int, thick: bool) -> int:
+    """The dots of a cell from one height to another, 0 to 3 from its foot: every fourth place, or every second."""
+    every = {(height, half) for height in range(first, last + 1) for half in (0, 1)}
+    chosen = [(h, half) for h, half in every if (h % 2 == half if thick else h == 2 * half)]
+    return sum(DOTS[half][3 - height] for height, half in chosen)
 
 
 def _between(x: Sequence[float], at: float) -> tuple[int, float]:
