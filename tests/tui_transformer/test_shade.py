@@ -1,7 +1,7 @@
 import time
 
 from tui_transformer.widgets.canvas import Canvas, Line, draw
-from tui_transformer.widgets.shade import BRAILLE, Shade, shade, upright
+from tui_transformer.widgets.shade import BRAILLE, Shade, across, shade, upright
 
 X = list(range(0, 101, 10))
 
@@ -62,6 +62,19 @@ def test_a_line_stands_upright_at_its_place_behind_the_others() -> None:
     assert any(style == "run0" for _, style in column)
 
 
+def test_a_level_stands_in_the_row_of_a_line_of_that_height() -> None:
+    for height in range(6, 30):
+        made = draw(
+            [Line(X, [0.083] * 11, "run0")], width=60, height=height, x_text=str, also_y=(0.0, 1.0), also_x=[-50]
+        )
+        assert made is not None
+        across(made, 0.083, "level")
+        assert {style for row in made.cells for _, style in row if style in ("run0", "level")} == {"run0", "level"}
+        assert [any(s == "run0" for _, s in row) for row in made.cells] == [
+            any(s == "level" for _, s in row) for row in made.cells
+        ]
+
+
 def test_what_must_be_seen_widens_the_axes() -> None:
     made = canvas(also_x=[-50, 400])
     assert (made.low, made.high) == (-50, 400)
@@ -70,6 +83,9 @@ def test_what_must_be_seen_widens_the_axes() -> None:
 def test_eight_bands_of_a_wide_chart_take_no_time_that_anyone_feels() -> None:
     made = draw([Line(X, X, "run0")], width=200, height=40, x_text=str)
     assert made is not None
-    started = time.perf_counter()
-    shade(made, [band(10 * i, 10 * i + 20) for i in range(8)])
-    assert time.perf_counter() - started < 0.05
+    took = []
+    for _ in range(5):
+        started = time.process_time()
+        shade(made, [band(10 * i, 10 * i + 20) for i in range(8)])
+        took.append(time.process_time() - started)
+    assert min(took) < 0.05

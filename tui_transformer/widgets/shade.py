@@ -1,4 +1,4 @@
-"""What is drawn between the lines of a chart: the band around a mean, and lines that stand upright. It gives cells.
+"""What is drawn between the lines of a chart: the band around a mean, and lines across and upright. It gives cells.
 
 A band is a texture of dots, eight places to a cell, so that it is seen without colours and where it is thinner than a
 row; thick where something can be said there, thin where not. It never covers a line, and is thinner than one.
@@ -14,7 +14,7 @@ from tui_transformer.widgets.canvas import Canvas, Cell
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # of a braille character: [column][row from the top]
 BRAILLE = 0x2800
 NOTHING = (0, "")  # no dots, of no style
-UPRIGHT = "┊"
+ACROSS, UPRIGHT = "┄", "┊"
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,15 @@ def _between(x: Sequence[float], at: float) -> tuple[int, float]:
     if left == len(x) - 1:
         return left, 0.0
     return left, min(1.0, max(0.0, (at - x[left]) / (x[left + 1] - x[left])))
+
+
+def across(canvas: Canvas, y: float, style: str) -> None:
+    """A line at y from side to side, behind everything else, in the row where a line of dots at y is."""
+    row = canvas.rows - 1 - round(canvas.height_of(y) * (4 * canvas.rows - 1)) // 4
+    if 0 <= row < canvas.rows:
+        for column in range(canvas.margin, len(canvas.cells[0])):
+            if canvas.cells[row][column][0] == " ":
+                canvas.cells[row][column] = (ACROSS, style)
 
 
 def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:

@@ -7,7 +7,7 @@ from tui_transformer.comparison.selection import LETTERS
 from tui_transformer.widgets.canvas import Canvas, Line, draw
 from tui_transformer.widgets.compare.overlay import Overlay, Stroke
 from tui_transformer.widgets.curves import AXIS_LABELS, axis_text
-from tui_transformer.widgets.shade import Shade, shade, upright
+from tui_transformer.widgets.shade import Shade, across, shade, upright
 
 MARK_EVERY = 6  # columns, at least, between two marks on a line
 Mark = tuple[float, float, str, str]  # x, y, character, style
@@ -37,15 +37,17 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         height=height,
         x_text=lambda x: axis_text(made.axis, x),
         x_label=AXIS_LABELS[made.axis],
-        levels=[*([(0.0, "zero")] if made.zero else []), *((y, "zero") for y in made.levels)],
+        levels=[(0.0, "zero")] if made.zero else [],
         marks=[*told, *letters],
         top=_top(made, values),
         log=made.log,
         also_x=[x for x, _ in made.reaches],
-        also_y=(0.0, 1.0) if made.share else edges,
+        also_y=(0.0, 1.0) if made.share else [*edges, *made.levels],
     )
     if canvas is not None:
         shade(canvas, bands)
+        for y in made.levels:
+            across(canvas, y, "zero")
         for x, slots in made.reaches:
             style = f"run{slots[0]}" if len(slots) == 1 else "zero"
             upright(canvas, x, style, [(LETTERS[slot], f"run{slot}") for slot in slots])
