@@ -4,14 +4,15 @@ What two cells share is shared to the bit: every parameter is drawn from the run
 batch from the run's seed and its number, so that variants differ in what they change and in nothing else.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import capabilities
 from engine.config import presets
-from engine.config.keys import all_keys, diff, is_bookkeeping
+from engine.config.keys import all_keys, diff, flatten, is_bookkeeping
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.errors import InputError
@@ -54,6 +55,8 @@ class Cell:
             return str(Path(str(asked)).resolve()) == str(Path(str(ran)).resolve())
         if key == "train.epochs":
             return ran is None
+        if key == "evaluation.stride":  # at most what a window predicts
+            return bool(ran == self.config.stride)
         return isinstance(asked, str) and isinstance(ran, int)  # "5 epochs" in steps
 
 
@@ -137,17 +140,15 @@ def _overlay(name: str) -> Sequence[presets.Preset]:
 
 
 def _require_different(configs: Mapping[str, RunConfig]) -> None:
-    for (one, left), (other, right) in _pairs(configs):
-        if not diff(left, right):
+    asked: dict[str, str] = {}
+    for name, config in configs.items():
+        settings = {key: value for key, value in flatten(config.dump()).items() if not is_bookkeeping(key)}
+        other = asked.setdefault(json.dumps(settings, sort_keys=True), name)
+        if other != name:
             raise InputError(
-                f"variants '{one}' and '{other}' ask for the same config, so they would be the same run twice; "
+                f"variants '{other}' and '{name}' ask for the same config, so they would be the same run twice; "
                 "change one of them, or leave it out"
             )
-
-
-def _pairs(configs: Mapping[str, RunConfig]) -> Iterator[tuple[tuple[str, RunConfig], tuple[str, RunConfig]]]:
-    items = list(configs.items())
-    return ((first, second) for i, first in enumerate(items) for second in items[i + 1 :])
 
 
 def varied(configs: Mapping[str, RunConfig]) -> list[str]:

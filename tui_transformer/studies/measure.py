@@ -11,6 +11,7 @@ from engine.errors import InputError
 from engine.runs.study import Study
 from tui_transformer.fit import last_words
 from tui_transformer.studies.plan import (
+    BEGINNING,
     PROCESS,
     Plan,
     Priced,
@@ -113,7 +114,7 @@ def plan_of(
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
             step_tokens = fit.targets if config.translates else windows
             scored = evaluation_steps(config, step_tokens, tasks[name].validation_tokens)
-            seconds = fit.seconds * (config.train.steps + scored)
+            seconds = BEGINNING + fit.seconds * (config.train.steps + scored)
         prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
     return Plan(devices, jobs, threads, prices)
 
