@@ -82,6 +82,8 @@ def detached_command(asked: Asked, how: How) -> int:
         raise InputError(f"no process could be started: {error}") from None
     deadline = time.monotonic() + STARTS
     while not is_run(how.runs_dir, study.name):
+        if process.poll() in (ExitCode.DONE, ExitCode.FAILED):  # there was nothing to wait for
+            break
         if process.poll() is not None or time.monotonic() > deadline:
             raise InputError(f"study '{study.name}' did not start: {last_line(log)}")
         time.sleep(0.05)
