@@ -23,7 +23,7 @@ from tui_transformer.launch import last_line
 from tui_transformer.output import complain, emit, is_terminal, program, say
 from tui_transformer.studies.asked import Asked
 from tui_transformer.studies.plan_shown import show_plan
-from tui_transformer.studies.progress import Board, Json, Lines, Screen, said_of, screen
+from tui_transformer.studies.progress import Board, Json, Lines, Screen, how_it_stands, screen
 from tui_transformer.studies.ready import How, Ready, make_ready
 from tui_transformer.studies.record import is_run, only_runner, study_file, write
 from tui_transformer.studies.runner import Audience, Orders, Runner
@@ -155,7 +155,7 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
         return 128 + heard[0]
     for standing in undone:
         reason = "" if standing.reason or standing.state == "stopped" else f"; {last_line(standing.path / 'log.txt')}"
-        complain(f"run '{standing.cell.name}': {said_of(standing)}{reason}")
+        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{reason}")
     if failed and how.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not how.as_json:

@@ -52,7 +52,7 @@ class Stage:
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = root
         self.script: dict[str, list[Callable[[Path], Any]]] = {}
-        self.begun: list[tuple[str, str, str]] = []
+        self.spawned: list[tuple[str, str, str]] = []
         self.told: list[str] = []
         self.most = 0
         self.processes: list[Played] = []
@@ -60,13 +60,16 @@ class Stage:
         monkeypatch.setattr(runner, "LOOK", 0.001)
 
     def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None) -> Played:
-        self.begun.append((verb, run.name, device))
+        self.spawned.append((verb, run.name, device))
         acts = self.script.get(run.name, [])
         act = acts.pop(0) if acts else lambda path: put(path, "finished")
         self.processes.append(Played(lambda: act(run)))
         return self.processes[-1]
 
-    def changed(self, cell: Standing) -> None:
+    def begun(self, cell: Standing, verb: str) -> None:
+        self.told.append(f"{cell.cell.name} {verb}")
+
+    def ended(self, cell: Standing) -> None:
         self.told.append(f"{cell.cell.name} {cell.state}")
 
     def looked(self, going: Any) -> None:
@@ -81,7 +84,7 @@ class Stage:
         return Runner(Orders(**given), CELLS, directories("tiny", CELLS, self.root), self)
 
     def verbs(self, name: str = FIRST) -> list[str]:
-        return [verb for verb, run, _ in self.begun if run == name]
+        return [verb for verb, run, _ in self.spawned if run == name]
 
     def there(self, state: str, **how: Any) -> Path:
         """The first cell's run, as an earlier runner left it."""
@@ -98,9 +101,10 @@ def stage(tmp_path, monkeypatch) -> Stage:
 
 def test_cells_are_begun_seeds_first_so_many_at_a_time_and_spread_over_devices(stage) -> None:
     found = stage.run(jobs=2, devices=("cuda:0", "cuda:1"))
-    assert [run for _, run, _ in stage.begun] == [cell.name for cell in CELLS]
-    assert stage.most == 2 and [device for *_, device in stage.begun[:2]] == ["cuda:0", "cuda:1"]
+    assert [run for _, run, _ in stage.spawned] == [cell.name for cell in CELLS]
+    assert stage.most == 2 and [device for *_, device in stage.spawned[:2]] == ["cuda:0", "cuda:1"]
     assert all(standing.state == "finished" for standing in found.values())
+    assert sorted(stage.told) == sorted(f"{cell.name} {word}" for cell in CELLS for word in ("create", "finished"))
     assert RunReader(stage.root / FIRST).facts("run")["study"] == {"name": "tiny", "variant": "rope", "seed": 1}
 
 
@@ -163,12 +167,24 @@ def test_a_process_that_has_not_said_yet_that_it_has_the_run_is_waited_for(stage
     process.wait()
 
 
+@pytest.mark.parametrize(("state", "verbs"), [("interrupted", ["resume"]), ("lost", ["resume"]), ("stopped", [])])
+def test_what_another_runner_left_at_work_is_waited_for_and_taken_up_unless_a_person_stopped_it(
+    stage, state: str, verbs: list[str]
+) -> None:
+    path = stage.there("running" if state == "lost" else state, step=10)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)", "resume", str(path)])
+    found = stage.run()
+    assert process.poll() is not None and stage.verbs() == verbs
+    assert found[FIRST].state == ("finished" if verbs else "stopped")
+    process.wait()
+
+
 def test_asked_to_stop_it_ends_what_is_at_work_and_begins_no_other(stage, monkeypatch) -> None:
     made = stage.made()
     monkeypatch.setattr(stage, "looked", lambda going: made.stop())
     stage.script[FIRST] = [lambda path: put(path, "interrupted", step=10)]
     found = made.run()
-    assert len(stage.begun) == 2 and all(process.terminated for process in stage.processes)
+    assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
     assert [standing.state for standing in found] == ["interrupted", "finished", "absent", "absent"]
 
 
@@ -179,4 +195,4 @@ def test_where_the_audience_leaves_the_cells_stop_with_a_checkpoint(stage, monke
     monkeypatch.setattr(stage, "looked", gone)
     with pytest.raises(BrokenPipeError):
         stage.run()
-    assert len(stage.begun) == 2 and all(process.terminated for process in stage.processes)
+    assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
