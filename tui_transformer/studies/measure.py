@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import InputError
 from engine.runs.study import Study
-from tui_transformer.fit import last_words
+from tui_transformer.logs import last_words
 from tui_transformer.studies.plan import (
     BEGINNING,
     PROCESS,

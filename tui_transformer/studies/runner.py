@@ -17,7 +17,8 @@ from engine.runs.cells import Cell
 from engine.runs.manage import delete
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
-from tui_transformer.launch import enqueue, last_line, spawn
+from tui_transformer.launch import enqueue, spawn
+from tui_transformer.logs import last_words_in
 from tui_transformer.studies.processes import Going, left_behind
 from tui_transformer.studies.standing import Standing, Verb, look
 
@@ -181,7 +182,7 @@ class Runner:
             self.audience.ended(now)
 
     def _fail(self, standing: Standing) -> None:
-        reason = last_line(standing.path / "log.txt")
+        reason = last_words_in(standing.path / "log.txt")
         try:
             RunWriter.adopt(standing.path).close("failed", reason)
         except (InputError, OSError):
