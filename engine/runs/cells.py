@@ -89,7 +89,7 @@ def base_tables(base: str) -> dict[str, Any]:
     name, _, on = base.partition("@")
     links = presets.chain(presets.find(name))
     if on:
-        links = [*presets.chain(presets.find(on)), *_overlay(name)]
+        links = [*presets.chain(presets.find(on)), *_overlay(name, f"it cannot be put on '{on[:80]}'")]
     return _laid([link.tables for link in links]) | {"preset": base}
 
 
@@ -103,7 +103,7 @@ def variant_config(study: "Study", variant: "Variant") -> RunConfig:
     try:
         base = base_tables(study.base)
         where += f", variant '{variant.name}'"
-        overlay = _overlay(variant.preset) if variant.preset else []
+        overlay = _overlay(variant.preset, "a variant changes the study's base") if variant.preset else []
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     tables = _laid([base, nested(study.changes), *(link.tables for link in overlay), nested(variant.changes)])
@@ -131,11 +131,11 @@ def _laid(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def _overlay(name: str) -> Sequence[presets.Preset]:
-    """What an overlay changes: its chain without the base."""
+def _overlay(name: str, why: str) -> Sequence[presets.Preset]:
+    """What an overlay changes: its chain without the base; `why` it has to be one, for who names another."""
     links = presets.chain(presets.find(name))[1:]
     if not links:
-        raise InputError(f"preset '{name}' is a base, not an overlay: a variant changes the study's base")
+        raise InputError(f"preset '{name}' is a base, not an overlay: {why}")
     return links
 
 

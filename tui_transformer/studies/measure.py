@@ -110,7 +110,8 @@ def plan_of(
         seconds = took.get(name)
         if seconds is None:
             on = torch.device(devices[0])
-            fit = one_step_fit(config, built(config, vocabulary, on), tasks[name].batches(config, on))
+            repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # what is slow is steady
+            fit = one_step_fit(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
             step_tokens = fit.targets if config.translates else windows
             scored = evaluation_steps(config, step_tokens, tasks[name].validation_tokens)

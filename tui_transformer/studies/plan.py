@@ -130,7 +130,7 @@ def shared_out(
     Raises:
         InputError: more cells at a time than memory has room for.
     """
-    room = max(1, memory // needed)
+    room, jobs = max(1, memory // needed), jobs and min(jobs, cells)
     if jobs is not None and jobs > room:
         raise InputError(
             f"--jobs {jobs}: {jobs} cells at a time need {jobs * needed / 1e9:.1f} GB of memory and "

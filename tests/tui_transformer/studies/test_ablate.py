@@ -105,6 +105,42 @@ def test_a_corpus_that_is_not_there_ends_it_before_anything_is_made(tmp_path, ca
     assert [path.name for path in runs.iterdir()] == [".tiny.study.lock"]
 
 
+BAD = {
+    "--study atention": "did you mean 'attention'?",
+    "--study heads --preset demo": "leave out --preset and --vary",
+    "--study heads --on dem": "no preset is called 'dem'; did you mean 'demo'?",
+    "--study heads --seeds 1,1": "seed 1 stands there twice",
+    "--study heads --seeds none": "--seeds 'none'",
+    "--study heads --set model.n_head=2": "did you mean 'model.n_heads'?",
+    "--study heads --set seed=2": "what `seeds` says",
+    "--study heads --name ../heads": "run name '../heads'",
+    "--study nowhere.toml": "cannot read",
+    "--study heads --device tpu": "must be auto, cpu, cuda",
+    "--study heads --retry-failed --skip-failed": "exclude each other",
+    "--preset demo": "say what to vary",
+    "--preset demo --vary model.n_heads=1,3": "variant 'n_heads-3': model.n_heads and model.d_model: 3 heads",
+    "--preset demo --vary model.n_heads=1,x": "variant 'n_heads-x': model.n_heads = 'x'",
+    "--preset demo --vary model.n_heads=1,1": "two variants are called 'n_heads-1'",
+    "--preset demo --vary log.every=1,2": "ask for the same config",
+    "--preset demo --on baseline --vary model.n_heads=1,2": "it cannot be put on 'baseline'",
+}
+
+
+@pytest.mark.parametrize("line", BAD)
+def test_bad_input_is_one_line_that_says_what_would_be_right(tmp_path, capsys, line: str) -> None:
+    assert main(["ablate", *line.split(), "--runs-dir", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert BAD[line] in said and said.count("\n") == 1
+    assert not list(tmp_path.glob("[!.]*"))
+
+
+def test_the_shipped_studies_are_listed(capsys) -> None:
+    assert main(["ablate", "--list"]) == 0
+    assert "report-decoder-heads" in capsys.readouterr().out
+    assert main(["ablate", "--list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["variants"] == ["global", "win16", "sparse", "linear"]
+
+
 def test_ctrl_c_leaves_checkpoints_and_the_same_command_goes_on(undisturbed, tmp_path) -> None:
     file = written(tmp_path)
     with nothing_left(tmp_path):

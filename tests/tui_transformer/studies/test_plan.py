@@ -33,6 +33,7 @@ SHARES = {
     "sixteen cores, four cells, a large model": ({"cells": 4, "cores": 16, "worth": 50}, (4, 4)),
     "memory for one": ({"cells": 4, "cores": 16, "worth": 50, "needed": 9 * GIGABYTE}, (1, 16)),
     "jobs as asked for": ({"cells": 4, "cores": 16, "worth": 50, "jobs": 2}, (2, 8)),
+    "no more jobs than cells": ({"cells": 2, "cores": 16, "worth": 1, "jobs": 64}, (2, 1)),
     "threads as the study has them": ({"cells": 12, "cores": 16, "worth": 1, "threads": 4}, (4, 4)),
 }
 
