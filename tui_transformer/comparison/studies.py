@@ -1,0 +1,72 @@
+"""What a study's file says of it: its baseline and what was expected. Files are others': nothing in one is trusted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.config.toml import read
+from engine.errors import InputError
+from tui_transformer.facts import rows, table, text
+
+ENDING = ".study.toml"
+EXPECTED = ("worse", "better", "same", "unknown")
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study as it was asked for.
+
+    Args:
+        name: of the study; its runs have it.
+        baseline: the variant that the others are held against; "" if the file does not say.
+        variants: their names, in the file's order.
+        expect: variant -> what is scored ("loss", or a family of probes) -> one of `EXPECTED`, said before it ran.
+        why: variant -> one sentence.
+        problem: why the file cannot be read; "" where it can.
+    """
+
+    name: str
+    baseline: str = ""
+    variants: tuple[str, ...] = ()
+    expect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    why: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+
+def read_study_file(path: Path) -> StudyFile:
+    """Never raises: what is damaged is left out, and said in `problem`."""
+    name = path.name.removesuffix(ENDING).removesuffix(".toml")
+    try:
+        tables = read(path)
+    except (InputError, RecursionError) as error:
+        return StudyFile(name, problem=str(error))
+    variants = _variants(tables.get("variants"))
+    expect, why = table(tables.get("expect")), table(tables.get("why"))
+    return StudyFile(
+        name=text(tables.get("name")) or name,
+        baseline=text(tables.get("baseline")),
+        variants=tuple(variants),
+        expect={v: _expect(table(found.get("expect")) or table(expect.get(v))) for v, found in variants.items()},
+        why={v: text(found.get("why")) or text(why.get(v)) for v, found in variants.items()},
+    )
+
+
+def study_files(runs_dir: Path) -> dict[str, StudyFile]:
+    """Every study that was begun in a runs folder, by its name."""
+    try:
+        found = [read_study_file(path) for path in sorted(runs_dir.glob(f"*{ENDING}")) if not path.name.startswith(".")]
+    except OSError:
+        return {}
+    return {study.name: study for study in found}
+
+
+def _variants(value: Any) -> dict[str, dict[str, Any]]:
+    """A table by name, or a list of tables that have one."""
+    if isinstance(value, dict):
+        return {name: table(found) for name, found in value.items()}
+    return {text(found.get("name")): found for found in rows(value) if text(found.get("name"))}
+
+
+def _expect(found: Mapping[str, Any]) -> dict[str, str]:
+    return {what: said for what, said in found.items() if isinstance(said, str) and said in EXPECTED}
