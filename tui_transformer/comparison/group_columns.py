@@ -65,7 +65,7 @@ def mean_column(measure: Measure, *, always: bool = False) -> Column:
     return Column(
         measure.key,
         _titled(measure),
-        f"{_named(measure)}, mean ± half of its 95 % interval",
+        f"{_named(measure)} ± 95 % interval",
         lambda s, b: mean_value(s.mean(measure)),
         *(measure.amount, measure.amount),
         always=always,
@@ -78,7 +78,7 @@ def difference_column(measure: Measure, *, always: bool = False) -> Column:
     return Column(
         f"Δ{measure.key}",
         f"Δ {measure.key.replace('_', ' ')}",
-        f"{_named(measure)} − baseline's, paired by seed, ± half of its 95 % interval",
+        f"Δ {_named(measure)} ± 95 % interval",
         lambda s, b: _of(s, measure, "difference"),
         *(_signed, _signed),
         always=always,

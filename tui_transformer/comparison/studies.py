@@ -41,14 +41,13 @@ def read_study_file(path: Path) -> StudyFile:
         tables = read(path)
     except (InputError, RecursionError) as error:
         return StudyFile(name, problem=str(error))
-    variants = _variants(tables.get("variants"))
-    expect, why = table(tables.get("expect")), table(tables.get("why"))
+    variants = {text(row.get("name")): row for row in rows(tables.get("variants")) if text(row.get("name"))}
     return StudyFile(
         name=text(tables.get("name")) or name,
         baseline=text(tables.get("baseline")),
         variants=tuple(variants),
-        expect={v: _expect(table(found.get("expect")) or table(expect.get(v))) for v, found in variants.items()},
-        why={v: text(found.get("why")) or text(why.get(v)) for v, found in variants.items()},
+        expect={variant: _expect(table(row.get("expect"))) for variant, row in variants.items()},
+        why={variant: text(row.get("why")) for variant, row in variants.items()},
     )
 
 
@@ -59,13 +58,6 @@ def study_files(runs_dir: Path) -> dict[str, StudyFile]:
     except OSError:
         return {}
     return {study.name: study for study in found}
-
-
-def _variants(value: Any) -> dict[str, dict[str, Any]]:
-    """A table by name, or a list of tables that have one."""
-    if isinstance(value, dict):
-        return {name: table(found) for name, found in value.items()}
-    return {text(found.get("name")): found for found in rows(value) if text(found.get("name"))}
 
 
 def _expect(found: Mapping[str, Any]) -> dict[str, str]:
