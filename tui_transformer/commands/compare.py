@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -73,12 +74,12 @@ def compare_command(
         files = meant.studies or study_files(runs_dir)
         found = standings(entries, files, query=filtered, sort_by=sort_by, pinned=pinned)
         made = variants_table(found, kind, all_settings=all_settings) if kind else None
-        count, show = len(found), lambda: print_variants(found, all_settings=all_settings)
+        count, show = len(found), partial(print_variants, found, all_settings=all_settings)
     else:
         order, reverse = _order(sort_by, entries)
         shown = sort(filtered(entries, pinned), order, pinned, reverse=reverse)
         made = table(shown, pinned, all_settings=all_settings) if kind else None
-        count, show = len(shown), lambda: _print(columns(shown, pinned, all_settings=all_settings), shown, pinned)
+        count, show = len(shown), partial(_print, columns(shown, pinned, all_settings=all_settings), shown, pinned)
     if not count:
         say(filtered.why_none(entries, pinned))
     if made is not None and kind == "json" and out is None:

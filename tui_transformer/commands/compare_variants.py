@@ -54,9 +54,8 @@ def _column(key: str, shown: Sequence[Standing]) -> Column | None:
     full = [name for name in known if name.rpartition(".")[2] == meant]
     name = {"run": "variant"}.get(meant, meant if meant in known else full[0] if len(full) == 1 else meant)
     if name not in known:
-        raise InputError(
-            f"--sort: variants have no column '{key[:80]}'{nearest(key, known) or '; try ' + one_of(list(known)[:5])}"
-        )
+        hint = nearest(key, known) or f"; try {one_of(list(known)[:5])}"
+        raise InputError(f"--sort: variants have no column '{key[:80]}'{hint}")
     return known[name]
 
 

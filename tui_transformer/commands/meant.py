@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import InputError, one_of
 from engine.runs.reader import RunReader
 from tui_transformer.comparison.entry import Entry, read_entry
 from tui_transformer.comparison.folder import Folder
@@ -66,7 +66,11 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
     if not found:
         if (runs_dir / f"{name}{ENDING}").is_file():
             raise InputError(f"study '{name}' has no run in {runs_dir} yet")
-        RunReader.resolve(name, runs_dir)  # says which names there are
+        try:
+            RunReader.resolve(name, runs_dir)  # says which runs there are
+        except InputError as error:
+            known = study_files(runs_dir)
+            raise InputError(f"{error}; studies: {one_of(known)}" if known else str(error)) from None
     studies[name] = study_files(runs_dir).get(name, StudyFile(name))
     return found
 
