@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -132,7 +132,7 @@ def _bands(probe: Probe) -> list[Probe]:
 
 
 def _restricted(probe: Probe, name: str, keep: NDArray[np.bool_]) -> Probe:
-    return Probe(name, probe.description, probe.at[keep], probe.distance[keep], probe.chance, probe.shortcut)
+    return replace(probe, name=name, at=probe.at[keep], distance=probe.distance[keep])
 
 
 def _load_playlets(entry: CorpusEntry, data: DataConfig, folders: Sequence[Path]) -> TextCorpus:
