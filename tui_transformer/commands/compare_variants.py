@@ -8,6 +8,7 @@ from engine.errors import InputError, nearest, one_of
 from tui_transformer.comparison import group_columns
 from tui_transformer.comparison.columns import ALIASES, Column
 from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.export import DATA
 from tui_transformer.comparison.group_text import text_of
 from tui_transformer.comparison.groups import Grouping
 from tui_transformer.comparison.order import sort
@@ -16,8 +17,6 @@ from tui_transformer.comparison.standing import Standing, Standings
 from tui_transformer.comparison.studies import StudyFile
 from tui_transformer.comparison.table import Table, group_table
 from tui_transformer.output import is_terminal
-
-DATA = ("csv", "json")  # formats for programs: every number in a cell of its own
 
 
 def standings(

@@ -20,12 +20,12 @@ _cent: Callable[[Value], str] = per_cent
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def _name(key: str, title: str, value: Callable[[Standing], str]) -> Column:
-    return Column(key, title, title, lambda s, b: value(s), _text, _text, right=False, always=True)
+def _label(title: str, value: Callable[[Standing], str]) -> Column:
+    return Column("variant", title, title, lambda s, b: value(s), _text, _text, right=False, always=True)
 
 
-VARIANT = _name("variant", "variant", lambda s: s.group.name)
-TITLE = _name("variant", "variant", lambda s: s.group.title)
+VARIANT = _label("variant", lambda s: s.group.name)
+TITLE = _label("study: variant", lambda s: s.group.title)
 STUDY = Column("study", "study", "study", lambda s, b: s.group.study, _text, _text, right=False)
 SEEDS = Column(
     "n", "n", "seeds", lambda s, b: len(s.group.counted), _text, _text, always=True, spread=lambda s: s.group.n
@@ -152,8 +152,10 @@ def _of_representative(column: Column) -> Column:
 
 
 def settings(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
-    """A column for each setting in which the variants differ, or for every one."""
-    among: list[Entry] = [standing.group.representative for standing in standings]
+    """A column for each setting in which the variants differ from each other or their baseline, or for every one."""
+    baselines = {id(s.family.baseline): s.family.baseline for s in standings if s.family.baseline is not None}
+    groups = {id(group): group for group in (*baselines.values(), *(s.group for s in standings))}
+    among: list[Entry] = [group.representative for group in groups.values()]
     keys = differences.settings(among) if all_settings else differences.differing(among)
     titles = differences.short_names(keys)
     return [_of_representative(setting(key, titles[key])) for key in keys if key != "seed"]

@@ -105,6 +105,12 @@ class Group:
         why = [f"{number} {reason}" for reason, number in Counter(self.left_out.values()).items()]
         return "; ".join([f"{count} of {total} seeds" if why else f"{count} seed{'s' if count != 1 else ''}", *why])
 
+    @cached_property
+    def drawn(self) -> tuple[Entry, ...]:
+        """The runs whose curves say something of it: those that count, and those that may yet."""
+        hidden = {path for path, reason in self.left_out.items() if reason not in ("still training", "ended early")}
+        return tuple(run for run in self.runs if run.path not in hidden) or self.runs
+
     @property
     def diverged(self) -> int:
         """How many of its runs did."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.config.toml import read
 from engine.errors import InputError
-from tui_transformer.facts import rows, table, text
+from tui_transformer.facts import Stamp, rows, stamp, table, text
 
 ENDING = ".study.toml"
 EXPECTED = ("worse", "better", "same", "unknown")
@@ -51,13 +51,33 @@ def read_study_file(path: Path) -> StudyFile:
     )
 
 
-def study_files(runs_dir: Path) -> dict[str, StudyFile]:
+class StudyFolder:
+    """The studies that were begun in a runs folder; each look opens only files that changed."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self._runs_dir = runs_dir
+        self._kept: dict[Path, tuple[Stamp, StudyFile]] = {}
+        self.files: Mapping[str, StudyFile] = {}
+
+    def look(self) -> Mapping[str, StudyFile]:
+        """Every study by its name; the same object as before where nothing changed."""
+        try:
+            paths = sorted(path for path in self._runs_dir.glob(f"*{ENDING}") if not path.name.startswith("."))
+        except OSError:
+            paths = []
+        before, self._kept = self._kept, {path: self._one(path) for path in paths}
+        if before != self._kept:
+            self.files = {study.name: study for _, study in self._kept.values()}
+        return self.files
+
+    def _one(self, path: Path) -> tuple[Stamp, StudyFile]:
+        now, known = stamp(path), self._kept.get(path)
+        return known if known is not None and known[0] == now else (now, read_study_file(path))
+
+
+def study_files(runs_dir: Path) -> Mapping[str, StudyFile]:
     """Every study that was begun in a runs folder, by its name."""
-    try:
-        found = [read_study_file(path) for path in sorted(runs_dir.glob(f"*{ENDING}")) if not path.name.startswith(".")]
-    except OSError:
-        return {}
-    return {study.name: study for study in found}
+    return StudyFolder(runs_dir).look()
 
 
 def _expect(found: Mapping[str, Any]) -> dict[str, str]:
