@@ -27,9 +27,7 @@ def _label(title: str, value: Callable[[Standing], str]) -> Column:
 VARIANT = _label("variant", lambda s: s.group.name)
 TITLE = _label("study: variant", lambda s: s.group.title)
 STUDY = Column("study", "study", "study", lambda s, b: s.group.study, _text, _text, right=False)
-SEEDS = Column(
-    "n", "n", "seeds", lambda s, b: len(s.group.counted), _text, _text, always=True, spread=lambda s: s.group.n
-)
+SEEDS = Column("n", "n", "seeds", lambda s, b: len(s.group.counted), _text, _text, always=True, spread=lambda s: s.n)
 VERDICT = Column("verdict", "verdict", "verdict", lambda s, b: s.verdict, _text, _text, right=False, always=True)
 CHECKS = Column(
     *("checks", "checks", "checks", lambda s, b: tuple(s.badges), " ".join, " ".join),
@@ -213,7 +211,7 @@ def data_columns(standings: Sequence[Standing], *, all_settings: bool = False) -
 
 _COUNTS: tuple[tuple[str, str, Callable[[Standing], Value]], ...] = (
     ("runs", "runs", lambda s: len(s.runs)),
-    ("seeds", "seeds in words", lambda s: s.group.seeds),
+    ("seeds", "seeds in words", lambda s: s.seeds),
     ("baseline", "baseline", lambda s: s.family.baseline.name if s.family.baseline is not None else ""),
 )
 SENTENCE = Column(

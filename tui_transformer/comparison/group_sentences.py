@@ -18,16 +18,16 @@ def verdict_sentence(standing: Standing) -> str:
     """What may be concluded about its loss, with everything it rests on."""
     group, family = standing.group, standing.family
     if family.baseline is None:
-        return f"no baseline to hold it against ({group.seeds})"
+        return f"no baseline to hold it against ({standing.seeds})"
     if standing.is_baseline:
-        return f"the baseline ({group.seeds})"
+        return f"the baseline ({standing.seeds})"
     if standing.why_not:
-        return f"{standing.why_not} ({group.seeds})"
+        return f"{standing.why_not} ({standing.seeds})"
     judged, found = standing.judgement(LAST), standing.difference(LAST)
     words = judged.text if judged is not None else "no loss in common: cannot tell"
     if found is None:
-        return f"{words} ({group.seeds})"
-    facts = [group.seeds if group.left_out else f"{found.n} seed{'s' if found.n > 1 else ''}"]
+        return f"{words} ({standing.seeds})"
+    facts = [standing.seeds if standing.planned != found.n else f"{found.n} seed{'s' if found.n > 1 else ''}"]
     if found.n < len(group.counted):
         facts.append(f"{found.n} of them in common with {family.baseline.name}")
     if found.holm_p is not None:
@@ -140,5 +140,9 @@ def notes(standings: Sequence[Standing]) -> Iterator[str]:
     if any(run.scores.get("bleu") is not None for s in standings for run in s.runs):
         yield "± over seeds says nothing of the noise of the test set: for BLEU that is another interval."
     for family in families:
+        begun = {group.variant for group in family.groups}
+        waiting = [name for name in family.file.variants if name not in begun] if family.file is not None else []
+        if waiting:
+            yield f"Not begun yet: {', '.join(waiting)}."
         if family.file is not None and family.file.problem:
             yield f"Its baseline and what was expected are not known: {family.file.problem}"

@@ -2,7 +2,7 @@
 
 import operator
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -93,18 +93,6 @@ class Group:
         """A run that stands for its settings: one that counts, if any does."""
         return next(iter(self.counted.values()), self.runs[0])
 
-    @property
-    def n(self) -> str:
-        """Seeds that count, of how many runs: `3`, `2/3`."""
-        return str(len(self.counted)) if not self.left_out else f"{len(self.counted)}/{len(self.runs)}"
-
-    @cached_property
-    def seeds(self) -> str:
-        """The same in words: `2 of 3 seeds; 1 diverged`."""
-        count, total = len(self.counted), len(self.runs)
-        why = [f"{number} {reason}" for reason, number in Counter(self.left_out.values()).items()]
-        return "; ".join([f"{count} of {total} seeds" if why else f"{count} seed{'s' if count != 1 else ''}", *why])
-
     @cached_property
     def drawn(self) -> tuple[Entry, ...]:
         """The runs whose curves say something of it: those that count, and those that may yet."""
@@ -145,7 +133,7 @@ class Grouping:
     def _group(self, path: Path, runs: Sequence[Entry]) -> Group:
         made, ordered = self._made.get(path), sorted(runs, key=_by_seed)
         same = made is not None and len(made.runs) == len(ordered) and all(map(operator.is_, made.runs, ordered))
-        return made if made is not None and same else _group(path, ordered)
+        return made if made is not None and same else _group(path, ordered, self._of_settings)
 
     def _of_settings(self, entry: Entry) -> Hashable:
         """What is equal in the seeds of one variant."""
@@ -165,7 +153,7 @@ def seed_of(entry: Entry) -> int | None:
     return entry.seed if entry.seed is not None else entry.study.seed if entry.study is not None else None
 
 
-def _group(path: Path, ordered: Sequence[Entry]) -> Group:
+def _group(path: Path, ordered: Sequence[Entry], settings: Callable[[Entry], Hashable]) -> Group:
     scored = next((run for run in ordered if not _unfinished(run)), None)
     counted: dict[int, Entry] = {}
     left_out: dict[Path, str] = {}
@@ -174,6 +162,8 @@ def _group(path: Path, ordered: Sequence[Entry]) -> Group:
         reason = _unfinished(run) or ("without a seed" if seed is None else "")
         if not reason and scored is not None and other(run, scored):
             reason = f"with {other(run, scored)}"
+        if not reason and scored is not None and run.config and scored.config and settings(run) != settings(scored):
+            reason = "with other settings"
         if not reason and seed in counted:
             reason = "with the same seed again"
         if reason or seed is None:

@@ -6,6 +6,7 @@ corrects over a whole family, whatever part of it a filter shows.
 
 import math
 import operator
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,6 +130,26 @@ class Standing:
     def runs(self) -> tuple[Entry, ...]:
         """All of them, by seed."""
         return self.group.runs
+
+    @property
+    def planned(self) -> int:
+        """Seeds there are to be: as many as it has runs, or as its study says."""
+        file = self.family.file
+        return max(len(self.runs), len(file.seeds) if file is not None and self.group.variant in file.variants else 0)
+
+    @property
+    def n(self) -> str:
+        """Seeds that count, of how many: `3`, `2/3`."""
+        count = len(self.group.counted)
+        return f"{count}" if count == self.planned else f"{count}/{self.planned}"
+
+    @property
+    def seeds(self) -> str:
+        """The same in words: `2 of 3 seeds; 1 diverged`."""
+        count, total = len(self.group.counted), self.planned
+        why = [f"{number} {reason}" for reason, number in Counter(self.group.left_out.values()).items()]
+        why += [f"{total - len(self.runs)} not begun"] if total > len(self.runs) else []
+        return "; ".join([f"{count} of {total} seeds" if why else f"{count} seed{'s' if count != 1 else ''}", *why])
 
     @property
     def is_baseline(self) -> bool:

@@ -21,6 +21,7 @@ class StudyFile:
         name: of the study; its runs have it.
         baseline: the variant that the others are held against; "" if the file does not say.
         variants: their names, in the file's order.
+        seeds: that each is to be trained with.
         expect: variant -> what is scored ("loss", or a family of probes) -> one of `EXPECTED`, said before it ran.
         why: variant -> one sentence.
         problem: why the file cannot be read; "" where it can.
@@ -29,6 +30,7 @@ class StudyFile:
     name: str
     baseline: str = ""
     variants: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
     expect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     why: Mapping[str, str] = field(default_factory=dict)
     problem: str = ""
@@ -46,6 +48,7 @@ def read_study_file(path: Path) -> StudyFile:
         name=text(tables.get("name")) or name,
         baseline=text(tables.get("baseline")),
         variants=tuple(variants),
+        seeds=tuple(seed for seed in _list(tables.get("seeds")) if isinstance(seed, int)),
         expect={variant: _expect(table(row.get("expect"))) for variant, row in variants.items()},
         why={variant: text(row.get("why")) for variant, row in variants.items()},
     )
@@ -78,6 +81,10 @@ class StudyFolder:
 def study_files(runs_dir: Path) -> Mapping[str, StudyFile]:
     """Every study that was begun in a runs folder, by its name."""
     return StudyFolder(runs_dir).look()
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _expect(found: Mapping[str, Any]) -> dict[str, str]:

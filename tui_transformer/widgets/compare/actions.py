@@ -57,7 +57,7 @@ class CompareActions(Vertical):
             blocks = detail(entry, self.what_is_shown()[0].baseline)
             self.app.push_screen(DetailPage(f"{entry.name}   {entry.state}", blocks, palette))
         elif variant is not None:
-            title = f"{variant.group.title}   {variant.group.seeds}"
+            title = f"{variant.group.title}   {variant.seeds}"
             self.app.push_screen(DetailPage(title, group_detail(variant), palette))
 
     # Notes and tags
