@@ -8,16 +8,19 @@ import math
 import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
-from engine.runs.statistics import Judgement, Mean, Paired, against_baseline, judge, mean_of
+from engine.runs.statistics import Judgement, Mean, Paired, holm, judge, mean_of, paired
 from tui_transformer.comparison.comparable import other
 from tui_transformer.comparison.entry import Entry, Protocol
 from tui_transformer.comparison.groups import INERT, Group
-from tui_transformer.comparison.measures import LAST, Measure
+from tui_transformer.comparison.measures import LAST, LOSSES, Measure, probes, scores
 from tui_transformer.comparison.studies import StudyFile
 from tui_transformer.comparison.verdict import BASELINE
+
+_KEPT = 16_384  # differences
 
 
 class Family:
@@ -33,6 +36,7 @@ class Family:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
         self._differences: dict[str, Mapping[Path, Paired]] = {}
         self._ranks: dict[Path, int] | None = None
+        self._reasons: dict[Path, str] = {}
 
     @property
     def study(self) -> str:
@@ -46,6 +50,11 @@ class Family:
 
     def why_not(self, group: Group) -> str:
         """Why a variant is not held against the baseline, in a few words; "" if it is."""
+        if group.path not in self._reasons:
+            self._reasons[group.path] = self._reason(group)
+        return self._reasons[group.path]
+
+    def _reason(self, group: Group) -> str:
         baseline = self.baseline
         if baseline is None or group is baseline:
             return ""
@@ -63,10 +72,13 @@ class Family:
         if measure.key not in self._differences:
             baseline = self.baseline
             held = [g for g in self.groups if baseline is not None and g is not baseline and not self.why_not(g)]
-            named = {str(i): values(group, measure) for i, group in enumerate(held)}
-            level = values(baseline, measure) if baseline is not None else {}
-            found = against_baseline({**named, "": level}, "")
-            self._differences[measure.key] = {held[int(i)].path: paired for i, paired in found.items()}
+            level = tuple(values(baseline, measure).items()) if baseline is not None else ()
+            found = {g.path: p for g in held if (p := _paired(tuple(values(g, measure).items()), level)) is not None}
+            corrected = holm({str(path): p.p for path, p in found.items() if p.p is not None})
+            compared = max(1, len(corrected))
+            self._differences[measure.key] = {
+                path: replace(p, holm_p=corrected.get(str(path)), compared=compared) for path, p in found.items()
+            }
         return self._differences[measure.key]
 
     def rank(self, group: Group) -> int | None:
@@ -77,6 +89,15 @@ class Family:
             held.sort(key=lambda g: mean_of(list(values(g, LAST).values())).mean)
             self._ranks = {g.path: i for i, g in enumerate(held, 1)}
         return self._ranks.get(group.path)
+
+
+@lru_cache(_KEPT)
+def _paired(ours: tuple[tuple[int, float], ...], baseline: tuple[tuple[int, float], ...]) -> Paired | None:
+    """As the engine has it; most of a folder stays as it is while one run of it is trained."""
+    return paired(dict(ours), dict(baseline))
+
+
+_mean = lru_cache(_KEPT)(mean_of)
 
 
 def values(group: Group, measure: Measure) -> dict[int, float]:
@@ -158,8 +179,17 @@ class Standing:
 
     def mean(self, measure: Measure) -> Mean | None:
         """Over the seeds that count; None where none has it."""
-        found = list(values(self.group, measure).values())
-        return mean_of(found) if found else None
+        found = tuple(values(self.group, measure).values())
+        return _mean(found) if found else None
+
+    def says_the_same(self, other: "Standing") -> bool:
+        """Whether it differs from an older one in nothing, though something else in its family has changed."""
+        if self.group is not other.group or self.family.baseline is not other.family.baseline:
+            return False
+        if self.family.file != other.family.file or self.rank != other.rank:
+            return False
+        measures = (*LOSSES, *probes(self.runs), *scores(self.runs))
+        return all(self.difference(measure) == other.difference(measure) for measure in measures)
 
     def difference(self, measure: Measure) -> Paired | None:
         """To the baseline; None where there is none, or nothing in common with it."""
@@ -260,10 +290,17 @@ class Standings:
             old = kept.get(key)
             if old is None or old[1] != file or len(old[0]) != len(now) or not all(map(operator.is_, old[0], now)):
                 family = Family(ordered, baseline, file)
-                old = now, file, tuple(Standing(group, family) for group in ordered)
+                before = {standing.path: standing for standing in old[2]} if old is not None else {}
+                made = [Standing(group, family) for group in ordered]
+                old = now, file, tuple(_kept(standing, before.get(standing.path)) for standing in made)
             self._kept[key] = old
             found += old[2]
         return tuple(found)
+
+
+def _kept(made: Standing, before: Standing | None) -> Standing:
+    """The older one where it says the same: what was made of it holds."""
+    return before if before is not None and made.says_the_same(before) else made
 
 
 def _ordered(groups: Sequence[Group], file: StudyFile | None) -> list[Group]:
