@@ -59,7 +59,7 @@ class Snapshot:
         return f"{duration(self.eta)} left" if self.eta is not None else "warming up…"
 
     def losses(self) -> str:
-        """The losses known so far, nats per character."""
+        """The losses known so far, nats per character or token."""
         parts = []
         if self.train:
             parts.append(f"train {_number(self.train.get('loss'))}")

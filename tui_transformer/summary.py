@@ -51,7 +51,7 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
     losses = [*train.y, *validation.y]
     return line_chart(
         [train, validation],
-        title="loss, nats per character",
+        title=f"loss, nats per {unit(reader.config.objective.kind)}",
         x_label="step",
         width=width,
         height=height,

@@ -1,7 +1,9 @@
 """Probe scores by distance: how far back what must be remembered stands, and how often it was right there.
 
 A model's reach shows here: what stands further back than its layers can carry cannot be known, however long it trains.
-The stretches are the probe's own, so the counts of runs on other texts and of other seeds can be added up.
+Only places count where the window showed what was needed: at a stride of half the context, a third of what stands
+170 characters back would else be counted wrong for having been cut off. The stretches are the probe's own, so the
+counts of runs on other texts and of other seeds can be added up.
 """
 
 import numpy as np
@@ -13,7 +15,7 @@ Stretch = list[int]  # [distance from, distance to, right, of]: characters, from
 
 
 def scores_by_distance(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, list[Stretch]]:
-    """How many of each probe's places were right, by stretch of distance; over the same places as `probe_scores`.
+    """How many of each probe's places were right, by stretch of distance: of those of `probe_scores` that were shown.
 
     Args:
         scores: of every token of the text, one token a character.
@@ -30,6 +32,7 @@ def scores_by_distance(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[s
             continue
         family, last = probe.family or probe.name, len(probe.edges) - 2
         counted = places_with_history(scores, probe)
+        counted[counted] = probe.distance[counted] <= scores.place[probe.at[counted] - 1] + 1
         stretch = np.searchsorted(probe.edges, probe.distance[counted], side="right") - 1
         stretch = stretch.clip(0, last)
         right = scores.correct[probe.at[counted] - 1]

@@ -51,12 +51,14 @@ class TranslationScorer:
     ) -> None:
         self.config, self.split, self.probes, self.tokenizer, self.device = config, split, probes, tokenizer, device
         self._special = both_specials(tokenizer)
+        self._outputs: list[str] = []
 
     def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
         """The scores as fields of a validation record."""
         assert isinstance(model, EncoderDecoder)
         scores = self.token_scores(model, between)
         written = self.translations(model, self.split, between)
+        self._outputs = [row.output for row in written.rows]
         characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
         probes = self.probes if self.config.evaluation.probes else {}
         return {
@@ -74,6 +76,11 @@ class TranslationScorer:
             "probes": {name: self._exact(model, split, between) for name, split in probes.items()},
             "profile": scores.profile(),
         }
+
+    def outputs(self) -> dict[str, Any]:
+        """The translations of the last record beside their references: what a paired test of two runs asks for."""
+        references = list(self.split.pairs.targets[: len(self._outputs)])
+        return {"beam": self.config.evaluation.beam, "references": references, "outputs": self._outputs}
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         """The nll of every token of the references, ends included, without smoothing."""

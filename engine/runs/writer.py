@@ -203,6 +203,10 @@ class RunWriter:
         """Replace summary.json."""
         self._replace("summary", {"schema": SCHEMA, **data})
 
+    def translations(self, data: dict[str, Any]) -> None:
+        """Replace translations.json: what was written at the newest evaluation."""
+        self._replace("translations", {"schema": SCHEMA, **data})
+
     def status(self, **changes: Any) -> None:
         """Change status.json. Where nothing or the step alone is new, it is written at most twice a second."""
         new = {key for key, value in changes.items() if self._status.get(key, "unset") != value}

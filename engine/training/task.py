@@ -21,6 +21,10 @@ class Scorer(Protocol):
         """The scores as fields of a validation record. `between` is called between batches and may raise to stop."""
         ...
 
+    def outputs(self) -> dict[str, Any] | None:
+        """What was written to be scored for the last record: translations.json. None where nothing is."""
+        ...
+
 
 class Shower(Protocol):
     """Shows what a model writes at a step of its training."""

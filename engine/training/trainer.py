@@ -331,6 +331,8 @@ class Trainer:
         record = {"kind": "validation", "step": state.step, "tokens": state.tokens}
         record |= {"seconds": round(state.seconds, 4)} | scores
         self.writer.metrics(record)
+        if outputs := self.scorer.outputs():
+            self.writer.translations({"step": state.step, "split": "validation"} | outputs)
         self._evaluated, state.last = state.step, record
         if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0

@@ -118,7 +118,7 @@ def test_pairs_as_json_have_all_of_it(capsys, tmp_path) -> None:
 def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys) -> None:
     assert main(["data", "show", "phrasebook"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("phrasebook@1, en → de, generated") and "unseen_pairs" in shown
+    assert shown.startswith("phrasebook@2, en → de, generated") and "unseen_pairs" in shown
     assert "note        " in shown and "by heart" in shown
 
 

@@ -1,18 +1,20 @@
-"""What is drawn between the lines of a chart: the band around a mean, and lines that stand upright. It gives cells.
+"""What is drawn between the lines of a chart: the band around a mean, and lines across and upright. It gives cells.
 
 A band is a texture of dots, eight places to a cell, so that it is seen without colours and where it is thinner than a
-row; thick where something can be said there, thin where not. It never covers a line.
+row; thick where something can be said there, thin where not. It never covers a line, and is thinner than one.
 """
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
-from tui_transformer.widgets.canvas import Canvas
+from tui_transformer.widgets.canvas import Canvas, Cell
 
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # of a braille character: [column][row from the top]
 BRAILLE = 0x2800
-UPRIGHT = "┊"
+NOTHING = (0, "")  # no dots, of no style
+ACROSS, UPRIGHT = "┄", "┊"
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Shade:
         x: of its points.
         low: its lower edge there; `high` the upper.
         style: of its dots.
-        thick: at which points every place is a dot, not every second one; () nowhere.
+        thick: at which points every second place is a dot, not every fourth; () nowhere.
     """
 
     x: Sequence[float]
@@ -53,12 +55,20 @@ def _column(canvas: Canvas, band: Shade, column: int, dots: dict[tuple[int, int]
     places = 4 * canvas.rows - 1
     low, high = (canvas.height_of(y) * places for y in edges)
     thick = bool(band.thick) and band.thick[left] and band.thick[right]
-    for height in range(max(0, round(low)), min(places, round(high)) + 1):
-        row, dot = divmod(places - height, 4)
-        for half in (0, 1):
-            if thick or (height + half) % 2 == 0:
-                pattern = dots.get((row, column), (0, ""))[0]
-                dots[row, column] = pattern | DOTS[half][dot], band.style
+    first, last = max(0, round(low)), min(places, round(high))
+    for row in range(first // 4, last // 4 + 1):
+        pattern = _pattern(max(0, first - 4 * row), min(3, last - 4 * row), thick)
+        at = (canvas.rows - 1 - row, column)
+        if pattern:
+            dots[at] = dots.get(at, NOTHING)[0] | pattern, band.style
+
+
+@cache
+def _pattern(first: int, last: int, thick: bool) -> int:
+    """The dots of a cell from one height to another, 0 to 3 from its foot: every fourth place, or every second."""
+    every = {(height, half) for height in range(first, last + 1) for half in (0, 1)}
+    chosen = [(h, half) for h, half in every if (h % 2 == half if thick else h == 2 * half)]
+    return sum(DOTS[half][3 - height] for height, half in chosen)
 
 
 def _between(x: Sequence[float], at: float) -> tuple[int, float]:
@@ -69,13 +79,22 @@ def _between(x: Sequence[float], at: float) -> tuple[int, float]:
     return left, min(1.0, max(0.0, (at - x[left]) / (x[left + 1] - x[left])))
 
 
-def upright(canvas: Canvas, x: float, style: str, letter: str = "") -> None:
-    """A line from the top to the bottom at x, behind everything else, and a letter on its top."""
+def across(canvas: Canvas, y: float, style: str) -> None:
+    """A line at y from side to side, behind everything else, in the row where a line of dots at y is."""
+    row = canvas.rows - 1 - round(canvas.height_of(y) * (4 * canvas.rows - 1)) // 4
+    if 0 <= row < canvas.rows:
+        for column in range(canvas.margin, len(canvas.cells[0])):
+            if canvas.cells[row][column][0] == " ":
+                canvas.cells[row][column] = (ACROSS, style)
+
+
+def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
+    """A line from the top to the bottom at x, behind everything else, and letters on its top."""
     if not canvas.low <= x <= canvas.high:
         return
     column = canvas.column_of(x)
     for row in range(canvas.rows):
         if canvas.cells[row][column][0] in " ┄":
             canvas.cells[row][column] = (UPRIGHT, style)
-    if letter:
-        canvas.cells[0][column] = (letter, style)
+    start = max(canvas.margin, min(column, len(canvas.cells[0]) - len(top)))
+    canvas.cells[0][start : start + len(top)] = top

@@ -127,7 +127,7 @@ NOT_THE_LAST = (1 / N_PLAYERS + (MEAN_SPEECHES - 1) / (N_PLAYERS - 1)) / MEAN_SP
 ANY_NUMBER = 1 / (MEAN_SPEECHES - 1)  # the share of 2, and of 3, among the numbers from 2 on
 ANY_BRACKET = 1 / len(CLOSERS)
 # Borders of stretches of distance, characters: ten million characters of playlets hold no probe outside of them.
-RECALL_EDGES = (40, 55, 65, 80, 95, 110, 130, 150, 170, 190, 210)
+RECALL_EDGES = (48, 60, 70, 80, 95, 110, 130, 150, 170, 202)
 RHYME_EDGES = (20, 24, 26, 28, 30, 34)
 BRACKET_EDGES = (8, 10, 12, 14, 16, 18, 20, 24)
 COUNTER_EDGES = (45, 65, 75, 85, 95, 110, 130, 150, 170, 190, 230)

@@ -11,8 +11,9 @@ from engine.evaluation.distance import scores_by_distance
 from engine.evaluation.metrics import TokenScores, places_with_history, probe_scores
 
 
-def scores_of(correct: np.ndarray, context: int = 256, stride: int = 128) -> TokenScores:
-    return TokenScores(np.zeros(len(correct)), correct, np.zeros(len(correct), np.int32), context, stride)
+def scores_of(correct: np.ndarray, context: int = 256, stride: int = 128, place: int = 10_000) -> TokenScores:
+    n = len(correct)
+    return TokenScores(np.zeros(n), correct, np.full(n, place, np.int32), context, stride)
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +28,13 @@ def test_places_are_counted_by_hand() -> None:
     probe = Probe("recall", "", at, distance, 0.1, 0.2, edges=(4, 10, 20, 30))
     found = scores_by_distance(scores_of(correct, 8, 4), (probe,))
     assert found == {"recall": [[4, 10, 1, 2], [10, 20, 1, 1], [20, 30, 0, 1]]}  # 2 has no history, 99 is the last's
+
+
+def test_a_place_counts_only_where_the_window_showed_what_was_needed() -> None:
+    at, distance = np.array([10, 11, 12]), np.array([5, 6, 7])
+    probe = Probe("recall", "", at, distance, 0.1, 0.2, edges=(4, 10))
+    scores = scores_of(np.ones(20, bool), 8, 4, place=5)  # six tokens shown: at most six back
+    assert scores_by_distance(scores, (probe,)) == {"recall": [[4, 10, 2, 2]]}
 
 
 def test_near_and_far_recall_are_one_family_and_sum_to_their_places(split) -> None:

@@ -11,6 +11,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.evaluation.metrics import evaluating
+from engine.evaluation.translation import score_translations
 from engine.generation.translator import Translator
 from engine.model.size import parameter_count
 from engine.runs.reader import RunReader
@@ -51,6 +52,13 @@ def test_a_run_records_its_sentences_scores_and_examples(run) -> None:
     shown = list(run.records("samples"))[-1]["translations"]
     assert len(shown) == 5 and all({"source", "reference", "text"} == row.keys() for row in shown)
     assert [v["verdict"] for v in run.verdicts if v["check"] == "leak"] == ["ok", "ok"]
+
+
+def test_the_translations_that_were_scored_are_kept_beside_their_references(run) -> None:
+    kept, last = run.facts("translations"), run.summary["last"]
+    assert (kept["step"], kept["split"], kept["beam"]) == (last["step"], "validation", last["beam"])
+    scores = score_translations(kept["references"], kept["references"], kept["outputs"])
+    assert (scores.bleu, scores.n) == (pytest.approx(last["bleu"]), last["translated"])
 
 
 def test_a_checkpoint_brings_its_tokenizer_and_translates_alike(run) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from tests.tui_transformer.comparison.variants import AT, change, variant
 from tests.tui_transformer.recorded import lines
 
-EDGES = (40, 55, 65, 80, 95, 110, 130, 150, 170, 190, 210)
-PLACES = (3, 155, 60, 25, 8, 42, 10, 12, 8, 1)
+EDGES = (48, 60, 70, 80, 95, 110, 130, 150, 170, 202)
+PLACES = (88, 153, 52, 32, 19, 79, 13, 7, 12)
 PROBES = [
     {"name": "recall<110", "chance": 0.083, "description": "who is speaking", "n": 344},
     {"name": "recall>=110", "chance": 0.083, "description": "who is speaking", "n": 118},
@@ -71,7 +71,7 @@ def counted(recall: float, fade: float, draw: random.Random) -> dict[str, list[l
     """As an evaluation counts them."""
     stretches = []
     for start, stop, of in zip(EDGES, EDGES[1:], PLACES, strict=False):
-        share = 0.083 + (recall - 0.083) * math.exp(-(((start - 40) / fade) ** 2)) + 0.02 * draw.gauss(0, 1)
+        share = 0.083 + (recall - 0.083) * math.exp(-(((start - 48) / fade) ** 2)) + 0.02 * draw.gauss(0, 1)
         stretches.append([start, stop, round(of * min(1.0, max(0.0, share))), of])
     rhyme = [[start, start + 2, 9, 10] for start in range(20, 34, 2)]
     return {"recall": stretches, "rhyme": rhyme}

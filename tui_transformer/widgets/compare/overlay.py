@@ -64,7 +64,7 @@ class Overlay:
         log: whether y is logarithmic.
         share: whether y is a share from 0 to 1.
         levels: other horizontal lines.
-        reaches: upright lines: x, the number of a letter and colour.
+        reaches: upright lines: x, the numbers of the letters that stand on it.
         notes: what else must be known, shortest first; as many as there is room for.
     """
 
@@ -77,7 +77,7 @@ class Overlay:
     log: bool = False
     share: bool = False
     levels: tuple[float, ...] = ()
-    reaches: tuple[tuple[float, int], ...] = ()
+    reaches: tuple[tuple[float, tuple[int, ...]], ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

@@ -1,22 +1,19 @@
 """A chart of several runs: colours and letters tell them apart, in the lines, the legend and the values."""
 
-import math
 from dataclasses import replace
 from typing import ClassVar
 
 from rich.cells import cell_len
 
-from tui_transformer.charts import usual_top
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.selection import LETTERS
-from tui_transformer.widgets.canvas import BLANK, Canvas, Cell, Line, draw
+from tui_transformer.widgets.canvas import BLANK, Canvas, Cell
 from tui_transformer.widgets.chart import Chart, cells_of
 from tui_transformer.widgets.compare.layout import fitted
 from tui_transformer.widgets.compare.overlay import Overlay, Stroke
-from tui_transformer.widgets.curves import AXIS_LABELS, Curve, axis_text
-from tui_transformer.widgets.shade import Shade, shade, upright
+from tui_transformer.widgets.compare.overlay_canvas import paint
+from tui_transformer.widgets.curves import Curve, axis_text
 
-MARK_EVERY = 6  # columns, at least, between two marks on a line
 WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
 SHORTEST = 6  # columns of a name in the legend that still says something
 
@@ -45,41 +42,8 @@ class OverlayChart(Chart):
         self.redraw()
 
     def paint(self, width: int, height: int) -> Canvas | None:
-        """Train below, validation above, a letter on each line, each at another place along it."""
-        made = self._overlay
-        strokes = made.drawn
-        if not strokes:
-            return None
-        lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
-        lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}") for s in strokes]
-        values = [y for s in strokes for y in (*s.curve.y, *s.train.y)]
-        marks = [_letter(stroke, i, len(strokes)) for i, stroke in enumerate(strokes) if stroke.curve.x]
-        if made.zero:
-            marks = [*(mark for stroke in strokes for mark in _tellings(stroke, width)), *marks]
-        bands = [
-            Shade(s.curve.x, s.low, s.high, f"band{s.slot}", s.apart if made.zero else ()) for s in strokes if s.half
-        ]
-        edges = [y for band in bands for y in (*band.low, *band.high)]
-        if made.log:
-            edges = [y for y in edges if y > 0]
-        canvas = draw(
-            lines,
-            width=width,
-            height=height,
-            x_text=lambda x: axis_text(made.axis, x),
-            x_label=AXIS_LABELS[made.axis],
-            levels=[*([(0.0, "zero")] if made.zero else []), *((y, "zero") for y in made.levels)],
-            marks=marks,
-            top=_top(made, values),
-            log=made.log,
-            also_x=[x for x, _ in made.reaches],
-            also_y=(0.0, 1.0) if made.share else edges,
-        )
-        if canvas is not None:
-            shade(canvas, bands)
-            for x, slot in made.reaches:
-                upright(canvas, x, f"run{slot}", LETTERS[slot])
-        return canvas
+        """The lines with their bands."""
+        return paint(self._overlay, width, height)
 
     def title(self, width: int) -> list[Cell]:
         """What y is, and the legend, whose names get the room that there is."""
@@ -125,27 +89,6 @@ def _words(stroke: Stroke, name: str) -> list[str]:
     """Letter, sign and name; the sign is never cut."""
     seeds = f"n{stroke.seeds}" if stroke.seeds is not None else ""
     return [word for word in (LETTERS[stroke.slot], stroke.sign, name, seeds) if word]
-
-
-def _letter(stroke: Stroke, index: int, count: int) -> tuple[float, float, str, str]:
-    """A letter on a line, further along for each of several lines so that they do not meet."""
-    curve = stroke.curve
-    at = min(len(curve.x) - 1, round((index + 1) / (count + 1) * (len(curve.x) - 1) + 0.25 * len(curve.x)))
-    return curve.x[at], curve.y[at], LETTERS[stroke.slot], f"run{stroke.slot}"
-
-
-def _tellings(stroke: Stroke, width: int) -> list[tuple[float, float, str, str]]:
-    """A mark on the mean where its interval leaves zero out, another one where it does not; not too many."""
-    every = max(1, -(-len(stroke.apart) * MARK_EVERY // max(1, width)))
-    points = list(zip(stroke.curve.x, stroke.curve.y, stroke.apart, strict=False))
-    return [(x, y, "●" if apart else "○", f"run{stroke.slot}") for x, y, apart in points[::every]]
-
-
-def _top(made: Overlay, values: list[float]) -> float:
-    """Where the chart ends; the steep fall of the first steps is cut off."""
-    if made.zero or made.log or made.share:
-        return math.inf
-    return usual_top(values, min(values))
 
 
 def _number(made: Overlay, value: float, decimals: int) -> str:

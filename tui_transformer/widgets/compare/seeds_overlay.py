@@ -10,7 +10,7 @@ from tui_transformer.comparison.comparable import comparable, other, unit_of, vo
 from tui_transformer.comparison.curves import Metrics
 from tui_transformer.widgets.compare.overlay import NO_METRICS, Drawn, Overlay, Stroke
 
-EACH = "● zero is outside the 95 % interval of that step alone, ○ it is not"
+EACH = "● zero outside the interval, ○ inside"
 
 
 @dataclass(frozen=True)

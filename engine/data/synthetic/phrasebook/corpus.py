@@ -23,7 +23,7 @@ from engine.data.synthetic.phrasebook.everyday import EVERYDAY, PHRASE_REPEATS
 from engine.data.synthetic.phrasebook.sentences import Sentence, draw_sentence
 from engine.data.synthetic.phrasebook.words import Adjective, Noun, Verb
 
-VERSION = "phrasebook@1"
+VERSION = "phrasebook@2"
 DEFAULT_SIZE = 21_500  # different sentences in all splits
 SPLITS = ("train", "validation", "test", "unseen_pairs")
 HELD_OUT_PAIRS = 0.1  # share of the verbs and objects that could meet

@@ -70,8 +70,12 @@ def _draw_time(draws: Draws, tense: str, verb: Verb, opens: bool) -> Time | None
     """Return an adverbial of time, or None where none fits; "often" neither opens a sentence nor is negated."""
     if "timeless" in verb.traits:
         return None
-    times = adverbials.TIMES_OF[{"modal past": "past"}.get(tense, tense)]
-    return draws.pick([time for time in times if not (opens and time.middle)])
+    times = [
+        time for time in adverbials.TIMES_OF[{"modal past": "past"}.get(tense, tense)] if not (opens and time.middle)
+    ]
+    if tense == "habit" and verb.past == verb.english:  # "you read it in the evening": every evening, or that one?
+        times = [time for time in times if "past" not in time.tenses]
+    return draws.pick(times)
 
 
 class _Adverbials(NamedTuple):

@@ -36,7 +36,7 @@ _OBJECT_PRONOUNS = {  # nobody sees himself here: that would need a reflexive
     "we": ("you", "he", "she", "they"),
     "": ("I", "you", "he", "she", "we", "they"),
 }
-_SUBJECT_KIND = Weighted(("pronoun", 55), ("name", 9), ("noun", 36))
+_SUBJECT_KIND = Weighted(("pronoun", 42), ("name", 9), ("noun", 49))
 
 _PEOPLE = lexicon.of_kinds("person", "kin")
 _CREATURES = lexicon.of_kinds("person", "kin", "animal")
@@ -49,7 +49,7 @@ FAR = lexicon.of_kinds("town", "village", "market", "station", "forest", "park")
 _FAR_PLACES = tuple(place for place in adverbials.PLACES if place[0] in FAR)
 _HUMAN_KINDS = ("person", "kin")
 _NAMES = tuple(lexicon.NAMES)
-_P_ADJECTIVE = {"subject": 0.15, "object": 0.35}
+_P_ADJECTIVE = {"subject": 0.5, "object": 0.55}
 _P_OBJECT_PRONOUN = 0.2
 _P_RECIPIENT_PRONOUN = 0.4
 
