@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -16,21 +15,16 @@ from textual.events import DescendantBlur
 from textual.widgets import Input, Static
 
 from tui_transformer.clean import clean_line
-from tui_transformer.comparison.bands import Group, seeds_of
-from tui_transformer.comparison.curves import MOST, Curves, Metrics
+from tui_transformer.comparison.curves import MOST, Curves
 from tui_transformer.comparison.entry import Entry
-from tui_transformer.comparison.folder import Folder, Look
-from tui_transformer.comparison.selection import Selection
+from tui_transformer.comparison.folder import Folder
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.comparison.view import RUNS, VARIANTS, Options, Shown, View
 from tui_transformer.keys import COMPARE, bindings
 from tui_transformer.pace import Rhythm
 from tui_transformer.widgets.compare import words
-from tui_transformer.widgets.compare.actions import CompareActions
-from tui_transformer.widgets.compare.charts import CompareCharts
-from tui_transformer.widgets.compare.overlay import Drawn
+from tui_transformer.widgets.compare.drawing import CompareDrawing, Seen
 from tui_transformer.widgets.compare.run_table import RunTable
-from tui_transformer.widgets.compare.seeds_overlay import DrawnGroups
 from tui_transformer.widgets.compare.table_head import TableHead
 
 if TYPE_CHECKING:
@@ -58,15 +52,7 @@ OF_SINGLE_RUNS = ("note", "tags", "over_seeds")
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What one look found."""
-
-    look: Look = field(default_factory=Look)
-    metrics: dict[Path, Metrics] = field(default_factory=dict)
-
-
-class ComparePane(CompareActions, can_focus=True):
+class ComparePane(CompareDrawing, can_focus=True):
     """The third pane."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(COMPARE)
@@ -87,20 +73,17 @@ class ComparePane(CompareActions, can_focus=True):
         super().__init__(id="compare")
         self.runs_dir = runs_dir
         self.folder, self.curves, self.view = Folder(runs_dir), Curves(), View()
-        self.selection, self.options, self.seen = Selection(), Options(), Seen()
-        self.shown = Shown()
+        self.options = Options()
         self.chosen: Path | None = None
         self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
         self._filter = Input(placeholder=EXAMPLE, id="compare-filter")
         self._filter.display = False
         self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
-        self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
+        self._head, self._table = TableHead(), RunTable()
         self._said: dict[Static, str] = {}
         self._looked = False
         self._fresh: set[Path] = set()
-        self.over_seeds = False  # whether curves are means over the seeds of a variant
-        self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
-        self._rhythm, self._wake = Rhythm(), asyncio.Event()
+        self._rhythm = Rhythm()
 
     def compose(self) -> ComposeResult:
         """The filter, the table, the charts; what stands there while there is nothing."""
@@ -166,7 +149,7 @@ class ComparePane(CompareActions, can_focus=True):
             self.selection.keep({entry.path for entry in seen.look.entries})
             self.redraw()
         elif seen.metrics != before.metrics:
-            self._draw_charts()
+            self.draw_charts()
             return True
         return new
 
@@ -189,7 +172,7 @@ class ComparePane(CompareActions, can_focus=True):
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
-        marks |= {v.path: (self._slot_of(v), v.is_baseline) for v in self.shown.variants}
+        marks |= {v.path: (self.slot_of(v), v.is_baseline) for v in self.shown.variants}
         turned = bool(self.shown.rows) == self.has_class("-empty")
         with self.app.batch_update():
             self.set_class(not self.shown.rows, "-empty")
@@ -197,7 +180,7 @@ class ComparePane(CompareActions, can_focus=True):
             self.chosen = self._table.chosen or self.chosen
             self._show_head()
             self._say_words()
-            self._draw_charts()
+            self.draw_charts()
         if turned:
             self.refresh_bindings()
             if self.has_focus or self._table.has_focus or self.app.focused is None:
@@ -228,53 +211,6 @@ class ComparePane(CompareActions, can_focus=True):
         if self._said.get(where) != text.markup:
             self._said[where] = text.markup
             where.update(text)
-
-    def _draw_charts(self) -> None:
-        by_path = {entry.path: entry for entry in self.seen.look.entries}
-        runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
-        baseline = self.shown.baseline
-        if self.shown.by == VARIANTS and runs:
-            self._draw_variants()
-            return
-        if not self.over_seeds or not runs:
-            self._grouped = ()
-            self._charts.show(Drawn(tuple(runs), baseline, self.seen.metrics) if runs else None)
-            return
-        slots = {entry.path: slot for slot, entry in runs}
-        self.draw_groups(
-            [(slots[chosen], group) for chosen, group in self._groups([entry for _, entry in runs])],
-            next((group for _, group in self._groups([baseline])), None) if baseline is not None else None,
-        )
-
-    def _draw_variants(self) -> None:
-        """Those of which a run is selected, beside the first one's baseline."""
-        drawn = [(slot, v) for v in self.shown.variants if (slot := self._slot_of(v)) is not None]
-        baselines = [v.family.baseline for _, v in drawn if v.family.baseline is not None]
-        groups = [(slot, Group(v.name, v.group.drawn)) for slot, v in sorted(drawn, key=lambda pair: pair[0])]
-        self.draw_groups(groups, Group(baselines[0].name, baselines[0].drawn) if baselines else None)
-
-    def _slot_of(self, variant: Standing) -> int | None:
-        """The number of the letter of a variant: that of its first run that is selected."""
-        return next((slot for run in variant.runs if (slot := self.selection.slot(run.path)) is not None), None)
-
-    def _groups(self, chosen: Sequence[Entry]) -> list[tuple[Path, Group]]:
-        """The variants of these runs, each with the first run that asked for it."""
-        groups = seeds_of(chosen, self.seen.look.entries)
-        return [(next(run.path for run in chosen if run in group.runs), group) for group in groups]
-
-    def draw_groups(self, groups: Sequence[tuple[int, Group]], baseline: Group | None) -> None:
-        """Draw variants as means over their seeds.
-
-        Args:
-            groups: by the number of their letter.
-            baseline: the one that differences are to.
-        """
-        drawn = [group for _, group in groups] + ([baseline] if baseline is not None else [])
-        runs = tuple(dict.fromkeys(run.path for group in drawn for run in group.runs))
-        if set(runs) - set(self._grouped):
-            self._wake.set()  # some are not read yet
-        self._grouped = runs
-        self._charts.show(DrawnGroups(tuple(groups), baseline, self.seen.metrics))
 
     def on_resize(self) -> None:
         """One chart or two."""
@@ -445,30 +381,3 @@ class ComparePane(CompareActions, can_focus=True):
     def _sort(self, key: str) -> None:
         self.options = replace(self.options, sort=key, reverse=False)
         self.redraw()
-
-    # Charts
-
-    def action_x_axis(self) -> None:
-        """The next x axis."""
-        self._charts.turn_axis()
-
-    def action_other_chart(self) -> None:
-        """The next chart: curves, differences, recall by distance."""
-        self._charts.turn_view()
-
-    def action_over_seeds(self) -> None:
-        """Means over seeds, or every run by itself."""
-        self.over_seeds = not self.over_seeds
-        self._selected()
-
-    def action_probe(self) -> None:
-        """The next probe by distance."""
-        self._charts.turn_probe()
-
-    def action_log_y(self) -> None:
-        """Logarithmic, or not."""
-        self._charts.change(replace(self._charts.options, log=not self._charts.options.log))
-
-    def action_train_curves(self) -> None:
-        """The training losses as well, or not."""
-        self._charts.change(replace(self._charts.options, train=not self._charts.options.train))
