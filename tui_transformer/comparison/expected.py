@@ -64,4 +64,4 @@ def summary(found: Sequence[Expectation]) -> str:
     present = [(outcome, count) for outcome, count in counts.items() if count]
     if len(present) == 1:
         return present[0][0]
-    return ", ".join(f"{count} {outcome}" for outcome, count in present)
+    return ", ".join(f"{count} {outcome.removesuffix(' beforehand')}" for outcome, count in present)

@@ -88,7 +88,7 @@ def _scores(standing: Standing, measures: Sequence[Measure]) -> Iterator[Line]:
         if mean is None:
             continue
         text = measure.spread(mean.mean, mean.half) + (f" {measure.unit}" if measure.unit else "")
-        if difference is not None:
+        if difference is not None and measure.judged:
             text += f"   Δ {measure.spread(difference.difference, difference.half, sign=True)}"
         said = probe_sentence(standing, measure)
         yield Line(clean_line(measure.name), clean_line(text + (f"   {said}" if said else "")))

@@ -112,7 +112,7 @@ def _with_unit(measure: Measure, text: str) -> str:
 
 def probe_sentence(standing: Standing, measure: Measure) -> str:
     """The verdict on a probe or another score, in words; "" where there is none."""
-    judged = standing.judgement(measure)
+    judged = standing.judgement(measure) if measure.judged else None
     return _with_unit(measure, judged.text) if judged is not None else ""
 
 

@@ -155,7 +155,7 @@ def test_what_was_expected_stands_beside_what_came_out(study) -> None:
         "counter": "unknown beforehand",
     }
     assert [m.key for m, _ in found[1].found] == ["recall<110", "recall>=110"]  # a family is all of its probes
-    assert summary(found) == "3 as expected, 1 unknown beforehand"
+    assert summary(found) == "3 as expected, 1 unknown"
     assert summary(expectations(study["heads2"], ())) in ("open", "not as expected")
 
 

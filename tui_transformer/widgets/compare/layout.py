@@ -10,7 +10,7 @@ MARKS = 5  # columns: letter, pin, sign, and air
 GAP = 2
 NAME = ((150, 36), (100, 24), (0, 16))  # from so many columns of the screen, at most so many for the name
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
-NARROWEST = {"verdict": 12}  # a column that is rather cut than not shown
+NARROWEST = {"verdict": 12, "expected": 14}  # a column that is rather cut than not shown
 USUAL = 18  # the widest cell of any other column
 
 

@@ -34,7 +34,7 @@ def hint(shown: Shown, options: Options) -> str:
     if not shown.rows or options.selected:
         return ""
     if shown.by == VARIANTS:
-        return "space draws a variant's curves   enter opens it   p pins the baseline   v shows every run"
+        return "space draws its curves   enter opens it   p pins the baseline   v every run"
     if shown.total == 1:
         return "a comparison needs two runs: 1 designs another, 2 shows it learn"
     return "space draws a run's curves   p pins the baseline   ← → columns   / filters"
