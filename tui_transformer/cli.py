@@ -208,10 +208,13 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
 
 @app.command()
 def compare(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs; all if left out. The first is the baseline.")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Runs, or a study; all if left out. The first run is the baseline.")
+    ] = None,
     filter_: Annotated[str, typer.Option("--filter", help="Such as: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
     sort: Annotated[str, typer.Option("--sort", help="By a column, e.g. loss; -loss is the other way round.")] = "",
-    baseline: Annotated[str, typer.Option("--baseline", help="The run that differences are to.")] = "",
+    baseline: Annotated[str, typer.Option("--baseline", help="The run or variant that differences are to.")] = "",
+    by: Annotated[str, typer.Option("--by", help="run, or variant: over its seeds, as a study is.")] = "",
     all_settings: Annotated[bool, typer.Option("--all-settings", help="Not only the settings that differ.")] = False,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="For a spreadsheet.")] = False,
@@ -238,6 +241,7 @@ def compare(
         query=filter_,
         sort_by=sort,
         baseline=baseline,
+        by=by,
         all_settings=all_settings,
         written_as=[name for name, wanted in formats.items() if wanted],
         out=out,
