@@ -128,10 +128,11 @@ BAD = {
 
 @pytest.mark.parametrize("line", BAD)
 def test_bad_input_is_one_line_that_says_what_would_be_right(tmp_path, capsys, line: str) -> None:
-    assert main(["ablate", *line.split(), "--runs-dir", str(tmp_path)]) == 2
+    runs = tmp_path / "runs"
+    assert main(["ablate", *line.split(), "--runs-dir", str(runs)]) == 2
     said = capsys.readouterr().err
     assert BAD[line] in said and said.count("\n") == 1
-    assert not list(tmp_path.glob("[!.]*"))
+    assert not list(runs.glob("[!.]*"))
 
 
 def test_the_shipped_studies_are_listed(capsys) -> None:
