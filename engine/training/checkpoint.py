@@ -259,7 +259,7 @@ def load_trained(
     Raises:
         InputError: no such checkpoint, its files do not belong together, or it translates.
     """
-    model, tokenizer, step = _loaded(reader, which, device)
+    model, tokenizer, step = load_network(reader, which, device)
     if not isinstance(tokenizer, CharacterTokenizer):
         raise InputError(f"run '{reader.name}' translates sentences: `tui-transformer translate {reader.name}`")
     return model, tokenizer, step
@@ -273,13 +273,20 @@ def load_translator(
     Raises:
         InputError: no such checkpoint, its files do not belong together, or it does not translate.
     """
-    model, tokenizer, step = _loaded(reader, which, device)
+    model, tokenizer, step = load_network(reader, which, device)
     if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
         raise InputError(f"run '{reader.name}' does not translate: `tui-transformer sample {reader.name}`")
     return model, tokenizer, step
 
 
-def _loaded(reader: RunReader, which: str, device: torch.device | str) -> tuple[Network, AnyTokenizer, int]:
+def load_network(
+    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
+) -> tuple[Network, AnyTokenizer, int]:
+    """The model of any run, in evaluation mode, with its tokenizer and step.
+
+    Raises:
+        InputError: no such checkpoint, or its files do not belong together.
+    """
     folder = find(reader, which)
     wrong = damage(folder)
     if wrong is not None:
