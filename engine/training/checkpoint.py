@@ -91,7 +91,7 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
     staged.mkdir()
     try:
         for file, values in tensors.items():
-            _save_tensors(staged / file, values)
+            save_tensors(staged / file, values)
         for file, text in texts.items():
             write_atomic(staged / file, text)
         files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
@@ -107,8 +107,8 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
     sync_folder(parent)
 
 
-def _save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
-    """safetensors' own error for a full disk is no OSError."""
+def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
+    """Write tensors; a full disk is an OSError here, which safetensors' own error for it is not."""
     try:
         save_file(dict(values), path)
     except SafetensorError as error:

@@ -6,10 +6,11 @@ two different models are farther apart after a few steps. No torch.
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from engine.runs.files import line
+from engine.runs.flat import flat
 from engine.verification.finding import Difference
 
 CLOCKS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))  # what no repetition can repeat
@@ -80,17 +81,6 @@ def differences(
         for field, value in flat(recorded)
         if field.split(".")[0] not in skip and not same_value(field, value, now.get(field), exact=exact, factor=factor)
     ]
-
-
-def flat(data: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The values of nested objects and lists, each with its dotted name."""
-    items = data.items() if isinstance(data, Mapping) else enumerate(data)
-    for key, value in items:
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping | list):
-            yield from flat(value, f"{name}.")
-        else:
-            yield name, value
 
 
 def _is_number(value: Any) -> bool:

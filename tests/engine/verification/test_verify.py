@@ -82,16 +82,14 @@ def honest(tmp_path_factory) -> Path:
 def test_an_honest_run_is_confirmed(kind, tmp_path) -> None:
     found = findings(train(tmp_path, kind, *KINDS[kind]))
     assert list(found) == list(CLAIMS)
-    assert not [f for f in found.values() if f.result is Result.DIFFERS]
-    expected = set() if kind == "averaged" else {"averaged score"}
-    assert {name for name, f in found.items() if f.result is Result.UNCHECKED} == expected
+    assert all(f.result is Result.CONFIRMED for f in found.values())
     whence = "from the seed" if kind == "one-checkpoint" else "from the checkpoint"
     assert whence in found["steps"].text and "to the last bit" in found["steps"].text
 
 
 def test_an_honest_translation_is_confirmed(tmp_path) -> None:
     run = train(tmp_path, "translation", *TRANSLATION)
-    assert differing(run) == [] and unchecked(run) == {"averaged score"}
+    assert differing(run) == [] and unchecked(run) == set()
 
 
 @pytest.mark.parametrize("boundary", [2, 4, 5])
@@ -101,7 +99,7 @@ def test_a_stopped_run_and_the_same_resumed_are_confirmed(boundary, tiny, tmp_pa
     assert ready.trainer.run().state == "stopped"
     assert differing(ready.path) == []
     assert resume(ready.path, device="cpu").trainer.run().state == "finished"
-    assert differing(ready.path) == [] and unchecked(ready.path) == {"averaged score"}
+    assert differing(ready.path) == [] and unchecked(ready.path) == set()
 
 
 def test_verifying_writes_nothing_into_the_run(honest) -> None:
