@@ -26,7 +26,7 @@ def metrics(evidence: Evidence) -> Outcome:
     log, evaluation = evidence.config.log.every, evidence.config.evaluation.every
     wrong = [*_torn(evidence), *_rising(evidence.train), *_rising(evidence.validation)]
     trained, scored = _steps(evidence.train), _steps(evidence.validation)
-    end = evidence.end if evidence.state in AT_REST else max([*trained, 0])
+    end = evidence.end if evidence.state in AT_REST else max([*trained, *scored, 0])
     steps = evidence.config.train.steps
     last = [steps] if 0 < steps <= end else []
     wrong += _expected("train records", trained, log, end, required=last)
@@ -134,7 +134,7 @@ def samples_kept(evidence: Evidence) -> Outcome:
     whole = [step for step in steps if isinstance(step, int)]
     if config.sample_length == 0:
         return Outcome("none were asked for", () if not steps else (Difference("samples", len(steps), 0),))
-    end = evidence.end if evidence.state in AT_REST else max([*whole, 0])
+    end = evidence.end if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
     wrong = _expected("samples", whole, config.sample_every, end, required=done, optional=optional)

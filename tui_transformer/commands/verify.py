@@ -47,9 +47,8 @@ def conclusion(name: str, counts: Counter[str]) -> str:
     differs, confirmed, unchecked = counts["differs"], counts["confirmed"], counts["unchecked"]
     not_here = f"; {unchecked} could not be checked here" if unchecked else ""
     if differs:
-        return (
-            f"{name}: {differs} of {sum(counts.values())} claims differ from what is found{not_here}: do not rely on it"
-        )
+        differ = f"{differs} of {sum(counts.values())} claims {'differs' if differs == 1 else 'differ'}"
+        return f"{name}: {differ} from what is found{not_here}: do not rely on it"
     return f"{name}: nothing differs, {confirmed} claims confirmed{not_here}"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import RunReader
@@ -100,6 +101,53 @@ def test_a_stopped_run_and_the_same_resumed_are_confirmed(boundary, tiny, tmp_pa
     assert differing(ready.path) == []
     assert resume(ready.path, device="cpu").trainer.run().state == "finished"
     assert differing(ready.path) == [] and unchecked(ready.path) == set()
+
+
+def finish(config: RunConfig, root: Path, control: Control | None = None) -> tuple[str, Path]:
+    ready = assemble(config, runs_dir=root, name="run", device="cpu", control=control)
+    return ready.trainer.run().state, ready.path
+
+
+ENDS = {
+    "out-of-patience": (
+        ("evaluation.patience=1", "evaluation.every=1", "optimizer.lr=0.5", "train.steps=12"),
+        "finished",
+    ),
+    "diverged": (
+        ("optimizer.lr=900.0", "train.clip=0", "optimizer.warmup=0", "train.steps=300", "log.every=4"),
+        "failed",
+    ),
+    "accumulating": (("train.accumulation=2", "data.window_stride=1200", "evaluation.batch_size=8"), "finished"),
+    "without-samples": (("evaluation.sample_length=0",), "finished"),
+    "no-step": (("train.steps=0",), "finished"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_however_a_run_ended_nothing_differs(end, tiny, tmp_path) -> None:
+    changes, state = ENDS[end]
+    ended, run = finish(tiny(*changes), tmp_path)
+    assert ended == state
+    assert differing(run) == []
+
+
+def test_a_killed_run_and_the_same_resumed_are_confirmed(tiny, tmp_path) -> None:
+    """What a kill leaves: a last line without its end, records after the checkpoint, a status that says running."""
+    _, run = finish(tiny("model.dropout=0.1", "evaluation.every=2"), tmp_path, StopAfter(5))
+    (run / "events.jsonl").write_text("".join((run / "events.jsonl").read_text().splitlines(keepends=True)[:-1]))
+    with (run / "metrics.jsonl").open("a") as file:
+        file.write('{"kind":"train","st')
+    edit(run, "status.json", lambda status: status | {"state": "running", "pid": 2**22 + 1})
+    assert RunReader(run).state == "lost" and differing(run) == []
+    assert resume(run, device="cpu").trainer.run().state == "finished"
+    assert differing(run) == [] and unchecked(run) == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [preset.name for preset in presets.list_presets()])
+def test_a_run_of_every_preset_is_confirmed(name, tmp_path) -> None:
+    state, run = finish(presets.resolve(presets.find(name)).miniature(), tmp_path)
+    assert state == "finished" and differing(run) == [] and unchecked(run) == set()
 
 
 def test_verifying_writes_nothing_into_the_run(honest) -> None:
