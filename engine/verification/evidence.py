@@ -18,7 +18,7 @@ from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
 from engine.training.numerics import chosen_precision, set_fp32_matmul
 from engine.training.task import Task, load_task
-from engine.verification.closeness import BF16
+from engine.verification.closeness import COARSE
 from engine.verification.finding import Unknown
 
 Record = dict[str, Any]
@@ -114,9 +114,14 @@ class Evidence:
         return "to the last bit" if self.exact else f"within rounding ({self.why_not_exact})"
 
     @property
-    def factor(self) -> float:
+    def score_factor(self) -> float:
+        """How much wider tolerances of scores are: these are always fp32, but for its products."""
+        return COARSE if self.config.train.fp32_matmul == "fast" else 1.0
+
+    @property
+    def step_factor(self) -> float:
         """How much wider tolerances of repeated training are."""
-        return BF16 if chosen_precision(self.config.train, self.device) == "bf16" else 1.0
+        return COARSE if chosen_precision(self.config.train, self.device) == "bf16" else self.score_factor
 
     @cached_property
     def task(self) -> Task:

@@ -81,7 +81,7 @@ def summary(evidence: Evidence) -> Outcome:
         raise Unknown("it is of a later step than the metrics reach: the run was taken up again from an earlier one")
     last, best = (records[-1] if records else None), None
     for record in records:
-        if better(record, best, evidence.config.evaluation.select):
+        if record["loss"] is not None and better(record, best, evidence.config.evaluation.select):
             best = record
     wrong = []
     for name, found in (("best", best), ("last", last)):
@@ -91,7 +91,7 @@ def summary(evidence: Evidence) -> Outcome:
         else:
             wrong += differences(said, found, f"of the {name} score", exact=True, skip=frozenset())
     if best is not None and last is not None:
-        gap = last["loss"] - best["loss"]
+        gap = None if last["loss"] is None else last["loss"] - best["loss"]
         if evidence.summary.get("gap") != gap:
             wrong.append(Difference("gap between last and best", evidence.summary.get("gap"), gap))
     wrong += _pointed(evidence, best)

@@ -39,7 +39,7 @@ def steps(evidence: Evidence) -> Outcome:
     for step, record in sorted(found.items()):
         said = {key: recorded.get(step, {}).get(key) for key in COMPARED}
         wrong += differences(
-            said, record, f"at step {step:,}", exact=evidence.exact, factor=evidence.factor, skip=frozenset()
+            said, record, f"at step {step:,}", exact=evidence.exact, factor=evidence.step_factor, skip=frozenset()
         )
     whence = f"from the checkpoint of step {start:,}" if folder is not None else "from the seed"
     return Outcome(

@@ -25,11 +25,12 @@ def score(evidence: Evidence, which: str) -> Outcome:
         recorded = [record for record in evidence.validation if record["step"] == step]
         if not recorded:
             raise Unknown(f"nothing was recorded at step {step:,}, where this checkpoint is")
-        wrong = differences(recorded[-1], found, f"at step {step:,}", exact=evidence.exact, skip=SAID_OF)
+        wrong = differences(
+            recorded[-1], found, f"at step {step:,}", exact=evidence.exact, factor=evidence.score_factor, skip=SAID_OF
+        )
         wrong += _translations(evidence, found)
     return Outcome(
-        f"step {step:,} scored again: loss {found['loss']:.6f}, recorded {recorded[-1]['loss']:.6f}, "
-        f"{evidence.how_exact}",
+        f"step {step:,} scored again: loss {_digits(found)}, recorded {_digits(recorded[-1])}, {evidence.how_exact}",
         tuple(wrong),
     )
 
@@ -42,9 +43,16 @@ def average(evidence: Evidence) -> Outcome:
         return Outcome("none was asked for", (Difference("averaged score", None, "a score"),) if asked else ())
     with evidence.process():
         found = _scored(evidence, checkpoint.find(evidence.reader, checkpoint.AVERAGE), checkpoint.AVERAGE)
-        wrong = differences(recorded, found, "of the average", exact=evidence.exact, skip=SAID_OF | {"steps"})
+        wrong = differences(
+            recorded,
+            found,
+            "of the average",
+            exact=evidence.exact,
+            factor=evidence.score_factor,
+            skip=SAID_OF | {"steps"},
+        )
     return Outcome(
-        f"loss {found['loss']:.6f}, recorded {recorded['loss']:.6f}, {evidence.how_exact}",
+        f"loss {_digits(found)}, recorded {_digits(recorded)}, {evidence.how_exact}",
         tuple(wrong),
     )
 
@@ -76,6 +84,11 @@ def samples(evidence: Evidence) -> Outcome:
         "" if len(repeated) == len(records) else f"; of the other {len(records) - len(repeated)} no checkpoint is kept"
     )
     return Outcome(f"written again from their seeds, at step {steps}{kept}", tuple(wrong))
+
+
+def _digits(record: Record) -> str:
+    """The loss for a sentence; null is what a file has for one that is no number."""
+    return "no number" if record["loss"] is None else f"{record['loss']:.6f}"
 
 
 def _scored(evidence: Evidence, folder: Path, which: str) -> Record:

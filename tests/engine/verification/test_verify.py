@@ -66,8 +66,9 @@ def unchecked(run: Path) -> set[str]:
 
 
 def fingerprint_of_folder(folder: Path) -> dict[str, str]:
-    files = (path for path in sorted(folder.rglob("*")) if path.is_file())
-    return {str(path): f"{path.stat().st_mtime_ns} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in files}
+    """Every file with its hash and every folder with its time: what was made there and removed again shows too."""
+    content = lambda path: hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    return {str(path): f"{path.stat().st_mtime_ns} {content(path)}" for path in [folder, *sorted(folder.rglob("*"))]}
 
 
 @pytest.fixture(scope="module")
