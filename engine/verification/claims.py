@@ -57,10 +57,12 @@ def _checked(name: str, check: Callable[[Evidence], Outcome], evidence: Evidence
         outcome = check(evidence)
     except (Unknown, InputError) as error:
         return Finding(name, Result.UNCHECKED, str(error))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OSError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
         # An honest run has no record without its fields: what is not there was lost or taken out.
         damage = Difference("records", f"{type(error).__name__}: {error}", "whole ones")
         return Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
+    except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
+        return Finding(name, Result.UNCHECKED, f"it could not be computed here: {' '.join(str(error).split())[:200]}")
     if outcome.differences:
         return Finding(name, Result.DIFFERS, outcome.text, outcome.differences)
     return Finding(name, Result.CONFIRMED, outcome.text)

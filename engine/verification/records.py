@@ -124,7 +124,7 @@ def events(evidence: Evidence) -> Outcome:
         said = (told[-1].get("event"), told[-1].get("step")) if told else None
         if said != (evidence.state, evidence.end):
             wrong.append(Difference("last event", said, (evidence.state, evidence.end)))
-    return Outcome(f"{len(told):,} events of {attempt} attempt{'' if attempt == 1 else 's'}, in order", tuple(wrong))
+    return Outcome(f"{len(told):,} in order; attempts: {attempt}", tuple(wrong))
 
 
 def samples_kept(evidence: Evidence) -> Outcome:
@@ -138,7 +138,7 @@ def samples_kept(evidence: Evidence) -> Outcome:
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
     wrong = _expected("samples", whole, config.sample_every, end, required=done, optional=optional)
-    return Outcome(f"{len(steps):,} samples, one of every step that was due", tuple(wrong))
+    return Outcome(f"{len(steps):,}, one of every step that was due", tuple(wrong))
 
 
 def _steps(records: Sequence[Record]) -> list[int]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from engine.config import presets
 from engine.config.schema import RunConfig
@@ -15,6 +16,7 @@ from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
 from engine.training.control import Command, Control
 from engine.verification.claims import CLAIMS, verify
+from engine.verification.evidence import Evidence
 from engine.verification.finding import Finding, Result
 from tests.tui_transformer.trained import train
 
@@ -333,3 +335,21 @@ def test_damage_is_told_and_never_raised(name, text, honest, tmp_path) -> None:
     found = {finding.claim: finding.result for finding in verify(RunReader(run), device="cpu", steps=0)}
     assert list(found) == list(CLAIMS)
     assert set(found.values()) != {Result.CONFIRMED}
+
+
+def test_no_room_on_the_device_is_no_difference(honest, monkeypatch) -> None:
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory.\nTried to allocate")
+
+    monkeypatch.setattr("engine.verification.evidence.Evidence.network", full)
+    found = findings(honest / "run", steps=0)
+    assert found["best score"].result is Result.UNCHECKED and "out of memory" in found["best score"].text
+
+
+def test_a_gpu_is_not_held_to_the_last_bit(honest, monkeypatch) -> None:
+    evidence = Evidence(RunReader(honest / "run"), None, "cpu", 0)
+    assert evidence.exact
+    on_gpu = Evidence(RunReader(honest / "run"), None, "cpu", 0)
+    on_gpu.device = torch.device("meta")
+    monkeypatch.setattr("engine.verification.evidence.environment", lambda *_: on_gpu.attempts[0])
+    assert not on_gpu.exact and "same order twice" in on_gpu.why_not_exact
