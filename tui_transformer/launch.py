@@ -26,6 +26,7 @@ from engine.runs.names import free_name
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter, Successor
 from engine.training.control import Control
+from tui_transformer.logs import last_words_in
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
@@ -36,10 +37,16 @@ GIVES_WAY = 5  # niceness; costs nothing where nobody else computes
 PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
 
 
-def enqueue(
-    config: RunConfig, *, runs_dir: Path, name: str | None, command: str, queue: dict[str, Any] | None = None
-) -> Path:
-    """A run directory that waits for a process to begin it; with `queue`, for a runner (see `tui_transformer.queue`).
+def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, Any]) -> Path:
+    """A run directory that waits for a process to begin it.
+
+    Args:
+        config: not yet resolved.
+        runs_dir: the runs folder.
+        name: of the run; by default the preset's, with a number if that is taken.
+        command: the command line, for run.json.
+        places: more entries of run.json: `queue` for a runner of a device (see `tui_transformer.queue`), `study` for
+            one of a study (see `tui_transformer.studies`).
 
     Raises:
         InputError: what cannot be combined, a bad name, or one that is taken.
@@ -51,8 +58,7 @@ def enqueue(
     elif Path(corpus).is_file():
         config = capabilities.with_value(config, "data.corpus", str(Path(corpus).resolve()))
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
-    facts = {"command": command} | ({} if queue is None else {"queue": queue})
-    writer = RunWriter.create(runs_dir, name, config, facts, state="queued")
+    writer = RunWriter.create(runs_dir, name, config, {"command": command} | places, state="queued")
     writer.release()
     return writer.path
 
@@ -102,21 +108,11 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
         if taken and status.get("state") not in ("queued", "starting"):
             return
         if ended:
-            raise InputError(f"run '{reader.name}' did not start: {last_line(reader.path / 'log.txt')}")
+            raise InputError(f"run '{reader.name}' did not start: {last_words_in(reader.path / 'log.txt')}")
         time.sleep(LOOK)
     raise InputError(
         f"run '{reader.name}' has not started within {PATIENCE:.0f} s; process {process.pid} may still try"
     )
-
-
-def last_line(log: Path) -> str:
-    """The last line of a log that says anything."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return "its log cannot be read"
-    said = [line.strip() for line in lines if line.strip()]
-    return said[-1].removeprefix("tui-transformer: ") if said else "it said nothing"
 
 
 class Training:

@@ -75,6 +75,7 @@ def to_json(table: Table) -> str:
     return json.dumps(records, ensure_ascii=True, indent=1, default=str) + "\n"
 
 
+DATA = ("csv", "json")  # for programs: every number in a cell of its own
 FORMATS = {
     "csv": Format("CSV", "csv", "for a spreadsheet or pandas", to_csv),
     "markdown": Format("Markdown", "md", "for a README or an issue", to_markdown),

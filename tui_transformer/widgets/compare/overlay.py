@@ -10,18 +10,21 @@ from tui_transformer.comparison.curves import Metrics, difference, loss_curve
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.widgets.curves import Curve
 
+EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # what two curves are held against each other at
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 
 
 @dataclass(frozen=True)
 class Stroke:
-    """A run's lines.
+    """The lines of a run, or of a variant's mean over its seeds.
 
     Args:
         slot: the number of its letter and colour.
         name: of the run; not cleaned.
         sign: why its curve must not be held against the others; "" if it may.
         train: empty where it is not asked for.
+        seeds: how many the curve is a mean of; None where it is one run's own.
+        half: half the width of the interval at each point of the curve; empty where there is none.
     """
 
     slot: int
@@ -29,6 +32,23 @@ class Stroke:
     curve: Curve
     train: Curve = NO_CURVE
     sign: str = ""
+    seeds: int | None = None
+    half: tuple[float, ...] = ()
+
+    @property
+    def low(self) -> tuple[float, ...]:
+        """The lower edge of the band."""
+        return tuple(y - half for y, half in zip(self.curve.y, self.half, strict=False))
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        """The upper edge of the band."""
+        return tuple(y + half for y, half in zip(self.curve.y, self.half, strict=False))
+
+    @property
+    def apart(self) -> tuple[bool, ...]:
+        """At which points the interval leaves zero out."""
+        return tuple(abs(y) > half for y, half in zip(self.curve.y, self.half, strict=False))
 
 
 @dataclass(frozen=True)
@@ -42,6 +62,10 @@ class Overlay:
         zero: whether there is a line at zero, and values have a sign.
         waiting: what stands there while nothing can be drawn.
         log: whether y is logarithmic.
+        share: whether y is a share from 0 to 1.
+        levels: other horizontal lines.
+        reaches: upright lines: x, the numbers of the letters that stand on it.
+        notes: what else must be known, shortest first; as many as there is room for.
     """
 
     title: str = ""
@@ -51,6 +75,10 @@ class Overlay:
     zero: bool = False
     waiting: str = ""
     log: bool = False
+    share: bool = False
+    levels: tuple[float, ...] = ()
+    reaches: tuple[tuple[float, tuple[int, ...]], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> tuple[Stroke, ...]:
@@ -106,11 +134,11 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     baseline = drawn.baseline
     if baseline is None:
         return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p pins the baseline")
-    title = f"validation loss − {baseline.name}'s, {unit_of([baseline])}"
+    title = f"validation loss − {baseline.name}'s at equal {EQUAL[axis]}, {unit_of([baseline])}"
     others = [(slot, entry) for slot, entry in drawn.entries if entry.path != baseline.path]
     if not others:
         waiting = "space selects runs to hold against it"
-        return Overlay(title, "difference", axis, zero=True, waiting=waiting)
+        return Overlay(title, f"Δ at equal {EQUAL[axis]}", axis, zero=True, waiting=waiting)
     level = loss_curve(drawn.metrics.get(baseline.path, NO_METRICS).validation, axis)
     strokes, reasons = [], []
     for slot, entry in others:
@@ -122,7 +150,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         strokes.append(Stroke(slot, entry.name, difference(curve, level)))
     alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.name}"
     waiting = alone if not strokes else _waiting(drawn, f"they share no stretch of {axis}s")
-    return Overlay(title, "difference", axis, tuple(strokes), zero=True, waiting=waiting)
+    return Overlay(title, f"Δ at equal {EQUAL[axis]}", axis, tuple(strokes), zero=True, waiting=waiting)
 
 
 def _waiting(drawn: Drawn, otherwise: str) -> str:
