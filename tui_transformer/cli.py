@@ -315,6 +315,36 @@ def doctor(
     return doctor_command(run, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
 
 
+@app.command()
+def verify(
+    run: RunArgument = "last",
+    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help="Training steps to repeat.")] = 20,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    """Score, repeat and hash a run again: can its numbers be confirmed? Exit code 1 if something differs."""
+    from tui_transformer.commands.verify import verify_command
+
+    return verify_command(run, steps=steps, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
+
+
+@app.command()
+def export(
+    runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.")],
+    to: Annotated[str, typer.Option("--to", help="csv, json, tensorboard, wandb, mlflow or huggingface.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step: whose weights.")] = "best",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """Write runs down for another tool. Nothing leaves this machine unless your own environment says so."""
+    from tui_transformer.commands.export import export_command
+
+    return export_command(runs, to=to, out=out, checkpoint=checkpoint, as_json=json, runs_dir=runs_dir)
+
+
 def command() -> "TyperGroup":
     """The whole command line as one object."""
     return typer.main.get_command(app)  # type: ignore[return-value]
