@@ -26,7 +26,7 @@ def parse_override(text: str) -> dict[str, Any]:
     *sections, last = key.split(".")
     for section in sections:
         table = table.setdefault(section, {})
-    table[last] = _value(value.strip())
+    table[last] = parse_value(value.strip())
     return nested
 
 
@@ -35,7 +35,8 @@ def parse_overrides(texts: Iterable[str]) -> list[dict[str, Any]]:
     return [parse_override(text) for text in texts]
 
 
-def _value(text: str) -> Any:
+def parse_value(text: str) -> Any:
+    """A TOML value; what is not TOML is taken as text."""
     if len(text) > 10_000:
         raise InputError(f"--set: the value {text[:40]!r}… is longer than 10,000 characters")
     try:

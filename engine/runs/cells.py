@@ -1,0 +1,157 @@
+"""The cells of a study: one run for each variant and seed, with the complete config it is asked for.
+
+What two cells share is shared to the bit: every parameter is drawn from the run's seed and its own name, and every
+batch from the run's seed and its number, so that variants differ in what they change and in nothing else.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine import capabilities
+from engine.config import presets
+from engine.config.keys import all_keys, diff, is_bookkeeping
+from engine.config.schema import RunConfig
+from engine.config.toml import validate
+from engine.errors import InputError
+
+if TYPE_CHECKING:
+    from engine.runs.study import Study, Variant
+
+Change = tuple[Any, Any]  # before, after; None where a key is unset
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a study.
+
+    Args:
+        variant: its name.
+        seed: of the run.
+        config: complete; not yet resolved.
+        name: of the run's directory.
+    """
+
+    variant: str
+    seed: int
+    config: RunConfig
+    name: str
+
+    def differs(self, ran: RunConfig) -> dict[str, Change]:
+        """Where a run was asked for something else: dotted key → (what it ran, what this cell asks for).
+
+        Args:
+            ran: the run's config, which may have been resolved since it was asked for.
+        """
+        return {key: change for key, change in diff(ran, self.config).items() if not self._resolved(key, *change)}
+
+    def _resolved(self, key: str, ran: Any, asked: Any) -> bool:
+        """Whether the start of a run may have made one of the other."""
+        if asked is None:  # filled in from the corpus or the machine
+            return True
+        if key == "data.corpus":  # a file, by its whole path
+            return str(Path(str(asked)).resolve()) == str(Path(str(ran)).resolve())
+        if key == "train.epochs":
+            return ran is None
+        return isinstance(asked, str) and isinstance(ran, int)  # "5 epochs" in steps
+
+
+def cells_of(study: "Study") -> tuple[Cell, ...]:
+    """Every cell, seeds first: what is done of an interrupted study is a smaller complete one.
+
+    Raises:
+        InputError: no such preset, a change that is illegal, or two variants that ask for the same.
+    """
+    configs = {variant.name: variant_config(study, variant) for variant in study.variants}
+    _require_different(configs)
+    return tuple(
+        Cell(name, seed, config.model_copy(update={"seed": seed}), run_name(study.name, name, seed))
+        for seed in study.seeds
+        for name, config in configs.items()
+    )
+
+
+def run_name(study: str, variant: str, seed: int) -> str:
+    """`attention.win16.s2`."""
+    return f"{study}.{variant}.s{seed}"
+
+
+def base_tables(base: str) -> dict[str, Any]:
+    """The tables of a base: a preset, or `OVERLAY@BASE`, an overlay applied to another base.
+
+    Raises:
+        InputError: no such preset, or `@` after one that is no overlay.
+    """
+    name, _, on = base.partition("@")
+    links = presets.chain(presets.find(name))
+    if on:
+        links = [*presets.chain(presets.find(on)), *_overlay(name)]
+    return _laid([link.tables for link in links]) | {"preset": base}
+
+
+def variant_config(study: "Study", variant: "Variant") -> RunConfig:
+    """What a variant trains with the study's first seed: base, the study's changes, overlay, the variant's changes.
+
+    Raises:
+        InputError: anything wrong with it; names the variant.
+    """
+    where = f"study '{study.name}'"
+    try:
+        base = base_tables(study.base)
+        where += f", variant '{variant.name}'"
+        overlay = _overlay(variant.preset) if variant.preset else []
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    tables = _laid([base, nested(study.changes), *(link.tables for link in overlay), nested(variant.changes)])
+    if overlay:
+        tables["preset"] = variant.preset if overlay[0].extends == study.base else f"{variant.preset}@{study.base}"
+    config = validate(tables | {"seed": study.seeds[0]}, where)
+    capabilities.require(config, where)
+    return config
+
+
+def nested(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Dotted keys as nested tables; later ones win, and take out what said the same in another way."""
+    return _laid([_table(key, value) for key, value in changes.items()])
+
+
+def _table(key: str, value: Any) -> dict[str, Any]:
+    section, dot, name = key.partition(".")
+    return {section: {name: value}} if dot else {section: value}
+
+
+def _laid(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for table in tables:
+        merged = presets.merge(merged, table)
+    return merged
+
+
+def _overlay(name: str) -> Sequence[presets.Preset]:
+    """What an overlay changes: its chain without the base."""
+    links = presets.chain(presets.find(name))[1:]
+    if not links:
+        raise InputError(f"preset '{name}' is a base, not an overlay: a variant changes the study's base")
+    return links
+
+
+def _require_different(configs: Mapping[str, RunConfig]) -> None:
+    for (one, left), (other, right) in _pairs(configs):
+        if not diff(left, right):
+            raise InputError(
+                f"variants '{one}' and '{other}' ask for the same config, so they would be the same run twice; "
+                "change one of them, or leave it out"
+            )
+
+
+def _pairs(configs: Mapping[str, RunConfig]) -> Iterator[tuple[tuple[str, RunConfig], tuple[str, RunConfig]]]:
+    items = list(configs.items())
+    return ((first, second) for i, first in enumerate(items) for second in items[i + 1 :])
+
+
+def varied(configs: Mapping[str, RunConfig]) -> list[str]:
+    """The dotted keys in which variants differ, in the order of the config; bookkeeping and seeds are none."""
+    first, *rest = configs.values()
+    found = {key for other in rest for key in diff(first, other) if key != "seed" and not is_bookkeeping(key)}
+    return [key for key in all_keys() if key in found]
