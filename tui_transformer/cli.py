@@ -94,6 +94,55 @@ def run(
 
 
 @app.command()
+def ablate(
+    study: Annotated[str | None, typer.Option("--study", help="A study: NAME of --list, or a TOML file.")] = None,
+    preset: PresetName = None,
+    vary: Annotated[
+        list[str] | None, typer.Option("--vary", help="An axis: model.n_heads=1,2,4,8; several: a grid.")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help="Another base for the variants, e.g. demo.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help="3: the seeds 1, 2 and 3; 1,5,9: these.")] = None,
+    set_: Set = None,
+    corpus: Corpus = None,
+    name: Annotated[str | None, typer.Option("--name", help="The study's name, with which its runs' begin.")] = None,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, or several: cuda:0,cuda:1.")] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Runs at a time.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the plan: runs, time, disk, what differs.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Take up again what failed.")] = False,
+    skip_failed: Annotated[bool, typer.Option("--skip-failed", help="What failed is no failure of the study.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Run it in a process of its own; returns at once.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="The studies that come with this.")] = False,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
+    from engine.errors import InputError
+    from tui_transformer.commands import ablate as command
+    from tui_transformer.studies.asked import Asked
+    from tui_transformer.studies.ready import How
+
+    if list_:
+        return command.list_command(as_json=json)
+    if retry_failed and skip_failed:
+        raise InputError("--retry-failed and --skip-failed exclude each other")
+    asked = Asked(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name)
+    failed = "retry" if retry_failed else "skip" if skip_failed else ""
+    how = How(device, jobs, failed, json, runs_dir, data_dir)
+    if dry_run:
+        return command.plan_command(asked, how)
+    return command.detached_command(asked, how) if detach else command.ablate_command(asked, how)
+
+
+@app.command("measure-study", hidden=True)
+def measure_study(data_dir: DataDir = None) -> int:
+    """Plan the study on stdin; what `ablate` starts."""
+    from tui_transformer.commands.ablate import measure_command
+
+    return measure_command(data_dir)
+
+
+@app.command()
 def resume(
     run: RunArgument = "last",
     detach: Detach = False,

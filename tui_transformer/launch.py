@@ -36,10 +36,16 @@ GIVES_WAY = 5  # niceness; costs nothing where nobody else computes
 PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
 
 
-def enqueue(
-    config: RunConfig, *, runs_dir: Path, name: str | None, command: str, queue: dict[str, Any] | None = None
-) -> Path:
-    """A run directory that waits for a process to begin it; with `queue`, for a runner (see `tui_transformer.queue`).
+def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, Any]) -> Path:
+    """A run directory that waits for a process to begin it.
+
+    Args:
+        config: not yet resolved.
+        runs_dir: the runs folder.
+        name: of the run; by default the preset's, with a number if that is taken.
+        command: the command line, for run.json.
+        places: more entries of run.json: `queue` for a runner of a device (see `tui_transformer.queue`), `study` for
+            one of a study (see `tui_transformer.studies`).
 
     Raises:
         InputError: what cannot be combined, a bad name, or one that is taken.
@@ -51,8 +57,7 @@ def enqueue(
     elif Path(corpus).is_file():
         config = capabilities.with_value(config, "data.corpus", str(Path(corpus).resolve()))
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
-    facts = {"command": command} | ({} if queue is None else {"queue": queue})
-    writer = RunWriter.create(runs_dir, name, config, facts, state="queued")
+    writer = RunWriter.create(runs_dir, name, config, {"command": command} | places, state="queued")
     writer.release()
     return writer.path
 

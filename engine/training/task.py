@@ -62,6 +62,11 @@ class Task(Protocol):
         """Of the training split."""
         ...
 
+    @property
+    def validation_tokens(self) -> int:
+        """Of the validation split, of what is predicted."""
+        ...
+
     def found_again(self, config: RunConfig) -> str:
         """What `data.corpus` must say to be understood wherever one stands."""
         ...

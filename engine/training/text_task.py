@@ -83,6 +83,11 @@ class TextTask:
         """Of the training split."""
         return self.tokens["train"].numel()
 
+    @property
+    def validation_tokens(self) -> int:
+        """Of the validation split."""
+        return self.tokens["validation"].numel()
+
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         """See `Task`."""
         needed = require_vocabulary(config, self.vocab_size, "characters")

@@ -78,6 +78,11 @@ class TranslationTask:
         """Of the training targets, ends included."""
         return int(self.encoded["train"].lengths[:, 1].sum())
 
+    @property
+    def validation_tokens(self) -> int:
+        """Of the validation targets, ends included."""
+        return int(self.encoded["validation"].lengths[:, 1].sum())
+
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         """See `Task`."""
         tokenizer = self.tokenizer

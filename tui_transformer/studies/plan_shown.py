@@ -1,0 +1,87 @@
+"""A study's plan as people read it, and as JSON."""
+
+import json
+import shutil
+from typing import Any
+
+from engine.config.keys import diff
+from engine.config.lints import lint
+from engine.runs.study import Study
+from tui_transformer.clean import clean_line
+from tui_transformer.columns import print_columns
+from tui_transformer.fit import about
+from tui_transformer.output import emit, warn
+from tui_transformer.studies.progress import cell_record
+from tui_transformer.studies.ready import How, Ready
+from tui_transformer.words import memory, short
+
+MOST_SHOWN = 10  # seeds
+
+
+def show_plan(ready: Ready, how: How) -> None:
+    """What will be run, what it costs and what is expected, before anything starts."""
+    if how.as_json:
+        emit(_record(ready))
+        return
+    study, plan, todo = ready.study, ready.plan, ready.open
+    configs = ready.configs
+    for text in dict.fromkeys(f"{found.key}: {found.text}" for config in configs.values() for found in lint(config)):
+        warn(text)
+    done = f", {len(ready.cells) - len(todo)} of them finished" if len(todo) < len(ready.cells) else ""
+    seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
+    variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds})"
+    print(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
+    rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
+    for name, config in configs.items():
+        price = plan.prices[name]
+        changes = [f"{key} = {_value(value)}" for key, (_, value) in diff(configs[study.baseline], config).items()]
+        differs = "the baseline" if name == study.baseline else ", ".join(changes)
+        rows.append((name, short(price.parameters), f"≈ {about(price.seconds)}", _expected(study, name), differs))
+    print_columns(rows)
+    if todo:
+        _say_cost(ready, how)
+
+
+def _say_cost(ready: Ready, how: How) -> None:
+    plan, todo = ready.plan, ready.open
+    seconds, disk = plan.seconds(todo), plan.disk(todo)
+    at_once = f"{plan.jobs} at a time, {plan.threads} thread{'s' * (plan.threads > 1)} each"
+    print(
+        f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: ≈ {about(seconds)} and {memory(disk)} of disk",
+        flush=True,
+    )
+    runs_dir = how.runs_dir.resolve()
+    place = next(path for path in (runs_dir, *runs_dir.parents) if path.exists())
+    free = shutil.disk_usage(place).free
+    if disk > free:
+        warn(f"the disk of {place} has {memory(free)} free; runs wait when it is full")
+
+
+def _expected(study: Study, name: str) -> str:
+    """Without what is unknown, unless all is."""
+    expect = study.variant(name).expect
+    known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
+    return ", ".join(known) or ("unknown" if expect else "")
+
+
+def _record(ready: Ready) -> dict[str, Any]:
+    study, plan, todo, configs = ready.study, ready.plan, ready.open, ready.configs
+    return {
+        "kind": "plan",
+        "study": study.name,
+        "base": study.base,
+        "baseline": study.baseline,
+        "seeds": list(study.seeds),
+        "runs": len(ready.cells),
+        "to_run": len(todo),
+        "seconds": plan.seconds(todo),
+        "disk_bytes": plan.disk(todo),
+        "changes": {name: diff(configs[study.baseline], config) for name, config in configs.items()},
+        "expect": {variant.name: dict(variant.expect) for variant in study.variants},
+        "cells": [cell_record(standing) for standing in ready.standings],
+        **plan.to_json(),
+    }
+
+
+def _value(value: object) -> str:
+    return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))
