@@ -6,7 +6,7 @@ twice, stays in it with the reason, and is left out of the study.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -29,6 +29,10 @@ DESIGN = "design"  # the variant that changes nothing
 SEEDS = (1, 2, 3)
 DECIDES = 5  # seeds from which on a study is more than exploratory
 MOST = 100  # variants that are made at once
+MEASURES = (  # what a loss is a loss of, and on what
+    *("data.corpus", "data.corpus_seed", "data.corpus_size", "data.validation_fraction", "data.max_length"),
+    *("data.tokenizer", "data.bpe_size", "objective.kind", "model.context_length", "evaluation.stride"),
+)
 _NEXT_AXIS = re.compile(r"\s+(?=[a-z_]+(?:\.[a-z_0-9]+)*=)")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -105,6 +109,11 @@ class StudyDraft:
             count *= len(values)
         if count > MOST:
             raise InputError(f"this makes {count:,} variants; at most {MOST} are made at once")
+        for key, values in axes.items():
+            for value in values:  # a value that is none is a slip of the pen, and no variant
+                changed = self.design.with_change(key, value)
+                if changed.config is None:
+                    raise InputError(changed.problem)
         made = grid(axes)
         problems = [self.problem_of(variant) for variant in made]
         if all(problems):
@@ -309,8 +318,16 @@ class StudyDraft:
             said.append("one seed: nothing can be concluded, for luck alone makes differences")
         elif count < DECIDES:
             said.append(f"{count} seeds are exploratory: small differences stay untold; {DECIDES} and more decide")
+        said += list(self._other_measures())
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
         return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
+
+    def _other_measures(self) -> Iterator[str]:
+        """Variants whose loss is another measure than the baseline's."""
+        for line in self.kept:
+            others = [key for key in self.differences(line) if key in MEASURES]
+            if others:
+                yield f"{line.variant.name}: another {others[0]}, so its loss cannot be held against the baseline's"
 
     def toml(self) -> str:
         """The study as a file; "" where there is none."""

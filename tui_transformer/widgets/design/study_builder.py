@@ -41,6 +41,8 @@ from tui_transformer.widgets.design.study_questions import (
 from tui_transformer.widgets.dialog import Answer, Ask
 from tui_transformer.widgets.help import help_screen
 
+KEYS = "? all keys"
+
 
 @dataclass(frozen=True)
 class Known:
@@ -81,12 +83,14 @@ class StudyBuilder(ModalScreen[Left]):
         border: round $primary; padding: 0 1; }
     StudyBuilder #study-title { height: 1; }
     StudyBuilder #study-heading { height: 1; margin-top: 1; }
-    StudyBuilder OptionList { height: 1fr; border: none; padding: 0; background: $panel; scrollbar-size-vertical: 1;
-        scrollbar-color: $foreground 30%; scrollbar-background: $panel; }
+    StudyBuilder OptionList { height: 1fr; min-height: 4; border: none; padding: 0; background: $panel;
+        scrollbar-size-vertical: 1; scrollbar-color: $foreground 30%;
+        scrollbar-background: $panel; }
     StudyBuilder OptionList:focus { border: none; background-tint: $foreground 0%; }
     StudyBuilder #at-hand { height: auto; max-height: 3; color: $foreground 80%; margin-top: 1; }
     StudyBuilder #plan { height: auto; max-height: 9; margin-top: 1; }
-    StudyBuilder #command { height: 1; }
+    StudyBuilder #command { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    StudyBuilder OptionList > .option-list--option-disabled { color: $foreground 80%; }
     .narrow StudyBuilder #at-hand { max-height: 2; margin-top: 0; }
     .narrow StudyBuilder #plan { max-height: 7; }
     """
@@ -134,7 +138,8 @@ class StudyBuilder(ModalScreen[Left]):
             names, before = self.query_one(OptionList), self._at_hand
             at = names.highlighted or 0
             self._ids = ids
-            names.set_options(Option("", id=name) for name in ids)
+            invited = study_words.invitation(Palette.of(self.app.theme_variables)) if len(ids) == 1 else []
+            names.set_options([*(Option("", id=name) for name in ids), *(Option(t, disabled=True) for t in invited)])
             names.highlighted = ids.index(before) if before in ids else min(at, len(ids) - 1)
         self._redraw()
 
@@ -159,11 +164,9 @@ class StudyBuilder(ModalScreen[Left]):
             return
         estimate = self._estimate
         changed = ", changed" if draft.design.changes else ""
-        title = (
-            Text()
-            .append(clean_line(draft.name), "bold")
-            .append(clean_line(f"   a study of {draft.design.name}{changed}"), palette.dim)
-        )
+        title = Text(clean_line(draft.name), "bold")
+        title = Text.assemble(title, (clean_line(f"   a study of {draft.design.name}{changed}"), palette.dim))
+        title.append(" " * (width - title.cell_len - len(KEYS))).append(KEYS, palette.dim)
         self.query_one("#study-title", Static).update(title)
         heading = study_words.heading(width, study_words.name_width(draft, width), palette)
         self.query_one("#study-heading", Static).update(heading)
@@ -179,7 +182,7 @@ class StudyBuilder(ModalScreen[Left]):
         self.query_one("#command", Static).update(command)
 
     def _describe(self) -> None:
-        words = Text(study_words.EMPTY) if len(self._ids) == 1 else study_words.at_hand(self._line, self._draft)
+        words = study_words.at_hand(self._line, self._draft) if len(self._ids) > 1 else Text()
         self.query_one("#at-hand", Static).update(words)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:

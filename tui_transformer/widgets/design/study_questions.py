@@ -49,7 +49,7 @@ def which_study(draft: StudyDraft) -> Ask[Study]:
             continue
         words = study.description or f"{len(study.variants)} variants of {study.base}"
         taken = draft.with_study(study)
-        answers.append(Answer(study, f"{name}  {words}" + (f"  ({where})" if where else ""), taken.problem))
+        answers.append(Answer(study, f"{name}: {words}" + (f"  ({where})" if where else ""), taken.problem))
     text = f"Its variants take the place of those that are there; {draft.design.name} stays the base."
     return Ask("Take whose variants?", answers, text=text)
 

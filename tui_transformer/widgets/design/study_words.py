@@ -13,15 +13,19 @@ from tui_transformer.study_command import command as study_command
 from tui_transformer.study_draft import Line, StudyDraft
 from tui_transformer.study_estimate import Estimate
 from tui_transformer.widgets.design.palette import Palette
-from tui_transformer.words import memory, short
+from tui_transformer.words import memory
 
 MARK, GAP = 2, 2  # columns
-PARAMETERS, TIME = 8, 11
+PARAMETERS, TIME = 12, 11
 LONGEST_NAME = 26
 ROOMY = 64  # columns from which on there is room for parameters and time
 LONG_KEYS = 96  # and for keys with their sections
 MOST_SEEDS = 8  # that are listed
-EMPTY = "p ticks presets · v types values of a setting · l takes a study that comes with this"
+EMPTY = (
+    ("p", "tick presets that change one thing each"),
+    ("v", "type values of a setting: model.n_heads=1,2,4,8"),
+    ("l", "take the variants of a study that comes with this"),
+)
 
 
 def heading(width: int, names: int, palette: Palette) -> Text:
@@ -30,7 +34,7 @@ def heading(width: int, names: int, palette: Palette) -> Text:
     rest = max(0, width - text.cell_len - _figures(width))
     text.append(_cut("DIFFERS FROM THE BASELINE BY", rest))
     if width >= ROOMY:
-        text.append(f"{'PARAMS':>{PARAMETERS}}{'A RUN':>{TIME}}")
+        text.append(f"{'PARAMETERS':>{PARAMETERS}}{'A RUN':>{TIME}}")
     text.stylize(palette.dim)
     return text
 
@@ -60,9 +64,16 @@ def variant_line(line: Line, draft: StudyDraft, estimate: Estimate, width: int, 
     text.append(_cut(clean_line(words), rest), palette.accent if held else "")
     if width >= ROOMY:
         count, seconds = estimate.parameters.get(name), estimate.each.get(name)
-        text.append(f"{short(count) if count else '':>{PARAMETERS}}", palette.dim)
+        text.append(f"{f'{count:,}' if count else '':>{PARAMETERS}}", palette.dim)
         text.append(f"{f'≈ {about(seconds)}' if seconds is not None else '':>{TIME}}")
     return text
+
+
+def invitation(palette: Palette) -> list[Text]:
+    """What to do while there is only the design."""
+    lines = [Text(), Text("  What is it to be compared with?")]
+    lines += [Text("  ").append(f" {key} ", f"reverse {palette.dim}".strip()).append(f" {what}") for key, what in EMPTY]
+    return lines
 
 
 def at_hand(line: Line | None, draft: StudyDraft) -> Text:
@@ -127,7 +138,7 @@ def command_words(draft: StudyDraft, file: Path, options: list[str], palette: Pa
     if draft.study is None:
         return Text()
     command, saved = study_command(draft, file, options)
-    text = Text(no_wrap=True, overflow="ellipsis").append("$ ", palette.dim).append(clean_line(command), palette.calm)
+    text = Text().append("$ ", palette.dim).append(clean_line(command), palette.calm)
     return text.append("   (s saves the file)", palette.dim) if saved and not file.exists() else text
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -44,7 +44,8 @@ class Ticks(ModalScreen[frozenset[int] | None]):
 
     DEFAULT_CSS = """
     Ticks { align: center middle; background: $background 60%; }
-    Ticks OptionList { max-height: 100%; height: auto; }
+    Ticks .dialog { width: 96; height: 90%; }
+    Ticks OptionList { height: 1fr; max-height: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "back"),
@@ -74,11 +75,12 @@ class Ticks(ModalScreen[frozenset[int] | None]):
     def _line(self, at: int) -> RenderableType:
         tick = self._ticks[at]
         mark = "✗" if tick.why_not and not tick.ticked else "●" if at in self._ticked else "○"
-        line = Text(no_wrap=True, overflow="ellipsis").append(f"{mark} ").append(clean_line(tick.name), "bold")
-        line.append(" " * max(2, self._width + 2 - len(tick.name))).append(clean_line(tick.what))
-        if not tick.why_not:
-            return line
-        return Group(line, Padding(Text(clean_line(tick.why_not), style="italic"), (0, 0, 0, 2)))
+        line = Table.grid(padding=(0, 2, 0, 0))
+        line.add_column(width=self._width + 2, no_wrap=True)
+        line.add_column()
+        words = Text(clean_line(tick.why_not), "italic") if tick.why_not else Text(clean_line(tick.what))
+        line.add_row(Text(f"{mark} ").append(clean_line(tick.name), "bold"), words)
+        return line
 
     def action_tick(self) -> None:
         """Tick the line at hand, or no longer."""
