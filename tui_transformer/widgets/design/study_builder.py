@@ -42,6 +42,7 @@ from tui_transformer.widgets.dialog import Answer, Ask
 from tui_transformer.widgets.help import help_screen
 
 KEYS = "? all keys"
+LEAST = 20  # columns to draw in
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,6 @@ class StudyBuilder(ModalScreen[Left]):
     """
 
     DEFAULT_CSS = """
-    StudyBuilder { align: center middle; background: $background 60%; }
     StudyBuilder #study { width: 100%; max-width: 150; height: 100%; max-height: 44; background: $panel;
         border: round $primary; padding: 0 1; }
     StudyBuilder #study-title { height: 1; }
@@ -87,11 +87,11 @@ class StudyBuilder(ModalScreen[Left]):
         scrollbar-size-vertical: 1; scrollbar-color: $foreground 30%;
         scrollbar-background: $panel; }
     StudyBuilder OptionList:focus { border: none; background-tint: $foreground 0%; }
-    StudyBuilder #at-hand { height: auto; max-height: 3; color: $foreground 80%; margin-top: 1; }
+    StudyBuilder #at-hand { height: auto; max-height: 4; color: $foreground 80%; margin-top: 1; }
     StudyBuilder #plan { height: auto; max-height: 9; margin-top: 1; }
     StudyBuilder #command { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     StudyBuilder OptionList > .option-list--option-disabled { color: $foreground 80%; }
-    .narrow StudyBuilder #at-hand { max-height: 2; margin-top: 0; }
+    .narrow StudyBuilder #at-hand { margin-top: 0; }
     .narrow StudyBuilder #plan { max-height: 7; }
     """
     SCOPED_CSS = False  # `narrow` is a class of the app
@@ -104,6 +104,7 @@ class StudyBuilder(ModalScreen[Left]):
         self._measuring = ""
         self._failed: tuple[str, str] = ("", "")
         self._ids: list[str] = []
+        self._started = started_names(known.place.runs_dir)
 
     def compose(self) -> ComposeResult:
         """Title, variants, the one at hand, the plan, keys."""
@@ -160,7 +161,7 @@ class StudyBuilder(ModalScreen[Left]):
     def _redraw(self) -> None:
         draft, palette, names = self._draft, Palette.of(self.app.theme_variables), self.query_one(OptionList)
         width = names.scrollable_content_region.width
-        if width < 20:
+        if width < LEAST:
             return
         estimate = self._estimate
         changed = ", changed" if draft.design.changes else ""
@@ -170,16 +171,24 @@ class StudyBuilder(ModalScreen[Left]):
         self.query_one("#study-title", Static).update(title)
         heading = study_words.heading(width, study_words.name_width(draft, width), palette)
         self.query_one("#study-heading", Static).update(heading)
-        for at, line in enumerate(draft.lines):
-            prompt = study_words.variant_line(line, draft, estimate, width, palette)
-            names.replace_option_prompt_at_index(at, prompt)
+        self._draw_lines(estimate, width, palette)
         self._describe()
         measuring = bool(self._measuring)
         failed = self._failed[1] if self._failed[0] == draft.toml() else ""
-        plan = study_words.plan_words(draft, estimate, palette, measuring=measuring, failed=failed)
+        started = draft.name in self._started
+        plan = study_words.plan_words(
+            draft, estimate, palette, width, measuring=measuring, failed=failed, started=started
+        )
         self.query_one("#plan", Static).update(plan)
         command = study_words.command_words(draft, self._file, self._known.options, palette)
         self.query_one("#command", Static).update(command)
+
+    def _draw_lines(self, estimate: Estimate, width: int, palette: Palette) -> None:
+        names, draft = self.query_one(OptionList), self._draft
+        for at, line in enumerate(draft.lines):
+            colours = Palette() if at == names.highlighted else palette  # they would not be read on its background
+            prompt = study_words.variant_line(line, draft, estimate, width, colours)
+            names.replace_option_prompt_at_index(at, prompt)
 
     def _describe(self) -> None:
         words = study_words.at_hand(self._line, self._draft) if len(self._ids) > 1 else Text()
@@ -188,7 +197,10 @@ class StudyBuilder(ModalScreen[Left]):
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
         """More on it."""
         event.stop()
-        self._describe()
+        width = event.option_list.scrollable_content_region.width
+        if width >= LEAST:
+            self._draw_lines(self._estimate, width, Palette.of(self.app.theme_variables))
+            self._describe()
 
     @property
     def _file(self) -> Path:
@@ -362,12 +374,16 @@ class StudyBuilder(ModalScreen[Left]):
 
 def free_study_name(wanted: str, runs_dir: Path) -> str:
     """`wanted`, or with a number where a study of that name was started already."""
-    try:
-        started = started_studies(runs_dir)
-    except OSError:
-        return wanted
-    count, name = 1, wanted
-    while name in started:
+    taken, count, name = started_names(runs_dir), 1, wanted
+    while name in taken:
         count += 1
         name = f"{wanted}-{count}"
     return name
+
+
+def started_names(runs_dir: Path) -> frozenset[str]:
+    """The names of the studies that were started in a runs folder."""
+    try:
+        return frozenset(started_studies(runs_dir))
+    except OSError:
+        return frozenset()

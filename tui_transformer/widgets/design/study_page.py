@@ -25,7 +25,7 @@ class StudyPage(Read):
 
     def __init__(self, name: str, toml: str, command: str, *, saved: bool, palette: Palette) -> None:
         self._toml = toml
-        body = Text("runs this study" + (", once s has saved it\n" if saved else "\n"), palette.dim)
+        body = Text().append("runs this study" + (", once s has saved it\n" if saved else "\n"), palette.dim)
         body.append(clean_line(command) + "\n\n", palette.calm).append_text(_coloured(toml, palette))
         super().__init__(f"{name}: the whole study   c copies it, escape closes", body)
 

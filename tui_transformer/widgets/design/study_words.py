@@ -1,6 +1,7 @@
 """A study in the making in words: its variants as lines, and its plan."""
 
 from pathlib import Path
+from textwrap import wrap
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -94,8 +95,20 @@ def at_hand(line: Line | None, draft: StudyDraft) -> Text:
     return Text().append(f"{name}: ", "bold").append(clean_line(". ".join(words)))
 
 
-def plan_words(draft: StudyDraft, estimate: Estimate, palette: Palette, *, measuring: bool, failed: str) -> Text:
-    """How many runs, how long, how much, and what to know before."""
+def plan_words(
+    draft: StudyDraft, estimate: Estimate, palette: Palette, width: int, *, measuring: bool, failed: str, started: bool
+) -> Text:
+    """How many runs, how long, how much, and what to know before.
+
+    Args:
+        draft: the study.
+        estimate: of its cost.
+        palette: colours.
+        width: columns.
+        measuring: whether its steps are being timed.
+        failed: why that gave nothing.
+        started: whether a study of this name was started already.
+    """
     text = Text()
     count, seeds = len(draft.kept), len(draft.seeds)
     listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
@@ -104,12 +117,12 @@ def plan_words(draft: StudyDraft, estimate: Estimate, palette: Palette, *, measu
     left_out = len(draft.lines) - count
     text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
     text.append_text(_cost(estimate, palette, measuring))
-    if failed:
-        text.append("✗ ", palette.bad).append(clean_line(failed) + "\n")
-    if draft.problem:
-        text.append("✗ ", palette.bad).append(clean_line(draft.problem) + "\n")
-    for warning in draft.warnings:
-        text.append("⚠ ", palette.warn).append(clean_line(warning) + "\n")
+    started_words = f"{draft.name} was started already: f5 goes on with it if it is the same; r renames this one"
+    problems = [words for words in (failed, draft.problem) if words]
+    warnings = [*([started_words] if started else []), *draft.warnings]
+    for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
+        for words in said:
+            text.append(sign, colour).append("\n  ".join(wrap(clean_line(words), width - 2)) + "\n")
     text.rstrip()
     return text
 
@@ -138,8 +151,8 @@ def command_words(draft: StudyDraft, file: Path, options: list[str], palette: Pa
     if draft.study is None:
         return Text()
     command, saved = study_command(draft, file, options)
-    text = Text().append("$ ", palette.dim).append(clean_line(command), palette.calm)
-    return text.append("   (s saves the file)", palette.dim) if saved and not file.exists() else text
+    text = Text("once saved (s): " if saved and not file.exists() else "", palette.dim)
+    return text.append("$ ", palette.dim).append(clean_line(command), palette.calm)
 
 
 def _figures(width: int) -> int:

@@ -43,9 +43,11 @@ class Ticks(ModalScreen[frozenset[int] | None]):
     """
 
     DEFAULT_CSS = """
-    Ticks { align: center middle; background: $background 60%; }
-    Ticks .dialog { width: 96; height: 90%; }
-    Ticks OptionList { height: 1fr; max-height: 100%; }
+    Ticks #ticks { width: 100; max-width: 94%; height: 90%; padding: 1 2; background: $panel; border: round $primary; }
+    Ticks #how { margin-bottom: 1; color: $foreground 80%; }
+    Ticks OptionList { height: 1fr; border: none; padding: 0; background: $panel; scrollbar-size-vertical: 1;
+        scrollbar-color: $foreground 30%; scrollbar-background: $panel; }
+    Ticks OptionList:focus { border: none; background-tint: $foreground 0%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "dismiss", "back"),
@@ -61,12 +63,10 @@ class Ticks(ModalScreen[frozenset[int] | None]):
 
     def compose(self) -> ComposeResult:
         """Title, how, lines."""
-        with Vertical(classes="dialog"):
+        with Vertical(id="ticks"):
             yield Static(Text(clean_line(self._title), style="bold"))
-            yield Static(Text("space ticks · enter takes them · escape leaves all as it was"), classes="dialog-text")
-            yield OptionList(
-                *(Option(self._line(at), disabled=bool(tick.why_not)) for at, tick in enumerate(self._ticks))
-            )
+            yield Static(Text("space ticks · enter takes them · escape leaves all as it was"), id="how")
+            yield OptionList(*(Option(self._line(at)) for at in range(len(self._ticks))))  # all can be gone to and read
 
     def on_mount(self) -> None:
         """The first that can be ticked."""
