@@ -328,6 +328,16 @@ async def test_a_name_that_was_started_already_is_not_used_again(app: App) -> No
         assert "was started already" in app.text
 
 
+async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await pilot.resize_terminal(40, 10)
+        await until(pilot, lambda: "40 × 10" in app.text and "VARIANT" not in app.text)
+        await pilot.resize_terminal(60, 18)
+        await until(pilot, lambda: "n_heads-2" in app.text and "= 6 runs" in app.text)
+
+
 async def test_every_key_is_in_the_help(app: App) -> None:
     async with app.run_test(size=(120, 60)) as pilot:
         await opened(pilot)

@@ -116,6 +116,7 @@ class StudyBuilder(ModalScreen[Left]):
             yield Static("", id="plan")
             yield Static("", id="command")
             yield Footer(compact=True, show_command_palette=False)
+        yield Static("", id="too-small")  # the studio shows it where nothing fits
 
     def on_mount(self) -> None:
         """The list has the keys."""
@@ -123,7 +124,9 @@ class StudyBuilder(ModalScreen[Left]):
         self._show(self._draft)
 
     def on_resize(self, event: Resize) -> None:
-        """Other room."""
+        """Other room, or too little."""
+        words = f"A study does not fit into {event.size.width} × {event.size.height} characters."
+        self.query_one("#too-small", Static).update(Text(words))
         self.call_after_refresh(self._redraw)
 
     # Showing it
