@@ -62,6 +62,7 @@ TRAINED_BY = {
     "tiny-shakespeare": "shakespeare-cpu",
     "phrasebook": "phrasebook",
     "multi30k": "multi30k",
+    "tatoeba-en-de": "tatoeba",
 }
 ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
 BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}

@@ -373,6 +373,10 @@ def compare(
     markdown: Annotated[bool, typer.Option("--markdown", help="A table for a README.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help=r"A tabular for \input.")] = False,
     latex_document: Annotated[bool, typer.Option("--latex-document", help="A page that pdflatex compiles.")] = False,
+    by_distance: Annotated[
+        str,
+        typer.Option("--by-distance", metavar="PROBE", help="Draw how often a probe (recall) is right by distance."),
+    ] = "",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
     runs_dir: RunsDir = RUNS,
 ) -> int:
@@ -380,6 +384,10 @@ def compare(
     from tui_transformer.commands.compare import compare_command
 
     formats = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
+    if by_distance:
+        from tui_transformer.commands.distance import distance_command
+
+        return distance_command(runs or [], probe=by_distance, out=out, runs_dir=runs_dir)
     return compare_command(
         runs or [],
         query=filter_,

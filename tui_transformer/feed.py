@@ -30,6 +30,7 @@ class RunRow:
     Args:
         state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
         loss: of the newest evaluation, else of the newest train record; None before both.
+        scored: whether the loss is of an evaluation, not of a train record.
         created: when, to the second; `made` breaks ties, and means nothing else.
         badges: what is wrong with its scores.
         waits_for: the device that a queued run waits for; "" where it waits for a process of its own.
@@ -42,6 +43,7 @@ class RunRow:
     step: int = 0
     steps: int = 0
     loss: float | None = None
+    scored: bool = False
     badges: tuple[str, ...] = ()
     created: str = ""
     made: int = 0
@@ -229,6 +231,7 @@ def _row(reader: RunReader, born: Record) -> RunRow:
     status = reader.status
     said = text(status.get("state"))
     state = reader.state if said in LIVE_STATES else said or DAMAGED
+    scored = number(table(reader.summary.get("last")).get("loss"))
     return RunRow(
         path=reader.path,
         state=state,
@@ -236,7 +239,8 @@ def _row(reader: RunReader, born: Record) -> RunRow:
         reason=text(status.get("reason")),
         step=whole(status.get("step")),
         steps=whole(status.get("steps")),
-        loss=_loss(reader, live=state in LIVE_STATES),
+        loss=_train_loss(reader) if scored is None and state in LIVE_STATES else scored,
+        scored=scored is not None,
         badges=tuple(reader.badges),
         created=text(born.get("created")),
         made=(stamp(reader.path / "run.json") or (0,))[0],
@@ -248,9 +252,6 @@ def _row(reader: RunReader, born: Record) -> RunRow:
     )
 
 
-def _loss(reader: RunReader, *, live: bool) -> float | None:
-    scored = number(table(reader.summary.get("last")).get("loss"))
-    if scored is not None or not live:
-        return scored
+def _train_loss(reader: RunReader) -> float | None:
     records = newest_records(reader.path / "metrics.jsonl", 1, 4096)
     return number(records[-1].get("loss")) if records else None

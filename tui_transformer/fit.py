@@ -14,6 +14,7 @@ from typing import Any
 
 from engine.errors import InputError
 from tui_transformer.draft import Draft
+from tui_transformer.logs import last_words
 from tui_transformer.words import memory
 
 LEFT_OUT = (("train", "steps"), ("seed",), ("preset",), ("description",))  # nothing of a step's time
@@ -145,12 +146,6 @@ def read_answer(lines: Iterable[str]) -> Fit | None:
         return None
     step, seconds, peak = (float(cost.get(name) or 0.0) for name in ("seconds_per_step", "seconds", "memory_bytes"))
     return Fit(str(cost.get("device")), step, seconds, peak, tuple(verdicts))
-
-
-def last_words(complaints: str) -> str:
-    """The last line a process said before it ended."""
-    lines = [line.strip() for line in complaints.splitlines() if line.strip()]
-    return lines[-1].removeprefix("tui-transformer: ") if lines else ""
 
 
 def about(seconds: float) -> str:

@@ -26,6 +26,7 @@ from engine.runs.names import free_name
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter, Successor
 from engine.training.control import Control
+from tui_transformer.logs import last_words_in
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
@@ -107,21 +108,11 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
         if taken and status.get("state") not in ("queued", "starting"):
             return
         if ended:
-            raise InputError(f"run '{reader.name}' did not start: {last_line(reader.path / 'log.txt')}")
+            raise InputError(f"run '{reader.name}' did not start: {last_words_in(reader.path / 'log.txt')}")
         time.sleep(LOOK)
     raise InputError(
         f"run '{reader.name}' has not started within {PATIENCE:.0f} s; process {process.pid} may still try"
     )
-
-
-def last_line(log: Path) -> str:
-    """The last line of a log that says anything."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return "its log cannot be read"
-    said = [line.strip() for line in lines if line.strip()]
-    return said[-1].removeprefix("tui-transformer: ") if said else "it said nothing"
 
 
 class Training:

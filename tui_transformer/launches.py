@@ -37,11 +37,16 @@ class Launches:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.training: Training | None = None  # the one in this process
         self.here: Path | None = None  # its run
+        self._beginning: set[Path] = set()  # runs that a process is being started for
 
     @property
     def busy(self) -> bool:
         """Whether a run trains in this process."""
         return self.training is not None and self.training.alive
+
+    def begins(self, run: Path) -> bool:
+        """Whether this app is about to begin a run that still looks as if it waited for somebody."""
+        return run in self._beginning or (self.busy and self.here == run)
 
     def create(self, config: RunConfig, how: How, command: str) -> Path:
         """A run directory for it, at once; `start` begins it.
@@ -57,7 +62,9 @@ class Launches:
             return queue.add(
                 config, runs_dir=self.runs_dir, name=None, command=command, device=device, data_dir=self.data_dir
             )
-        return enqueue(config, runs_dir=self.runs_dir, name=None, command=command)
+        run = enqueue(config, runs_dir=self.runs_dir, name=None, command=command)
+        self._beginning.add(run)
+        return run
 
     def start(self, run: Path, how: How) -> str:
         """Begin a run made by `create`. Where it trains here, `busy` says until when, and `outcome` how it ended.
@@ -71,14 +78,16 @@ class Launches:
             except OSError as error:
                 raise InputError(f"{run.name} is queued, but no process could be started: {error}") from None
             return f"{run.name} is queued; it trains when {self._device()} is free"
-        if how == "thread":
-            self._train_here(run, "begin")
-            return f"{run.name} trains here"
         try:
+            if how == "thread":
+                self._train_here(run, "begin")
+                return f"{run.name} trains here"
             return self._spawned("begin", run)
         except InputError:
             self.forget(run)
             raise
+        finally:
+            self._beginning.discard(run)
 
     def resume(self, run: Path, how: How) -> str:
         """Go on with a run that ended early, or begin one that waits, here or in a process of its own.
@@ -179,7 +188,11 @@ class Launches:
             process = spawn(verb, run, device=self.device, data_dir=self.data_dir)
         except OSError as error:
             raise InputError(f"no process could be started: {error}") from None
-        await_start(reader, process, before)
+        self._beginning.add(run)
+        try:
+            await_start(reader, process, before)
+        finally:
+            self._beginning.discard(run)
         return f"{run.name} trains in a process of its own ({process.pid}); it outlives this window"
 
     def _device(self) -> str:

@@ -1,4 +1,4 @@
-"""The engine's log goes into the run's own file; a screen never sees it."""
+"""The engine's log goes into the run's own file; a screen never sees it, but for the last words of a process."""
 
 import logging
 from pathlib import Path
@@ -13,3 +13,18 @@ def log_to(path: Path) -> None:
         old.close()
     log.handlers = [logging.FileHandler(path, encoding="utf-8", errors="backslashreplace", delay=True)]
     log.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+
+
+def last_words(said: str) -> str:
+    """The last line of what a process said that says anything; "" where it said nothing."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1].removeprefix("tui-transformer: ") if lines else ""
+
+
+def last_words_in(log: Path) -> str:
+    """The same of a log file, or what is the matter with it."""
+    try:
+        said = log.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "its log cannot be read"
+    return last_words(said) or "it said nothing"

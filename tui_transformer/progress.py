@@ -15,11 +15,12 @@ from rich.text import Text
 from engine.runs.reader import RunReader
 from engine.runs.tail import Columns
 from tui_transformer.output import emit, is_terminal, say, stderr
-from tui_transformer.words import duration, short
+from tui_transformer.pace import MOVING, Pace
+from tui_transformer.run_view import begun_at
+from tui_transformer.words import count, duration, short
 
 REFRESH = 0.25  # seconds between two looks at the run directory
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines, evaluations aside
-WARM_UP = 5  # log records before an ETA means something
 
 
 @dataclass
@@ -33,23 +34,30 @@ class Snapshot:
     step: int = 0
     train: dict[str, Any] = field(default_factory=dict)
     validation: dict[str, Any] = field(default_factory=dict)
-    records: int = 0
-    _first: tuple[float, int] | None = None
     eta: float | None = None
+    _pace: Pace = field(default_factory=Pace)
 
-    def update(self, status: dict[str, Any], new: Columns, clock: float) -> None:
-        """Take in what came since the last look."""
+    def update(
+        self, status: dict[str, Any], new: Columns, clock: float, *, reset: bool = False, since: int = 0
+    ) -> None:
+        """Take in what came since the last look.
+
+        Args:
+            status: of the run.
+            new: records.
+            clock: seconds.
+            reset: whether the new records are all there are.
+            since: the step that the attempt began at.
+        """
         self.phase = str(status.get("phase") or status.get("state") or "")
         self.step = int(status.get("step") or 0)
-        self.records += len(new.train)
         if new.train:
             self.train = new.train[-1]
-            self._first = self._first or (clock, int(self.train["step"]))
         if new.validation:
             self.validation = new.validation[-1]
-        if self._first is not None and self.records >= WARM_UP and self.step > self._first[1]:
-            per_step = (clock - self._first[0]) / (self.step - self._first[1])
-            self.eta = per_step * (self.steps - self.step)
+        self._pace.take(new.train, reset=reset)
+        self._pace.see(step=self.step, moving=self.phase in MOVING, attempt=status.get("attempt"), clock=clock)
+        self.eta = self._pace.left(self.steps, self.step, since=since)
 
     @property
     def left(self) -> str:
@@ -94,8 +102,9 @@ def _watch(reader: RunReader, snapshot: Snapshot, alive: Alive, seen: Callable[[
     tail = reader.follow()
     while True:
         running = alive()
-        _, new = tail.poll()
-        snapshot.update(reader.status, new, time.monotonic())
+        reset, new = tail.poll()
+        since = begun_at(reader.path / "events.jsonl")
+        snapshot.update(reader.status, new, time.monotonic(), reset=reset, since=since)
         seen(new)
         if not running:
             return
@@ -134,7 +143,7 @@ def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
                 f"{snapshot.speed()}, {snapshot.left}"
             )
 
-    say(f"{snapshot.name}: {snapshot.steps:,} steps in {reader.path}")
+    say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
     _watch(reader, snapshot, alive, seen)
 
 

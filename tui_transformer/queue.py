@@ -19,7 +19,8 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.writer import RunWriter
-from tui_transformer.launch import enqueue, last_line, spawn
+from tui_transformer.launch import enqueue, spawn
+from tui_transformer.logs import last_words_in
 
 LOOK = 1.0  # seconds between two looks at whether the device is free
 
@@ -124,7 +125,7 @@ def _train(reader: RunReader, said: Callable[[str], None]) -> None:
             "begin", reader.path, device=str(place["device"]), data_dir=Path(data_dir) if data_dir else None
         )
         process.wait()
-        reason = last_line(reader.path / "log.txt")
+        reason = last_words_in(reader.path / "log.txt")
     except OSError as error:
         reason = str(error)
     if reader.state == "queued":  # its process did not get so far as to take it

@@ -21,27 +21,18 @@ from tui_transformer.facts import (
     text,
     whole,
 )
-from tui_transformer.pace import Pace
+from tui_transformer.findings import Finding, findings
+from tui_transformer.pace import MOVING, Pace
 from tui_transformer.words import unit
 
 POINTS = 1500  # train records kept for a chart, up to twice as many before they are thinned
 LOG = (200, 1 << 16)  # lines, bytes
 EVENTS = (100, 1 << 16)
 SAMPLES = (8, 1 << 18)
-MOVING = ("training", "evaluating", "checkpointing", "warming-up")  # phases whose time counts
 FACTS = ("data.json", "summary.json", "checks.json", "model.json", "environment.json")
 SOUND = ("next-token", "", "character")  # objective, corpus, unit, where there is no config yet
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check said: whether all is well, in words, and why."""
-
-    fine: bool
-    words: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -147,6 +138,7 @@ class Followed:
         self._poll()
         running = state == "running"
         self._pace.see(step=step, moving=running and phase in MOVING, attempt=attempt, clock=clock)
+        since = self._of("events.jsonl", begun_at, 0, "begun")
         kind, corpus, counted = self._of("config.toml", self._config, SOUND)
         data, summary = self._json("data.json"), self._json("summary.json")
         environment = rows(self._json("environment.json").get("attempts"))
@@ -165,10 +157,10 @@ class Followed:
             best=best or None,
             last=last or None,
             seconds=number(summary.get("seconds")),
-            eta=self._pace.left(steps, step, self._train) if running else None,
+            eta=self._pace.left(steps, step, since=since) if running else None,
             parameters=whole(self._json("model.json").get("parameters")),
             memory_total=number(environment[-1].get("memory_bytes")) if environment else None,
-            findings=self._of("checks.json", _findings, (), "findings"),
+            findings=findings(rows(self._json("checks.json").get("verdicts"))),
             probes=_probes(last, rows(data.get("probes"))),
             samples=self._of("samples.jsonl", lambda path: _samples(path, kind), ()),
             events=self._of("events.jsonl", _events, ()),
@@ -185,6 +177,7 @@ class Followed:
         if not (reset or new.train or new.validation):
             return
         (self._history.reset if reset else self._history.add)(new)
+        self._pace.take(new.train, reset=reset)
         self._version += 1
         self._train = tuple(self._history.columns.train)
         self._validation = tuple(self._history.columns.validation)
@@ -220,22 +213,6 @@ class Followed:
         return tuple(broken)
 
 
-def _findings(path: Path) -> tuple[Finding, ...]:
-    """The same finding at many evaluations is one line."""
-    alike: dict[tuple[str, ...], list[Record]] = {}
-    for verdict in rows(table(read_json(path)).get("verdicts")):
-        key = tuple(text(verdict.get(part)) for part in ("check", "verdict", "when"))
-        alike.setdefault(key, []).append(verdict)
-    found = []
-    for (check, said, when), verdicts in alike.items():
-        time = f"{when} training" if when != "evaluation" else "while training"
-        fine = said == "ok"
-        words = ("no leak" if check == "leak" else f"{check}: ok again") if fine else said
-        again = f", {len(verdicts)} times" if len(verdicts) > 1 else ""
-        found.append(Finding(fine, f"{words}, {time}{again}", text(verdicts[-1].get("why"))))
-    return tuple(found)
-
-
 def _probes(last: Record, described: list[Record]) -> tuple[Probe, ...]:
     about = {text(probe.get("name")): probe for probe in described}
     found = []
@@ -269,3 +246,9 @@ def _events(path: Path) -> tuple[Event, ...]:
         Event(text(r.get("time")), whole(r.get("step")), text(r.get("event")), text(r.get("text")))
         for r in newest_records(path, *EVENTS)
     )
+
+
+def begun_at(events: Path) -> int:
+    """The step that a run's newest attempt began at, from its events.jsonl; 0 where that is the first one."""
+    steps = [whole(r.get("step")) for r in newest_records(events, *EVENTS) if r.get("event") == "resumed"]
+    return steps[-1] if steps else 0

@@ -10,8 +10,9 @@ from rich.text import Text
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
+from tui_transformer.findings import findings
 from tui_transformer.output import emit, is_terminal, program, stdout
-from tui_transformer.words import duration, short, sparkline, unit
+from tui_transformer.words import count, duration, short, sparkline, unit
 
 CHART_HEIGHT = 16
 MAX_WIDTH = 100
@@ -100,9 +101,8 @@ def _scores(reader: RunReader) -> Text | None:
     lines.append(f"  knowing only counts would score: {', '.join(counts)}")
     if "nanogpt_loss" in last:
         lines.append(f"  by nanoGPT's random batches: {last['nanogpt_loss']:.4f}")
-    lines.append(
-        f"  {summary['step']:,} steps, {short(summary['tokens'])} tokens, {duration(summary['seconds'])} of training"
-    )
+    steps, tokens, took = count(summary["step"], "step"), short(summary["tokens"]), duration(summary["seconds"])
+    lines.append(f"  {steps}, {tokens} tokens, {took} of training")
     return Text("\n".join(lines))
 
 
@@ -115,21 +115,12 @@ def _translated(last: dict[str, Any]) -> str:
 
 
 def _verdicts(reader: RunReader) -> Text | None:
-    if not reader.verdicts:
-        return None
     text = Text()
-    alike: dict[tuple[str, str, str], list[dict[str, Any]]] = {}  # the same finding at many evaluations is one line
-    for verdict in reader.verdicts:
-        alike.setdefault(tuple(str(verdict.get(key)) for key in ("check", "verdict", "when")), []).append(verdict)  # type: ignore[arg-type]
-    for (check, found, when), verdicts in alike.items():
-        ok = found == "ok"
-        time = f"{when} training" if when != "evaluation" else "while training"
-        fine = "no leak" if check == "leak" else f"{check}: ok again"
-        again = f", {len(verdicts)} times" if len(verdicts) > 1 else ""
-        text.append("✓ " if ok else "✗ ", style="green" if ok else "bold red")
-        text.append(clean_line(f"{fine if ok else found}, {time}{again}: {verdicts[-1].get('why')}") + "\n")
+    for finding in findings(reader.verdicts):
+        text.append("✓ " if finding.fine else "✗ ", style="green" if finding.fine else "bold red")
+        text.append(clean_line(f"{finding.words}: {finding.why}") + "\n")
     text.rstrip()
-    return text
+    return text if text else None
 
 
 def _probes(reader: RunReader) -> Table | None:

@@ -24,6 +24,11 @@ def short(value: float, unit: str = "") -> str:
     return f"{value:.3g} {unit}".rstrip()
 
 
+def count(number: int, thing: str) -> str:
+    """`1 step`, `2,000 steps`: how many of a thing whose plural ends in s."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def memory(n_bytes: float) -> str:
     """`61 MB`, `2.1 GB` (powers of 1000)."""
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"

@@ -5,7 +5,7 @@ import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -126,13 +126,14 @@ def _bands(probe: Probe) -> list[Probe]:
         return [probe]
     near = probe.distance < RECALL_NEAR
     return [
-        _restricted(probe, f"recall<{RECALL_NEAR}", near),
-        _restricted(probe, f"recall>={RECALL_NEAR}", ~near),
+        _restricted(probe, f"recall<{RECALL_NEAR}", f"near (under {RECALL_NEAR} characters)", near),
+        _restricted(probe, f"recall>={RECALL_NEAR}", f"far ({RECALL_NEAR} characters or more)", ~near),
     ]
 
 
-def _restricted(probe: Probe, name: str, keep: NDArray[np.bool_]) -> Probe:
-    return Probe(name, probe.description, probe.at[keep], probe.distance[keep], probe.chance, probe.shortcut)
+def _restricted(probe: Probe, name: str, reach: str, keep: NDArray[np.bool_]) -> Probe:
+    description = f"{probe.description}, {reach}"
+    return replace(probe, name=name, description=description, at=probe.at[keep], distance=probe.distance[keep])
 
 
 def _load_playlets(entry: CorpusEntry, data: DataConfig, folders: Sequence[Path]) -> TextCorpus:

@@ -13,6 +13,7 @@ from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.loader import RandomWindows, TextBatches, mask_generator
 from engine.data.objectives import Objective, make_objective, places
+from engine.evaluation.distance import scores_by_distance
 from engine.evaluation.metrics import (
     TokenScores,
     excess_over_floor,
@@ -99,6 +100,9 @@ class Evaluator:
                 record["excess"] = excess_over_floor(scores, self.split.floor)
             if config.evaluation.probes:
                 record["probes"] = probe_scores(scores, self.split.probes)
+                by_distance = scores_by_distance(scores, self.split.probes)
+                if by_distance:
+                    record["by_distance"] = by_distance
         if self.copied is not None:
             record["honest_loss"] = scores.only(~self.copied)  # of the answers that cannot be copied
         if config.evaluation.nanogpt_batches and self.tokens.numel() >= self.objective.window:

@@ -211,15 +211,20 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
     return math.fsum(losses) / len(losses)
 
 
-def probe_scores(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, float]:
-    """Accuracy at each probe's characters (one token a character).
+def places_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
+    """Which of a probe's places count.
 
     Places with less history than context − stride tokens are left out: what must be remembered was not shown there.
     """
-    history = scores.context - scores.stride
+    counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
+    return counted
+
+
+def probe_scores(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, float]:
+    """Accuracy at each probe's characters (one token a character), where there is enough history."""
     result = {}
     for probe in probes:
-        at = probe.at[probe.at > history]
+        at = probe.at[places_with_history(scores, probe)]
         if at.size:
             result[probe.name] = float(scores.correct[at - 1].mean())
     return result

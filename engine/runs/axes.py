@@ -1,6 +1,7 @@
 """Axes: `--vary model.n_heads=1,2,4,8` as variants of a study; several axes make a grid."""
 
 import itertools
+import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from engine.config.overrides import parse_value
 from engine.config.schema import RunConfig
 from engine.config.toml import unknown_key
 from engine.errors import InputError
-from engine.runs.study import Variant
+from engine.runs.study import MOST_RUNS, Variant
 
 LONGEST = 40  # characters of a value in a variant's name
 
@@ -44,7 +45,14 @@ def _values(text: str) -> tuple[Any, ...]:
 
 
 def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
-    """A variant for each combination, the last axis fastest; named by key and value: `n_heads-2.position-rope`."""
+    """A variant for each combination, the last axis fastest; named by key and value: `n_heads-2.position-rope`.
+
+    Raises:
+        InputError: more combinations than a study can have.
+    """
+    count = math.prod(len(values) for values in axes.values())
+    if count > MOST_RUNS:
+        raise InputError(f"--vary: {count:,} combinations; a study has at most {MOST_RUNS:,} runs")
     lasts = [key.rpartition(".")[2] for key in axes]
     shown = {key: last if lasts.count(last) == 1 else key for key, last in zip(axes, lasts, strict=True)}
     return tuple(

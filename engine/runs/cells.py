@@ -4,14 +4,15 @@ What two cells share is shared to the bit: every parameter is drawn from the run
 batch from the run's seed and its number, so that variants differ in what they change and in nothing else.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import capabilities
 from engine.config import presets
-from engine.config.keys import all_keys, diff, is_bookkeeping
+from engine.config.keys import all_keys, diff, flatten, is_bookkeeping
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.errors import InputError
@@ -54,6 +55,8 @@ class Cell:
             return str(Path(str(asked)).resolve()) == str(Path(str(ran)).resolve())
         if key == "train.epochs":
             return ran is None
+        if key == "evaluation.stride":  # at most what a window predicts
+            return bool(ran == self.config.stride)
         return isinstance(asked, str) and isinstance(ran, int)  # "5 epochs" in steps
 
 
@@ -86,7 +89,7 @@ def base_tables(base: str) -> dict[str, Any]:
     name, _, on = base.partition("@")
     links = presets.chain(presets.find(name))
     if on:
-        links = [*presets.chain(presets.find(on)), *_overlay(name)]
+        links = [*presets.chain(presets.find(on)), *_overlay(name, f"it cannot be put on '{on[:80]}'")]
     return _laid([link.tables for link in links]) | {"preset": base}
 
 
@@ -100,7 +103,7 @@ def variant_config(study: "Study", variant: "Variant") -> RunConfig:
     try:
         base = base_tables(study.base)
         where += f", variant '{variant.name}'"
-        overlay = _overlay(variant.preset) if variant.preset else []
+        overlay = _overlay(variant.preset, "a variant changes the study's base") if variant.preset else []
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     tables = _laid([base, nested(study.changes), *(link.tables for link in overlay), nested(variant.changes)])
@@ -128,26 +131,24 @@ def _laid(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return merged
 
 
-def _overlay(name: str) -> Sequence[presets.Preset]:
-    """What an overlay changes: its chain without the base."""
+def _overlay(name: str, why: str) -> Sequence[presets.Preset]:
+    """What an overlay changes: its chain without the base; `why` it has to be one, for who names another."""
     links = presets.chain(presets.find(name))[1:]
     if not links:
-        raise InputError(f"preset '{name}' is a base, not an overlay: a variant changes the study's base")
+        raise InputError(f"preset '{name}' is a base, not an overlay: {why}")
     return links
 
 
 def _require_different(configs: Mapping[str, RunConfig]) -> None:
-    for (one, left), (other, right) in _pairs(configs):
-        if not diff(left, right):
+    asked: dict[str, str] = {}
+    for name, config in configs.items():
+        settings = {key: value for key, value in flatten(config.dump()).items() if not is_bookkeeping(key)}
+        other = asked.setdefault(json.dumps(settings, sort_keys=True), name)
+        if other != name:
             raise InputError(
-                f"variants '{one}' and '{other}' ask for the same config, so they would be the same run twice; "
+                f"variants '{other}' and '{name}' ask for the same config, so they would be the same run twice; "
                 "change one of them, or leave it out"
             )
-
-
-def _pairs(configs: Mapping[str, RunConfig]) -> Iterator[tuple[tuple[str, RunConfig], tuple[str, RunConfig]]]:
-    items = list(configs.items())
-    return ((first, second) for i, first in enumerate(items) for second in items[i + 1 :])
 
 
 def varied(configs: Mapping[str, RunConfig]) -> list[str]:

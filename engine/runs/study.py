@@ -104,14 +104,14 @@ class Study:
     def _check_seeds(self, where: str) -> None:
         if not self.seeds:
             raise InputError(f"{where}: has no seeds; e.g. seeds = [1, 2, 3]")
+        runs = len(self.seeds) * len(self.variants)
+        if runs > MOST_RUNS:
+            raise InputError(f"{where}: {runs:,} runs; at most {MOST_RUNS:,} make one study")
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**63:
                 raise InputError(f"{where}: seed {shown(seed)}: must be a whole number from 0 on")
             if self.seeds.count(seed) > 1:
                 raise InputError(f"{where}: seed {seed} stands there twice; the same seed gives the same run")
-        runs = len(self.seeds) * len(self.variants)
-        if runs > MOST_RUNS:
-            raise InputError(f"{where}: {runs:,} runs; at most {MOST_RUNS:,} make one study")
 
     def variant(self, name: str) -> Variant:
         """The variant of that name."""

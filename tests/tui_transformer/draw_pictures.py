@@ -1,6 +1,7 @@
 """The README's pictures: `python -m tests.tui_transformer.draw_pictures [RUNS]` writes docs/*.svg.
 
-From recorded runs; that of the Playground needs a folder with trained ones.
+From recorded runs; that of the Playground needs a folder with trained ones. Recall by distance comes from the runs of
+a study: `tui-transformer compare attention --by-distance recall --out docs/recall.svg`.
 """
 
 import asyncio

@@ -20,14 +20,6 @@ def shown(app: Studio) -> str:
     return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
 
 
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path, monkeypatch) -> Path:
-    path = tmp_path / "settings.toml"
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    path.write_text("welcomed = true\n")
-    return path
-
-
 def studio(tmp_path: Path) -> Studio:
     return Studio(runs_dir=tmp_path / "runs", device="cpu")
 

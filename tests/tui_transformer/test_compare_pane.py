@@ -14,7 +14,6 @@ from engine.runs.manage import read_notes
 from tests.tui_transformer.comparison.variants import LEAK, change, study, variant
 from tests.tui_transformer.recorded import grow, put_status, record
 from tests.tui_transformer.test_train_pane import shown, until
-from tui_transformer import settings
 from tui_transformer.app import Studio
 from tui_transformer.badges import BADGES
 from tui_transformer.comparison.folder import Folder
@@ -25,12 +24,6 @@ from tui_transformer.widgets.compare.run_table import RunTable
 from tui_transformer.widgets.dialog import Ask, AskText
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
-
-
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv(settings.ENVIRONMENT, str(tmp_path / "settings.toml"))
-    (tmp_path / "settings.toml").write_text("welcomed = true\n")
 
 
 @pytest.fixture

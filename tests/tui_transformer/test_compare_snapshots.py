@@ -6,9 +6,9 @@ import pytest
 from textual.widgets import Input, TextArea
 
 from tests.tui_transformer.comparison.variants import AT, LEAK, study, variant
-from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, plain_surroundings, pressing, studio, when
+from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, pressing, studio, when
 
-__all__ = ["plain_surroundings"]  # a fixture
+pytestmark = pytest.mark.usefixtures("plain_surroundings")
 RUNS = Path("runs")
 CHART = "at the end"
 

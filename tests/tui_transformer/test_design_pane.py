@@ -11,27 +11,20 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tui_transformer import app as studio
-from tui_transformer import settings
 from tui_transformer.app import Studio
+from tui_transformer.draft import Draft
 from tui_transformer.fit import Fit, Fits, Verdict
 from tui_transformer.panes.design import DesignPane
 from tui_transformer.widgets.design import own_presets
 from tui_transformer.widgets.design.preset_list import SearchLine
+from tui_transformer.widgets.design.questions import which_number, which_setting
+from tui_transformer.widgets.design.switch_table import BY_KEY
 from tui_transformer.widgets.design.switches import Switches
 from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Ask, AskText
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)
-
-
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path, monkeypatch) -> Path:
-    path = tmp_path / "settings.toml"
-    path.write_text("welcomed = true\n")
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    monkeypatch.setattr(own_presets, "user_config_path", lambda name: tmp_path / name)
-    return path
 
 
 class App(Studio):
@@ -224,9 +217,40 @@ async def test_another_base_and_any_key(app: App) -> None:
         assert app.pane.draft.name == "win16@demo"
         await pilot.press("e", "m", "o")
         await pilot.pause()
+        assert isinstance(app.screen, AskText) and "write KEY=VALUE" not in app.text  # it is still being typed
+        await pilot.press("enter")
+        await pilot.pause()
         assert isinstance(app.screen, AskText) and "write KEY=VALUE" in app.text
         await fill_in(pilot, "model.rope_base=5e4")
         assert app.pane.draft.changes == {"model.rope_base": 50000.0}
+
+
+ALREADY = {  # typed so far → what is said of it; nothing where typing on may make it right
+    "model.n_h": "",
+    "model.n_heads": "",
+    "model.n_heads=": "",
+    "model.n_heads=3": "",  # of 32
+    "model.position=r": "",
+    'model.position="r': "",
+    "model.residual=t": "",
+    "data.corpus=no/such": "",
+    "model.n_hx": "model.n_heads",
+    "model.n_hx=3": "model.n_heads",
+    "model.position=ropx": "model.position",
+    "model.residual=x": "model.residual",
+}
+
+
+@pytest.mark.parametrize("typed", ALREADY)
+def test_what_is_still_being_typed_is_wrong_only_where_typing_on_cannot_mend_it(typed: str) -> None:
+    asked = which_setting(Draft.of("demo"))
+    said = asked._hopeless(typed)
+    assert (ALREADY[typed] in said) if ALREADY[typed] else said == ""
+
+
+def test_a_number_that_is_still_being_typed_is_not_wrong_yet() -> None:
+    asked = which_number(Draft.of("demo"), BY_KEY["model.n_heads"])
+    assert asked._wrong("3") and not asked._hopeless("3") and asked._hopeless("three")
 
 
 async def test_a_saved_preset_is_listed_and_asks_before_it_is_written_over(app: App) -> None:

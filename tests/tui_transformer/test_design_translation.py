@@ -11,30 +11,16 @@ from textual.widgets import Input, OptionList
 
 from tests.small_pairs import multi30k, table
 from tui_transformer import app as studio
-from tui_transformer import settings
 from tui_transformer.app import Studio
 from tui_transformer.fit import Fits
 from tui_transformer.panes.design import DesignPane
-from tui_transformer.widgets.design import own_presets
 from tui_transformer.widgets.design.preview import Preview
 from tui_transformer.widgets.design.switches import Switches
 
+pytestmark = pytest.mark.usefixtures("plain_surroundings")
+
 SIZES = [(80, 24), (120, 36), (200, 50)]
 TALL = (120, 70)
-
-
-@pytest.fixture(autouse=True)
-def plain_surroundings(tmp_path, monkeypatch) -> Path:
-    path = tmp_path / "settings.toml"
-    path.write_text("welcomed = true\n")
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr(own_presets, "user_config_path", lambda name: tmp_path / name)
-    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda name: Path("/home/you/.local/share") / name)
-    monkeypatch.chdir(tmp_path)
-    return path
 
 
 class App(Studio):

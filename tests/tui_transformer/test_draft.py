@@ -38,12 +38,6 @@ def resolved(command: str):
     ).resolve()
 
 
-@pytest.fixture
-def own_folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(own_presets, "user_config_path", lambda name: tmp_path / name)
-    return tmp_path
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_the_command_trains_what_is_shown(name: str) -> None:
     draft = Draft.of(name)
@@ -217,7 +211,7 @@ def test_numbers_go_by_steps_that_are_possible() -> None:
         Draft.of("reverse").on_base("report-seq2seq-char-honest"),
     ],
 )
-def test_a_saved_preset_is_the_draft(draft: Draft, own_folder: Path) -> None:
+def test_a_saved_preset_is_the_draft(draft: Draft, tmp_path: Path) -> None:
     if draft.problem:
         pytest.skip(draft.problem)
     path = own_presets.save(draft, "mine")
@@ -231,7 +225,7 @@ def test_a_saved_preset_is_the_draft(draft: Draft, own_folder: Path) -> None:
     assert Draft(presets.load(again), path=again).config.model.n_layers == 1
 
 
-def test_a_file_that_is_no_preset_is_listed_with_the_reason(own_folder: Path) -> None:
+def test_a_file_that_is_no_preset_is_listed_with_the_reason(tmp_path: Path) -> None:
     folder = own_presets.folder()
     folder.mkdir(parents=True)
     (folder / "broken.toml").write_text("[model\n")

@@ -60,7 +60,10 @@ def test_rows_say_state_progress_loss_and_what_is_wrong(root) -> None:
 
 def test_a_live_run_without_an_evaluation_shows_its_train_loss(root) -> None:
     record(root, "young", state="running", step=50)
-    assert Feed(root).look().rows[0].loss == pytest.approx(train_record(50, 2000)["loss"])
+    row = Feed(root).look().rows[0]
+    assert row.loss == pytest.approx(train_record(50, 2000)["loss"]) and not row.scored
+    record(root, "older", state="running", step=400)
+    assert {row.name: row.scored for row in Feed(root).look().rows} == {"young": False, "older": True}
 
 
 def test_the_view_has_everything_of_the_chosen_run(root) -> None:
@@ -229,30 +232,63 @@ def test_numbers_are_numbers_or_nothing() -> None:
     assert whole(3.7) == 3 and whole("3") == 0 and whole(10**300) == 0
 
 
-def test_a_time_left_needs_five_records(root) -> None:
-    train = [train_record(at, 2000) for at in range(10, 50, 10)]
+def paced(*steps: int) -> Pace:
+    """After train records at these steps, 0.1 s a step."""
     pace = Pace()
-    assert pace.left(2000, 40, train) is None
-    left = pace.left(2000, 50, [*train, train_record(50, 2000)])
-    assert left == pytest.approx(1950 * 4096 / 41_200, rel=0.01)
+    pace.take([train_record(at, 2000) for at in steps], reset=True)
+    return pace
+
+
+def test_a_time_left_needs_five_records() -> None:
+    pace = paced(*range(10, 50, 10))
+    assert pace.left(2000, 40) is None
+    pace.take([train_record(50, 2000)], reset=False)
+    assert pace.left(2000, 50) == pytest.approx(1950 * 4096 / 41_200, rel=0.01)
 
 
 def test_watching_finds_the_time_that_records_leave_out() -> None:
-    train = [train_record(at, 2000) for at in range(10, 110, 10)]  # 0.1 s a step
-    pace = Pace()
+    pace = paced(*range(10, 110, 10))
     for i in range(21):
         pace.see(step=100 + i, moving=True, attempt=1, clock=float(i))  # but a second a step with evaluations
-    assert pace.left(2000, 120, train) == pytest.approx(1880.0)
+    assert pace.left(2000, 120) == pytest.approx(1880.0)
 
 
 def test_a_pause_does_not_count() -> None:
-    train = [train_record(at, 2000) for at in range(10, 110, 10)]
-    pace = Pace()
+    pace = paced(*range(10, 110, 10))
     pace.see(step=100, moving=True, attempt=1, clock=0.0)
     pace.see(step=100, moving=False, attempt=1, clock=1.0)
     pace.see(step=100, moving=True, attempt=1, clock=1000.0)
     pace.see(step=110, moving=True, attempt=1, clock=1001.0)
-    assert pace.left(2000, 110, train) < 300
+    assert pace.left(2000, 110) < 300
+
+
+def test_what_was_watched_before_a_resume_does_not_count() -> None:
+    pace = paced(*range(10, 110, 10))
+    for i in range(21):
+        pace.see(step=100 + i, moving=True, attempt=1, clock=float(i))  # a slow machine
+    pace.see(step=100, moving=False, attempt=2, clock=30.0)  # loading, on a faster one
+    for i in range(3):
+        pace.see(step=100 + 10 * i, moving=True, attempt=2, clock=31.0 + i)
+    assert pace.left(2000, 120) == pytest.approx(1880 * 4096 / 41_200, rel=0.01)
+
+
+def test_records_before_a_resume_do_not_count() -> None:
+    pace = paced(*range(10, 110, 10))
+    assert pace.left(2000, 100, since=100) is None
+    second = [train_record(at, 2000) for at in range(110, 160, 10)]  # a hundred times slower
+    pace.take([record | {"seconds": (record["step"] - 100) * 10.0} for record in second], reset=False)
+    assert pace.left(2000, 150, since=100) == pytest.approx(1850 * 10.0)
+
+
+def test_after_a_resume_the_time_left_is_that_of_the_new_attempt(root) -> None:
+    run = record(root, "again", state="running", step=500, attempt=2)
+    slow = [train_record(at, 2000) for at in range(10, 400, 10)]
+    fast = [train_record(at, 2000) | {"seconds": 100.0 + at / 1000} for at in range(410, 510, 10)]
+    (run / "metrics.jsonl").write_text(lines([*slow, *fast]))
+    with (run / "events.jsonl").open("a") as events:
+        events.write(lines([{"time": "", "attempt": 2, "step": 400, "event": "resumed", "text": "on cuda"}]))
+    view = Feed(root).look(run).view
+    assert view is not None and view.eta == pytest.approx(1500 / 1000, rel=0.01)
 
 
 def test_looks_are_quick_while_things_change_and_rare_while_not() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import InputError
 from tui_transformer.draft import Draft
-from tui_transformer.fit import Fits, about, last_words, measure, read_answer
+from tui_transformer.fit import Fits, about, measure, read_answer
 
 ANSWER = [
     {"kind": "verdict", "check": "leak", "verdict": "ok", "why": "no later token is seen"},
@@ -29,11 +29,6 @@ def test_an_answer_is_read() -> None:
 def test_an_estimate_is_as_exact_as_it_can_be() -> None:
     spoken = [about(seconds) for seconds in (0.2, 48, 240, 4800, 12_000, 500_000)]
     assert spoken == ["1 s", "48 s", "4 min", "80 min", "3 h 20 min", "6 days"]
-
-
-def test_the_last_line_says_why() -> None:
-    words = "tui-transformer: warning: x\n\ntui-transformer: one training step does not fit on cpu\n"
-    assert last_words(words) == "one training step does not fit on cpu"
 
 
 def printing(*lines: str, code: int = 0) -> list[str]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tui_transformer.charts import Series, line_chart, thin
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.columns import print_columns
-from tui_transformer.words import duration, memory, short, sparkline
+from tui_transformer.words import count, duration, memory, short, sparkline
 
 
 @given(st.text())
@@ -76,6 +76,7 @@ def test_numbers_are_written_for_people() -> None:
     assert (duration(48), duration(725), duration(12000)) == ("0:48", "12:05", "3:20:00")
     assert (short(41234, "tok/s"), short(3_192_897), short(5)) == ("41.2 ktok/s", "3.19 M", "5")
     assert (memory(61e6), memory(2.1e9)) == ("61 MB", "2.1 GB")
+    assert (count(0, "step"), count(1, "step"), count(2000, "step")) == ("0 steps", "1 step", "2,000 steps")
 
 
 ROWS = [("NAME", "WHAT"), ("a", "one two three four five six seven eight nine ten"), ("longer", "\x1b[2Jx")]

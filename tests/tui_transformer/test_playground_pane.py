@@ -12,7 +12,6 @@ from textual.widgets import ContentSwitcher
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import POISON, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
-from tui_transformer import settings
 from tui_transformer.app import Studio
 from tui_transformer.keys import PANES
 from tui_transformer.panes import playground
@@ -42,13 +41,6 @@ async def type_line(pilot: Pilot, line: str) -> None:
     found.value = line
     await pilot.press("enter")
     await pilot.pause()
-
-
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path, monkeypatch) -> None:
-    path = tmp_path / "settings.toml"
-    path.write_text("welcomed = true\n")
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
 
 
 @pytest.fixture

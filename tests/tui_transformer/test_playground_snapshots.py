@@ -12,12 +12,12 @@ from textual.pilot import Pilot
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import WIDE, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
-from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, plain_surroundings, shown
+from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, shown
 from tui_transformer.app import Studio
 from tui_transformer.panes import playground
 from tui_transformer.panes.playground import PlaygroundPane
 
-assert plain_surroundings  # a fixture of every test here
+pytestmark = pytest.mark.usefixtures("plain_surroundings")
 Act = Callable[[Pilot[Any], PlaygroundPane], Awaitable[None]]
 
 

@@ -9,24 +9,13 @@ import pytest
 from textual.pilot import Pilot
 
 from tests.tui_transformer.recorded import everything
-from tui_transformer import settings
 from tui_transformer.app import Studio
 from tui_transformer.widgets.design.preview import Preview
 
+pytestmark = pytest.mark.usefixtures("plain_surroundings")
+
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)
-
-
-@pytest.fixture(autouse=True)
-def plain_surroundings(tmp_path, monkeypatch) -> Path:
-    path = tmp_path / "settings.toml"
-    path.write_text("welcomed = true\n")
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("COLORTERM", "truecolor")
-    monkeypatch.setattr("platformdirs.user_config_path", lambda *_: tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return path
 
 
 def shown(pilot: Pilot[Any]) -> str:

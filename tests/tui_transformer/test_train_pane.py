@@ -11,10 +11,9 @@ from textual.pilot import Pilot
 
 from engine.errors import InputError
 from engine.runs.commands import Command, read_commands
-from tests.tui_transformer.recorded import everything, grow, put_status, record
+from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tests.tui_transformer.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.test_feed import spoil
-from tui_transformer import settings
 from tui_transformer.app import Studio
 from tui_transformer.panes.training import TrainPane
 from tui_transformer.widgets.dialog import Ask, AskText
@@ -23,12 +22,6 @@ from tui_transformer.widgets.run_charts import RunCharts
 from tui_transformer.widgets.run_list import RunList
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
-
-
-@pytest.fixture(autouse=True)
-def own_settings(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv(settings.ENVIRONMENT, str(tmp_path / "settings.toml"))
-    (tmp_path / "settings.toml").write_text("welcomed = true\n")
 
 
 @pytest.fixture
@@ -129,6 +122,23 @@ async def test_before_the_first_record_it_warms_up(root) -> None:
         await studio.until(lambda: "warming up…" in studio.text)
 
 
+async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
+    record(root, "young", state="running", step=50)
+    record(root, "older", state="running", step=400)
+    async with Open(root, "young") as studio:
+        lines = {name: line for line in studio.text.splitlines() for name in ("young", "older") if name in line[:10]}
+        assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
+        assert f"  {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
+        await studio.pilot.press("question_mark")
+        await studio.until(lambda: "with a t is a train loss" in studio.text)
+
+
+async def test_the_list_has_the_short_word_of_a_badge(root) -> None:
+    record(root, "cut-off", verdicts=[("shape", "STILL-FALLING", "it still fell")])
+    async with Open(root, "cut-off") as studio:
+        assert any("cut-off" in line and "FALLING" in line for line in studio.text.splitlines())
+
+
 async def test_a_run_without_metrics_says_so(root) -> None:
     run = record(root, "old", step=0)
     (run / "metrics.jsonl").unlink()
@@ -180,6 +190,16 @@ async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
         studio.pane.show(record(root, "just-made", state="queued", step=0))
         await studio.until(lambda: "nobody has begun it yet" in studio.text)
         assert studio.pane.chosen == root / "just-made"
+
+
+async def test_a_run_that_is_being_begun_is_starting_and_not_left_alone(root, monkeypatch) -> None:
+    record(root, "just-made", state="queued", step=0)
+    async with Open(root, "just-made") as studio:
+        await studio.until(lambda: "nobody has begun it yet" in studio.text)
+        monkeypatch.setattr(studio.pane.launches, "begins", lambda run: run == root / "just-made")
+        studio.pane.look_now()
+        await studio.until(lambda: "loading the engine" in studio.text and "starts" in studio.text)
+        assert "nobody has begun it yet" not in studio.text
 
 
 async def test_the_chart_of_a_live_run_grows(root) -> None:
@@ -344,6 +364,22 @@ async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) ->
         await studio.pilot.press("escape")
         await studio.until(lambda: "samples" in studio.text and "RUNS" in studio.text)
         assert sum(chart.display for chart in studio.app.query(RunChart)) == 2
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_while_arrows_scroll_a_text_it_is_said_and_escape_goes_back_to_the_runs(root, size) -> None:
+    everything(root)
+    words = "↑ ↓ scroll · escape: back to the runs" if size[0] > 80 else "↑↓ scroll · esc runs"
+    async with Open(root, "win16", size) as studio:
+        assert words not in studio.text
+        studio.pane.query_one("#tab-first").focus()
+        await studio.until(lambda: words in studio.text)
+        await studio.pilot.press("l")
+        await studio.until(lambda: words in studio.text and "log.txt" in studio.text)
+        await studio.pilot.press("escape")
+        await studio.until(lambda: words not in studio.text)
+        await studio.pilot.press("down")
+        assert studio.pane.chosen == root / "t5-bias"
 
 
 async def test_options_change_the_charts(root) -> None:

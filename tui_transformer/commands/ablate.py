@@ -19,11 +19,11 @@ from engine.runs.study import Study, read_study, shipped_studies
 from tui_transformer.columns import print_columns
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.launch import last_line
+from tui_transformer.logs import last_words_in
 from tui_transformer.output import complain, emit, is_terminal, program, say
 from tui_transformer.studies.asked import Asked
 from tui_transformer.studies.plan_shown import show_plan
-from tui_transformer.studies.progress import Board, Json, Lines, Screen, said_of, screen
+from tui_transformer.studies.progress import Board, Json, Lines, Screen, how_it_stands, screen
 from tui_transformer.studies.ready import How, Ready, make_ready
 from tui_transformer.studies.record import is_run, only_runner, study_file, write
 from tui_transformer.studies.runner import Audience, Orders, Runner
@@ -82,8 +82,10 @@ def detached_command(asked: Asked, how: How) -> int:
         raise InputError(f"no process could be started: {error}") from None
     deadline = time.monotonic() + STARTS
     while not is_run(how.runs_dir, study.name):
+        if process.poll() in (ExitCode.DONE, ExitCode.FAILED):  # there was nothing to wait for
+            break
         if process.poll() is not None or time.monotonic() > deadline:
-            raise InputError(f"study '{study.name}' did not start: {last_line(log)}")
+            raise InputError(f"study '{study.name}' did not start: {last_words_in(log)}")
         time.sleep(0.05)
     if how.as_json:
         emit({"kind": "study", "name": study.name, "pid": process.pid, "state": "running"})
@@ -152,8 +154,10 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
         )
         return 128 + heard[0]
     for standing in undone:
-        reason = "" if standing.reason or standing.state == "stopped" else f"; {last_line(standing.path / 'log.txt')}"
-        complain(f"run '{standing.cell.name}': {said_of(standing)}{reason}")
+        reason = (
+            "" if standing.reason or standing.state == "stopped" else f"; {last_words_in(standing.path / 'log.txt')}"
+        )
+        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{reason}")
     if failed and how.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not how.as_json:

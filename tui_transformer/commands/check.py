@@ -13,7 +13,7 @@ from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import Request, loading
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import emit, stdout, warn
-from tui_transformer.words import duration, memory, short
+from tui_transformer.words import count, duration, memory, short
 
 LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
 
@@ -84,7 +84,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
     text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
     text.append(
         f"  one step takes {fit.seconds * 1000:.0f} ms on {device_name(where)} ({short(rate)} tok/s): "
-        f"{runnable.train.steps:,} steps ≈ {duration(total)}, evaluations aside"
+        f"{count(runnable.train.steps, 'step')} ≈ {duration(total)}, evaluations aside"
     )
     if crossed is not None:
         least = crossed.saves_from

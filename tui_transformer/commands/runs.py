@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.runs.reader import RunReader, list_runs
+from tui_transformer.badges import badge
 from tui_transformer.columns import print_columns
 from tui_transformer.output import emit, say
 
@@ -44,7 +45,7 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         return f"{value:.{digits}f}" if isinstance(value, int | float) else "–"
 
     steps = f"{facts['step']:,} / {facts['steps']:,}" if isinstance(facts["step"], int) else "–"
-    checks = " ".join(facts["badges"]) or ("✓" if facts["loss"] is not None else "–")
+    checks = " ".join(badge(name).word for name in facts["badges"]) or ("✓" if facts["loss"] is not None else "–")
     return (
         facts["run"],
         facts["state"],

@@ -50,7 +50,7 @@ class Curves:
         for run in runs:
             known = self._followed.pop(run) if run in self._followed else None
             self._followed[run] = known or _Followed(run)  # the newest last
-        while len(self._followed) > 2 * MOST:
+        while len(self._followed) > max(2 * MOST, len(runs)):
             del self._followed[next(iter(self._followed))]
         return {run: self._followed[run].poll() for run in runs if run in self._followed}
 

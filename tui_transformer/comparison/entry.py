@@ -11,7 +11,7 @@ from engine.runs.files import read_json
 from engine.runs.manage import read_notes
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.comparison.config_table import config_table
-from tui_transformer.facts import Record, number, table, text, whole
+from tui_transformer.facts import Record, number, rows, table, text, whole
 from tui_transformer.words import unit
 
 DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
@@ -69,7 +69,7 @@ class Entry:
         excess: the last loss above the entropy floor, nats, where the floor is known.
         tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
         scores: other scores of the last evaluation, by name.
-        probes: of the last evaluation, by name, shares from 0 to 1.
+        probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
         badges: what is wrong with its scores, and why.
         config: every setting, by its dotted key.
         problems: files that are damaged.
@@ -93,6 +93,7 @@ class Entry:
     seconds: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     probes: Mapping[str, float] = field(default_factory=dict)
+    chances: Mapping[str, float] = field(default_factory=dict)
     badges: Mapping[str, str] = field(default_factory=dict)
     notes: str = ""
     tags: tuple[str, ...] = ()
@@ -165,6 +166,7 @@ class _Reading:
             seconds=number(summary.get("seconds")),
             scores=_numbers({name: last.get(name) for name in SCORES}),
             probes=_numbers(table(last.get("probes"))),
+            chances=_numbers({text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))}),
             badges=badges,
             notes=notes.text,
             tags=notes.tags,

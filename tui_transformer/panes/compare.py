@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from textual.events import DescendantBlur
 from textual.widgets import Input, Static
 
 from tui_transformer.clean import clean_line
+from tui_transformer.comparison.bands import Group, seeds_of
 from tui_transformer.comparison.curves import MOST, Curves, Metrics
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.folder import Folder, Look
@@ -27,6 +29,7 @@ from tui_transformer.widgets.compare.actions import CompareActions
 from tui_transformer.widgets.compare.charts import CompareCharts
 from tui_transformer.widgets.compare.overlay import Drawn
 from tui_transformer.widgets.compare.run_table import RunTable
+from tui_transformer.widgets.compare.seeds_overlay import DrawnGroups
 from tui_transformer.widgets.compare.table_head import TableHead
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ OF_RUNS = (
     "export",
     "train_curves",
     "log_y",
+    "over_seeds",
+    "probe",
 )
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 
@@ -90,6 +95,8 @@ class ComparePane(CompareActions, can_focus=True):
         self._said: dict[Static, str] = {}
         self._looked = False
         self._fresh: set[Path] = set()
+        self.over_seeds = False  # whether curves are means over the seeds of a variant
+        self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
         self._rhythm, self._wake = Rhythm(), asyncio.Event()
 
     def compose(self) -> ComposeResult:
@@ -141,7 +148,7 @@ class ComparePane(CompareActions, can_focus=True):
 
     def _runs_to_read(self) -> tuple[Path, ...]:
         baseline = self.selection.baseline
-        runs = self.selection.runs
+        runs = self._grouped or self.selection.runs
         return (*runs, baseline) if runs and baseline is not None and baseline not in runs else runs
 
     def _is_seen(self) -> bool:
@@ -216,7 +223,34 @@ class ComparePane(CompareActions, can_focus=True):
         by_path = {entry.path: entry for entry in self.seen.look.entries}
         runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
         baseline = self.shown.baseline
-        self._charts.show(Drawn(tuple(runs), baseline, self.seen.metrics) if runs else None)
+        if not self.over_seeds or not runs:
+            self._grouped = ()
+            self._charts.show(Drawn(tuple(runs), baseline, self.seen.metrics) if runs else None)
+            return
+        slots = {entry.path: slot for slot, entry in runs}
+        self.draw_groups(
+            [(slots[chosen], group) for chosen, group in self._groups([entry for _, entry in runs])],
+            next((group for _, group in self._groups([baseline])), None) if baseline is not None else None,
+        )
+
+    def _groups(self, chosen: Sequence[Entry]) -> list[tuple[Path, Group]]:
+        """The variants of these runs, each with the first run that asked for it."""
+        groups = seeds_of(chosen, self.seen.look.entries)
+        return [(next(run.path for run in chosen if run in group.runs), group) for group in groups]
+
+    def draw_groups(self, groups: Sequence[tuple[int, Group]], baseline: Group | None) -> None:
+        """Draw variants as means over their seeds.
+
+        Args:
+            groups: by the number of their letter.
+            baseline: the one that differences are to.
+        """
+        drawn = [group for _, group in groups] + ([baseline] if baseline is not None else [])
+        runs = tuple(dict.fromkeys(run.path for group in drawn for run in group.runs))
+        if set(runs) - set(self._grouped):
+            self._wake.set()  # some are not read yet
+        self._grouped = runs
+        self._charts.show(DrawnGroups(tuple(groups), baseline, self.seen.metrics))
 
     def on_resize(self) -> None:
         """One chart or two."""
@@ -366,8 +400,17 @@ class ComparePane(CompareActions, can_focus=True):
         self._charts.turn_axis()
 
     def action_other_chart(self) -> None:
-        """Curves or differences, where there is room for one."""
-        self._charts.turn_single()
+        """The next chart: curves, differences, recall by distance."""
+        self._charts.turn_view()
+
+    def action_over_seeds(self) -> None:
+        """Means over seeds, or every run by itself."""
+        self.over_seeds = not self.over_seeds
+        self._selected()
+
+    def action_probe(self) -> None:
+        """The next probe by distance."""
+        self._charts.turn_probe()
 
     def action_log_y(self) -> None:
         """Logarithmic, or not."""

@@ -7,6 +7,7 @@ while another pane is shown. What can be done with a run is in `widgets.run_acti
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -19,7 +20,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from tui_transformer.clean import clean_line
-from tui_transformer.feed import Feed, RunRow, Snapshot
+from tui_transformer.feed import QUEUED, Feed, RunRow, Snapshot
 from tui_transformer.keys import TRAIN, bindings
 from tui_transformer.launches import Launches
 from tui_transformer.pace import SLOW, Rhythm
@@ -120,7 +121,7 @@ class TrainPane(RunActions):
 
     def _take(self, snapshot: Snapshot) -> None:
         """Show what there is now."""
-        self.snapshot = snapshot
+        self.snapshot = snapshot = self._begun(snapshot)
         rows = snapshot.rows
         if snapshot.row(self.chosen) is None and (self.chosen is None or snapshot.chosen == self.chosen):
             self.chosen = rows[min(self._place, len(rows) - 1)].path if rows else None
@@ -129,6 +130,14 @@ class TrainPane(RunActions):
         self.settle(rows)
         if self._seen():
             self.redraw()
+
+    def _begun(self, snapshot: Snapshot) -> Snapshot:
+        """The same, a run that this app is about to begin as starting: its process may take seconds to say so."""
+        begun = [row.state == QUEUED and self.launches.begins(row.path) for row in snapshot.rows]
+        if not any(begun):
+            return snapshot
+        rows = (replace(row, state="starting") if now else row for row, now in zip(snapshot.rows, begun, strict=True))
+        return replace(snapshot, rows=tuple(rows))
 
     def redraw(self) -> None:
         """Everything that says something else than before."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from engine.errors import InputError
 from engine.runs.study import Study
-from tui_transformer.fit import last_words
+from tui_transformer.logs import last_words
 from tui_transformer.studies.plan import (
+    BEGINNING,
     PROCESS,
     Plan,
     Priced,
@@ -109,11 +110,12 @@ def plan_of(
         seconds = took.get(name)
         if seconds is None:
             on = torch.device(devices[0])
-            fit = one_step_fit(config, built(config, vocabulary, on), tasks[name].batches(config, on))
+            repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # what is slow is steady
+            fit = one_step_fit(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
             step_tokens = fit.targets if config.translates else windows
             scored = evaluation_steps(config, step_tokens, tasks[name].validation_tokens)
-            seconds = fit.seconds * (config.train.steps + scored)
+            seconds = BEGINNING + fit.seconds * (config.train.steps + scored)
         prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
     return Plan(devices, jobs, threads, prices)
 

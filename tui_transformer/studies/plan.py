@@ -16,6 +16,7 @@ BESIDES = 200_000  # bytes of a run's other files
 PROCESS = 600_000_000  # bytes of memory that a process takes before its model
 WORTH_A_THREAD = 1e10  # operations of a step below which a second thread waits more than it works
 SCORING = 1 / 3  # of what training on a token costs: forward alone
+BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the corpus, and probes for leaks
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def shared_out(
     Raises:
         InputError: more cells at a time than memory has room for.
     """
-    room = max(1, memory // needed)
+    room, jobs = max(1, memory // needed), jobs and min(jobs, cells)
     if jobs is not None and jobs > room:
         raise InputError(
             f"--jobs {jobs}: {jobs} cells at a time need {jobs * needed / 1e9:.1f} GB of memory and "

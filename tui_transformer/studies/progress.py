@@ -13,10 +13,11 @@ from rich.text import Text
 from tui_transformer.clean import clean_line
 from tui_transformer.output import emit, say, stderr
 from tui_transformer.studies.plan import Plan
-from tui_transformer.studies.standing import Standing
+from tui_transformer.studies.standing import Standing, Verb
 from tui_transformer.words import duration
 
 PLAIN_INTERVAL = 30.0  # seconds between two plain lines about what is at work
+LOADING = dict.fromkeys(("queued", "starting"), "loading")
 WARM_UP = 10.0  # seconds of looking before the pace seen counts beside the plan's
 
 
@@ -79,15 +80,21 @@ class Board:
         return planned * passed * self.plan.jobs / went
 
 
-def said_of(standing: Standing) -> str:
-    """A cell in one line."""
+def how_it_began(standing: Standing, verb: Verb) -> str:
+    """A cell that is begun, in a few words."""
+    texts = {"resume": f"resumes at step {standing.step:,}", "wait": "is at work already", "anew": "begins anew"}
+    return texts.get(verb, "begins")
+
+
+def how_it_stands(standing: Standing) -> str:
+    """A cell that is not at work, in a few words."""
     where = f"step {standing.step:,} of {standing.steps:,}"
     loss = f", validation loss {standing.loss:.4f}" if standing.loss is not None else ""
     reason = f": {standing.reason}" if standing.reason else ""
     texts = {
         "finished": f"finished{loss}",
         "failed": f"failed at step {standing.step:,}{reason}",
-        "queued": "begins",
+        "queued": "waits to be begun",
         "lost": f"its process is gone, at {where}",
         "stopped": f"stopped at {where}",
         "interrupted": f"interrupted at {where}",
@@ -96,16 +103,19 @@ def said_of(standing: Standing) -> str:
 
 
 class Lines:
-    """One line a cell's state, and one every half minute."""
+    """A line for each cell that begins or ends, and one every half minute."""
 
     def __init__(self, board: Board) -> None:
         self._board, self._said = board, time.monotonic()
 
-    def changed(self, cell: Standing) -> None:
+    def begun(self, cell: Standing, verb: Verb) -> None:
         """Say it."""
+        say(f"{cell.cell.name}: {how_it_began(cell, verb)}")
+
+    def ended(self, cell: Standing) -> None:
+        """Say how."""
         self._board.see([cell])
-        verb = "resumes" if cell.verb == "resume" and not cell.reason and cell.state == "lost" else said_of(cell)
-        say(f"{cell.cell.name}: {verb} ({self._board.finished} of {self._board.total} done)")
+        say(f"{cell.cell.name}: {how_it_stands(cell)} ({self._board.finished} of {self._board.total} done)")
 
     def looked(self, going: Sequence[Standing]) -> None:
         """Say where they are, now and then."""
@@ -117,23 +127,27 @@ class Lines:
 
 
 class Json:
-    """One JSON object for each change, and for each cell at work every half minute."""
+    """A JSON object for each cell that begins or ends, and for each at work every half minute."""
 
     def __init__(self, board: Board) -> None:
         self._board, self._said = board, time.monotonic()
 
-    def changed(self, cell: Standing) -> None:
+    def begun(self, cell: Standing, verb: Verb) -> None:
         """Emit it."""
+        emit({**cell_record(cell), "event": verb})
+
+    def ended(self, cell: Standing) -> None:
+        """Emit how."""
         self._board.see([cell])
-        emit(cell_record(cell))
+        emit({**cell_record(cell), "event": "ended"})
 
     def looked(self, going: Sequence[Standing]) -> None:
-        """Emit where they are, now and then."""
+        """Emit where they are and the time left, now and then."""
         self._board.see(going)
         if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
             self._said = time.monotonic()
             for standing in going:
-                emit(cell_record(standing))
+                emit({**cell_record(standing), "event": "progress", "study_seconds_left": self._board.left})
 
 
 def cell_record(standing: Standing) -> dict[str, Any]:
@@ -150,16 +164,20 @@ class Screen:
     def __init__(self, board: Board, live: Live) -> None:
         self._board, self._live = board, live
 
-    def changed(self, cell: Standing) -> None:
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """Its bar shows it; what was left by another runner is said."""
+        if verb != "create":
+            self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
+
+    def ended(self, cell: Standing) -> None:
         """A line above the bars."""
         self._board.see([cell])
-        if cell.state not in ("queued", "starting"):
-            self._live.console.print(Text(clean_line(f"{cell.cell.name}: {said_of(cell)}")))
+        self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_stands(cell)}")))
 
     def looked(self, going: Sequence[Standing]) -> None:
-        """Draw the bars."""
+        """Draw the bars, while there are any."""
         self._board.see(going)
-        self._live.update(drawn(self._board, going), refresh=True)
+        self._live.update(drawn(self._board, going) if going else Text(""), refresh=True)
 
 
 def drawn(board: Board, going: Sequence[Standing]) -> RenderableType:
@@ -176,9 +194,10 @@ def drawn(board: Board, going: Sequence[Standing]) -> RenderableType:
         grid.add_row(
             Text(clean_line(standing.cell.name)),
             ProgressBar(total=max(1, standing.steps), completed=standing.step),
-            Text(where if standing.step else standing.state, style="dim"),
+            Text(where if standing.step else LOADING.get(standing.state, standing.state), style="dim"),
         )
-    return Group(grid)
+    # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
+    return Group(grid, Text("ctrl-c stops with checkpoints; the same command goes on", style="dim"))
 
 
 def screen() -> Live:

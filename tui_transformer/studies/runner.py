@@ -17,9 +17,10 @@ from engine.runs.cells import Cell
 from engine.runs.manage import delete
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
-from tui_transformer.launch import enqueue, last_line, spawn
+from tui_transformer.launch import enqueue, spawn
+from tui_transformer.logs import last_words_in
 from tui_transformer.studies.processes import Going, left_behind
-from tui_transformer.studies.standing import Standing, look
+from tui_transformer.studies.standing import Standing, Verb, look
 
 LOOK = 0.25  # seconds between two looks at what runs
 
@@ -50,8 +51,11 @@ class Orders:
 class Audience(Protocol):
     """Whoever shows what happens."""
 
-    def changed(self, cell: Standing) -> None:
-        """A cell has begun, or come to an end."""
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """A process has been started for a cell, or found at work on it."""
+
+    def ended(self, cell: Standing) -> None:
+        """A cell's process is gone, and no other is started for it."""
 
     def looked(self, going: Sequence[Standing]) -> None:
         """Another look was taken; these cells are at work."""
@@ -112,7 +116,7 @@ class Runner:
             pid = found.get(standing.path)
             if pid is not None or standing.verb == "wait":
                 self._going.append(Going(standing, standing.device, pid=pid))
-                self.audience.changed(standing)
+                self.audience.begun(standing, "wait")
             elif standing.verb == "failed":
                 if self.orders.retry_failed:
                     self._waiting.append(standing)
@@ -127,7 +131,7 @@ class Runner:
         """Start a process for a cell, with a run directory for it where there is none."""
         on = Counter(going.device for going in self._going)
         device = min(self.orders.devices, key=lambda name: on[name])
-        verb = before.verb
+        verb: Verb = before.verb
         if verb == "failed":
             verb = "resume" if before.checkpoint else "anew"
         if verb == "anew":
@@ -142,7 +146,7 @@ class Runner:
             )
         except OSError as error:
             raise InputError(f"no process could be started for run '{before.cell.name}': {error}") from None
-        self.audience.changed(look(before.cell, path))
+        self.audience.begun(before, verb)
         return Going(before, device, process)
 
     def _create(self, cell: Cell) -> Path:
@@ -175,10 +179,10 @@ class Runner:
         if (killed or orphan) and not self._stop.is_set():
             self._waiting.appendleft(now)
         else:
-            self.audience.changed(now)
+            self.audience.ended(now)
 
     def _fail(self, standing: Standing) -> None:
-        reason = last_line(standing.path / "log.txt")
+        reason = last_words_in(standing.path / "log.txt")
         try:
             RunWriter.adopt(standing.path).close("failed", reason)
         except (InputError, OSError):
@@ -188,7 +192,10 @@ class Runner:
 class _Nobody:
     """An audience that has left."""
 
-    def changed(self, cell: Standing) -> None:
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """Nothing."""
+
+    def ended(self, cell: Standing) -> None:
         """Nothing."""
 
     def looked(self, going: Sequence[Standing]) -> None:

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import plotext
 
@@ -42,6 +43,7 @@ class Canvas:
         margin: columns left of the lines.
         rows: of the lines.
         low: x at the first column of the lines; `high` at the last.
+        bottom: y at the lowest row, by its logarithm where `log`; `top` at the highest.
     """
 
     cells: list[list[Cell]]
@@ -49,6 +51,9 @@ class Canvas:
     rows: int
     low: float
     high: float
+    bottom: float = 0.0
+    top: float = 1.0
+    log: bool = False
 
     @property
     def _columns(self) -> int:
@@ -65,6 +70,10 @@ class Canvas:
         share = (x - self.low) / span if span > 0 else 0.0
         return self.margin + round(min(1.0, max(0.0, share)) * self._columns)
 
+    def height_of(self, y: float) -> float:
+        """Where y stands between the lowest row (0) and the highest (1); beyond them where it does."""
+        return (_of(y, self.log) - self.bottom) / (self.top - self.bottom)
+
 
 def draw(
     lines: Sequence[Line],
@@ -77,6 +86,8 @@ def draw(
     marks: Sequence[tuple[float, float, str, str]] = (),
     top: float = math.inf,
     log: bool = False,
+    also_x: Sequence[float] = (),
+    also_y: Sequence[float] = (),
 ) -> Canvas | None:
     """Draw lines, the last on top.
 
@@ -90,21 +101,25 @@ def draw(
         marks: single characters: x, y, character, style.
         top: higher values are cut off.
         log: y by its logarithm; every y must be positive.
+        also_x: places that must be seen as well.
+        also_y: heights that must be seen as well, as far as `top` lets them.
 
     Returns:
         None where there is nothing to draw, or no room.
     """
-    of_y: Callable[[float], float] = (lambda y: math.log10(max(y, LOWEST))) if log else float
+    of_y = partial(_of, log=log)
     own_line = height >= ROOM_FOR_AXIS
     rows = height - (2 if own_line else 1)
     shown = [line for line in lines if len(line.x)]
     if not shown or rows < 2 or width < 16:
         return None
     levels = [(y, style) for y, style in levels if math.isfinite(y) and (y > 0 or not log)]
-    low_x, high_x = min(line.x[0] for line in shown), max(line.x[-1] for line in shown)
+    low_x = min(*also_x, math.inf, *(line.x[0] for line in shown))
+    high_x = max(*also_x, -math.inf, *(line.x[-1] for line in shown))
     if 0 < low_x < FROM_ZERO * high_x:
         low_x = 0.0
     within = [min(y, top) for line in shown for y in (min(line.y), max(line.y))] + [y for y, _ in levels]
+    within += [min(y, top) for y in also_y]
     low_y, high_y = of_y(min(within)), of_y(max(within))
     if high_y - low_y < 1e-12:
         pad = abs(high_y) * 0.05 or 0.5
@@ -132,12 +147,16 @@ def draw(
     plotext.clear_figure()
     margin = 1 + max((i for i, (c, _) in enumerate(cells[0]) if c in "│┤" and i <= left), default=left - 1)
     _name_x(cells, x_label)
-    canvas = Canvas(cells, margin, rows, low_x, high_x)
+    canvas = Canvas(cells, margin, rows, low_x, high_x, low_y, high_y, log)
     for x, y, character, style in marks:
-        share = (of_y(y) - low_y) / (high_y - low_y)
+        share = canvas.height_of(y)
         if share <= 1.0:
             _put(canvas, canvas.column_of(x), round((1.0 - share) * (rows - 1)), character, style)
     return canvas
+
+
+def _of(y: float, log: bool) -> float:
+    return math.log10(max(y, LOWEST)) if log else float(y)
 
 
 def _begin(width: int, height: int, *, own_line: bool) -> None:

@@ -45,9 +45,9 @@ class Chart(Widget, can_focus=True):
     class Pointed(Message):
         """The cursor moved to x, or went away."""
 
-        def __init__(self, x: float | None) -> None:
+        def __init__(self, x: float | None, chart: "Chart | None" = None) -> None:
             super().__init__()
-            self.x = x
+            self.x, self.chart = x, chart
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -89,7 +89,7 @@ class Chart(Widget, can_focus=True):
             column = canvas.column_of(self._x) + columns
         else:  # it comes in from the side that it goes away from, or goes at once where home and end lead
             column = canvas.column_of(canvas.high) if columns in (-1, -10, FAR) else canvas.margin
-        self.post_message(self.Pointed(canvas.x_at(column)))
+        self.post_message(self.Pointed(canvas.x_at(column), self))
 
     def on_mouse_move(self, event: MouseMove) -> None:
         """The cursor follows the mouse."""
@@ -107,7 +107,7 @@ class Chart(Widget, can_focus=True):
     def _point(self, event: MouseMove | Click) -> None:
         at = event.get_content_offset(self)
         if at is not None and self._canvas is not None and at.x >= self._canvas.margin:
-            self.post_message(self.Pointed(self._canvas.x_at(at.x)))
+            self.post_message(self.Pointed(self._canvas.x_at(at.x), self))
 
     def on_focus(self) -> None:
         """The title says so."""

@@ -45,7 +45,7 @@ MEASURES = (
 )
 
 AXES = ("step", "tokens", "seconds")
-AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time"}
+AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": "characters back"}
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,8 @@ class AskText(ModalScreen[str | None]):
         title: the question.
         value: what stands there at first.
         text: some lines under the title.
-        wrong: what is wrong with a text, "" if nothing is; asked at each key.
+        wrong: what is wrong with a text, "" if nothing is; asked at enter, and at each key.
+        hopeless: asked at each key instead: what is wrong that typing on cannot mend.
         suggester: completes what is typed.
         placeholder: shown while it is empty.
     """
@@ -101,12 +102,13 @@ class AskText(ModalScreen[str | None]):
         *,
         text: str = "",
         wrong: Callable[[str], str] = lambda value: "",
+        hopeless: Callable[[str], str] | None = None,
         suggester: Suggester | None = None,
         placeholder: str = "",
     ) -> None:
         super().__init__()
         self._title, self._value, self._text, self._placeholder = title, value, text, placeholder
-        self._wrong = wrong
+        self._wrong, self._hopeless = wrong, hopeless or wrong
         self._suggester = suggester
 
     def compose(self) -> ComposeResult:
@@ -119,15 +121,15 @@ class AskText(ModalScreen[str | None]):
                 self._value,
                 placeholder=self._placeholder,
                 suggester=self._suggester,
-                validators=[Function(lambda value: not self._wrong(value))],
+                validators=[Function(lambda value: not self._hopeless(value))],
                 validate_on=["changed"],
             )
             yield Static("", classes="dialog-wrong")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what is wrong."""
+        """Say at once what is wrong, or what cannot become right."""
         event.stop()
-        wrong = self._wrong(event.value) if event.value else ""
+        wrong = self._hopeless(event.value) if event.value else ""
         self.query_one(".dialog-wrong", Static).update(Text(clean_line(wrong)))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

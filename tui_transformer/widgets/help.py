@@ -7,6 +7,7 @@ from rich.text import Text
 from tui_transformer.keys import PANES, Key
 from tui_transformer.widgets.dialog import Read
 
+NOTES = {"train": "In the list: the newest validation loss. A dim one with a t is a train loss: no evaluation yet."}
 SIGNS = {"question_mark": "?", "slash": "/", "delete": "del", "backspace": "⌫"}
 
 
@@ -27,6 +28,8 @@ def help_screen(pane: str, changed: dict[str, str], where: Path) -> Read:
                 body.append(f"  {_signs(key, changed):<16}", "bold").append(f"{key.what}")
                 body.append(f"   ({key.id})\n", "dim")
             body.append("\n")
+        if name in NOTES:
+            body.append(f"{NOTES[name]}\n\n")
     body.append("  ctrl+p           ", "bold").append("all of this by name: the command palette\n")
     body.append("  tab, shift+tab   ", "bold").append("from part to part; the mouse works everywhere\n\n")
     body.append("Other keys: in ", "dim").append(str(where), "dim").append(', [keys], e.g. launch = "f9"', "dim")

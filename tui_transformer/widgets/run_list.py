@@ -13,12 +13,14 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui_transformer.badges import badge
 from tui_transformer.clean import clean_line
 from tui_transformer.feed import RunRow
 from tui_transformer.widgets.run_words import look
 
 STYLES = ("live", "paused", "queued", "good", "ended", "bad", "name", "chosen", "chosen-focus", "dim")
 ROOMY, VALUE = 30, 6  # columns from which a line has state and loss; those of the loss
+TRAIN_LOSS = "t"  # before a loss that is no validation loss
 
 
 class RunList(ScrollView, can_focus=True):
@@ -123,17 +125,17 @@ class RunList(ScrollView, can_focus=True):
     def _line(self, row: RunRow, width: int) -> list[tuple[str, str]]:
         """Texts with the names of their styles, from the left."""
         seen = look(row.state)
-        score, badge = _score(row), row.badges[0] if row.badges else ""
+        score, wrong = _score(row), clean_line(badge(row.badges[0]).word) if row.badges else ""
         parts: list[tuple[str, str]] = []  # from the right: text, style
         if width >= ROOMY:
-            parts.append((_right(score or "", VALUE), "name"))
-            parts.append((_right(clean_line(badge) or _state(row), 9), "bad" if badge else seen.style))
-        elif badge:
-            parts.append((_right(clean_line(badge), 6), "bad"))
+            parts.append((_right(score, VALUE), "name" if row.scored else "dim"))
+            parts.append((_right(wrong or _state(row), 9), "bad" if wrong else seen.style))
+        elif wrong:
+            parts.append((_right(wrong, 6), "bad"))
         else:
             # One value is what there is room for: how far, or what it came to, or why there is neither.
             live = row.state == "running"
-            word = _state(row) if live or seen.word else score or ""
+            word = _state(row) if live or seen.word else score
             parts.append((_right(word, min(8, max(len(word), 5))), seen.style if live or seen.word else "name"))
         taken = sum(cell_len(text) + 1 for text, _ in parts)
         name = _cut(clean_line(row.name), width - 4 - taken)
@@ -144,10 +146,13 @@ class RunList(ScrollView, can_focus=True):
         return self.get_component_rich_style(f"run-list--{name}")
 
 
-def _score(row: RunRow) -> str | None:
+def _score(row: RunRow) -> str:
+    """The loss; a letter tells that of a train record, which there is before the first evaluation."""
     if row.loss is None:
-        return None
-    return f"{row.loss:.3f}" if abs(row.loss) < 100 else f"{row.loss:.3g}"
+        return ""
+    size = abs(row.loss)
+    loss = f"{row.loss:.3f}" if size < 10 else f"{row.loss:.2f}" if size < 100 else f"{row.loss:.3g}"
+    return loss if row.scored else TRAIN_LOSS + loss
 
 
 def _state(row: RunRow) -> str:

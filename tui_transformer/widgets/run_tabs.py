@@ -14,6 +14,11 @@ from tui_transformer.run_view import RunView
 TABS = (("samples", "t", "samples"), ("checks", "v", "checks"), ("log", "l", "log"))
 DIM = "$foreground 65%"
 BAR = 10  # columns of a probe's bar
+SCROLLS = (
+    "  ↑ ↓ scroll · escape: back to the runs",
+    "  ↑↓ scroll · esc runs",
+    " esc: runs",
+)  # while a text has the keys
 
 
 class TabLine(Static):
@@ -27,8 +32,15 @@ class TabLine(Static):
         super().__init__("", id="tab-line")
         self._places: list[tuple[int, int, str]] = []
 
-    def show(self, chosen: str, beside: str, wrong: int) -> None:
-        """Light up what is shown; a number says how many checks found something."""
+    def show(self, chosen: str, beside: str, wrong: int, *, scrolls: bool) -> None:
+        """Light up what is shown; a number says how many checks found something.
+
+        Args:
+            chosen: the first tab.
+            beside: the second, "" where there is room for one.
+            wrong: checks that found something.
+            scrolls: whether a text has the keys, which is said then.
+        """
         line, self._places = Content.styled("── ", "$foreground 25%"), []
         for name, key, label in TABS:
             start = line.cell_length
@@ -38,7 +50,10 @@ class TabLine(Static):
                 line = Content.assemble(line, (f" ✗{wrong}", "$error bold"))
             self._places.append((start, line.cell_length, name))
             line = Content.assemble(line, ("  ", ""))
-        line = Content.assemble(line, ("─" * max(0, self.content_size.width - line.cell_length), "$foreground 25%"))
+        room = self.content_size.width - line.cell_length
+        words = next((words for words in SCROLLS if len(words) <= room), "") if scrolls else ""
+        rule = "─" * max(0, room - len(words))
+        line = Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent"))
         self.update(line)
 
     def on_click(self, event: Click) -> None:
@@ -119,10 +134,11 @@ class RunTabs(Vertical):
         self._view = view
         beside = ("checks" if self.tab != "checks" else "samples") if self.two else ""
         wrong = sum(not finding.fine for finding in view.findings) if view is not None else 0
-        shown = (self.tab, beside, wrong, self.size.width)
+        scrolls = self._first.has_focus or self._beside.has_focus
+        shown = (self.tab, beside, wrong, scrolls, self.size.width)
         if shown != self._shown:
             self._shown = shown
-            self._line.show(self.tab, beside, wrong)
+            self._line.show(self.tab, beside, wrong, scrolls=scrolls)
         self._first.show(self.tab, view)
         self._beside.display = bool(beside)
         if beside:
@@ -130,6 +146,14 @@ class RunTabs(Vertical):
 
     def on_resize(self) -> None:
         """The rule goes across."""
+        self.show(self._view)
+
+    def on_descendant_focus(self) -> None:
+        """A text has the keys: say what arrows do."""
+        self.show(self._view)
+
+    def on_descendant_blur(self) -> None:
+        """They choose runs again."""
         self.show(self._view)
 
 

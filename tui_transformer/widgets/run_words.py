@@ -7,7 +7,7 @@ from engine.runs.reader import LIVE_STATES
 from tui_transformer.facts import number, whole
 from tui_transformer.feed import RunRow
 from tui_transformer.run_view import RunView
-from tui_transformer.words import duration
+from tui_transformer.words import count, duration
 
 ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
@@ -134,7 +134,7 @@ def _checkpoint(row: RunRow, here: bool) -> str:
 
 def _resume(row: RunRow, here: bool) -> str:
     if row.state == "finished":
-        return f"{row.name} has done all its {row.steps:,} steps"
+        return f"{row.name} has done all its {count(row.steps, 'step')}"
     if row.state == "queued":
         return f"{row.name} is queued: it begins by itself" if row.waits_for else ""
     if row.state == "paused":

@@ -42,6 +42,8 @@ class Probe:
         distance: for each place, characters between `at` and where the needed information stands.
         chance: accuracy of always guessing the most frequent character there.
         shortcut: best accuracy that is possible without the information.
+        family: the probe that this one is a part of, by name; "" where it is one of its own.
+        edges: borders of the stretches of distance that it is also scored by; the same for every text.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Probe:
     distance: Offsets
     chance: float
     shortcut: float
+    family: str = ""
+    edges: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +174,7 @@ class ProbeKind(NamedTuple):
     description: str
     chance: float
     shortcut: float
+    edges: tuple[int, ...] = ()
 
 
 class UnexpectedCharacterError(ValueError):
@@ -202,10 +207,12 @@ class _Record:
     def finish(self, version: str, text: str, kinds: Sequence[ProbeKind]) -> GeneratedText:
         """Return the record as arrays."""
         probes = []
-        for name, description, chance, shortcut in kinds:
-            noted = np.array(self.noted.get(name, []), dtype=np.int64).reshape(-1, 2)
+        for kind in kinds:
+            noted = np.array(self.noted.get(kind.name, []), dtype=np.int64).reshape(-1, 2)
             at, distance = np.ascontiguousarray(noted.T)
-            probes.append(Probe(name, description, at, distance, chance, shortcut))
+            probes.append(
+                Probe(kind.name, kind.description, at, distance, kind.chance, kind.shortcut, kind.name, kind.edges)
+            )
         return GeneratedText(
             version, text, np.array(self.log_probability), np.array(self.units, dtype=np.int64), tuple(probes)
         )

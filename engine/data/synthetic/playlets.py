@@ -126,12 +126,18 @@ ANY_NAME = 1 / len(NAMES.literals)
 NOT_THE_LAST = (1 / N_PLAYERS + (MEAN_SPEECHES - 1) / (N_PLAYERS - 1)) / MEAN_SPEECHES
 ANY_NUMBER = 1 / (MEAN_SPEECHES - 1)  # the share of 2, and of 3, among the numbers from 2 on
 ANY_BRACKET = 1 / len(CLOSERS)
+# Borders of stretches of distance, characters: ten million characters of playlets hold no probe outside of them.
+RECALL_EDGES = (48, 60, 70, 80, 95, 110, 130, 150, 170, 202)
+RHYME_EDGES = (20, 24, 26, 28, 30, 34)
+BRACKET_EDGES = (8, 10, 12, 14, 16, 18, 20, 24)
+COUNTER_EDGES = (45, 65, 75, 85, 95, 110, 130, 150, 170, 190, 230)
+BIND_EDGES = (10, 25, 50, 100, 150, 200, 250, 300, 400, 800)
 PROBES = (
-    ProbeKind("recall", "who is speaking: the name in the exit line", ANY_NAME, NOT_THE_LAST),
-    ProbeKind("rhyme", "the rhyme: the vowel that ends a couplet", 1 / len(RHYMES), _best_vowel_guess()),
-    ProbeKind("bracket", "the bracket that closes the open one", ANY_BRACKET, ANY_BRACKET),
-    ProbeKind("counter", "the number after the last speech's", ANY_NUMBER, ANY_NUMBER),
-    ProbeKind("bind", "whose sign this is: the name after it", ANY_NAME, NOT_THE_LAST),
+    ProbeKind("recall", "who is speaking: the name in the exit line", ANY_NAME, NOT_THE_LAST, RECALL_EDGES),
+    ProbeKind("rhyme", "the rhyme: the vowel that ends a couplet", 1 / len(RHYMES), _best_vowel_guess(), RHYME_EDGES),
+    ProbeKind("bracket", "the bracket that closes the open one", ANY_BRACKET, ANY_BRACKET, BRACKET_EDGES),
+    ProbeKind("counter", "the number after the last speech's", ANY_NUMBER, ANY_NUMBER, COUNTER_EDGES),
+    ProbeKind("bind", "whose sign this is: the name after it", ANY_NAME, NOT_THE_LAST, BIND_EDGES),
 )
 
 

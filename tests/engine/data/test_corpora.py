@@ -19,6 +19,8 @@ def test_playlets_splits_fall_between_scenes_and_carry_their_floor() -> None:
 def test_recall_is_reported_near_and_far() -> None:
     probes = {p.name: p for p in load_corpus(DataConfig(corpus_size=60_000)).splits["validation"].probes}
     assert (probes["recall<110"].distance < 110).all() and (probes["recall>=110"].distance >= 110).all()
+    near, far = (probes[name].description for name in ("recall<110", "recall>=110"))
+    assert near.endswith("near (under 110 characters)") and far.endswith("far (110 characters or more)")
 
 
 def test_the_corpus_seed_changes_the_text_and_nothing_else_does() -> None:

@@ -1,4 +1,7 @@
-"""The two charts of the Compare pane, side by side where there is room, one at a time where not."""
+"""The charts of the Compare pane, two side by side where there is room, one at a time where not.
+
+Curves stand on the left; differences and recall by distance take turns on the right.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -6,20 +9,23 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from tui_transformer.widgets.chart import Chart
+from tui_transformer.widgets.compare.distance_overlay import distances, probes_of
 from tui_transformer.widgets.compare.overlay import Drawn, Overlay, differences, overlaid
 from tui_transformer.widgets.compare.overlay_chart import OverlayChart
+from tui_transformer.widgets.compare.seeds_overlay import DrawnGroups, mean_curves, mean_differences
 from tui_transformer.widgets.curves import AXES
 
-CURVES, DIFFERENCE = "curves", "difference"
+CURVES, DIFFERENCE, DISTANCE = VIEWS = ("curves", "difference", "distance")
 
 
 @dataclass(frozen=True)
 class Options:
-    """How curves are drawn."""
+    """How curves are drawn. `probe`: whose distances are; "" for the first."""
 
     axis: str = AXES[0]
     train: bool = False
     log: bool = False
+    probe: str = ""
 
 
 class CompareCharts(Horizontal):
@@ -35,7 +41,8 @@ class CompareCharts(Horizontal):
         self.options = Options()
         self.two = False  # whether there is room for both
         self.single = CURVES
-        self._of: Drawn | None = None
+        self.beside = DIFFERENCE  # what stands on the right
+        self._of: Drawn | DrawnGroups | None = None
         self._curves, self._difference = OverlayChart(id="compare-curves"), OverlayChart(id="compare-difference")
         self._seen: dict[str, object] = {}
 
@@ -49,29 +56,43 @@ class CompareCharts(Horizontal):
         """Seconds that the last drawing took."""
         return sum(chart.cost for chart in (self._curves, self._difference) if chart.display)
 
-    def show(self, drawn: Drawn | None) -> None:
-        """Draw the selected runs; without any, the charts go."""
+    @property
+    def views(self) -> tuple[str, ...]:
+        """What is seen, from the left."""
+        return (CURVES, self.beside) if self.two else (self.single,)
+
+    def show(self, drawn: Drawn | DrawnGroups | None) -> None:
+        """Draw the selected runs, or variants; without any, the charts go."""
         self._of = drawn
         self.set_class(drawn is not None, "-drawn")
         if drawn is None:
             return
-        for name, chart in ((CURVES, self._curves), (DIFFERENCE, self._difference)):
-            shown = self.two or self.single == name
-            if not shown and chart.has_focus:  # what is about to go cannot keep the keys
-                (self._difference if name == CURVES else self._curves).focus()
-            chart.display = shown
-            if shown:
+        curves = CURVES in self.views
+        right = next((name for name in self.views if name != CURVES), "")
+        for name, chart, other in (
+            (CURVES if curves else "", self._curves, self._difference),
+            (right, self._difference, self._curves),
+        ):
+            if not name and chart.has_focus:  # what is about to go cannot keep the keys
+                other.focus()
+            chart.display = bool(name)
+            if name:
                 self._draw(name, chart, drawn)
 
-    def _draw(self, name: str, chart: OverlayChart, drawn: Drawn) -> None:
-        baseline = drawn.baseline.path if drawn.baseline is not None else None
-        now = (self.options, drawn.versions, baseline)
-        if self._seen.get(name) != now:
-            self._seen[name] = now
+    def _draw(self, name: str, chart: OverlayChart, drawn: Drawn | DrawnGroups) -> None:
+        now = (name, self.options, type(drawn), drawn.versions, drawn.baseline is not None)
+        if self._seen.get(chart.id or "") != now:
+            self._seen[chart.id or ""] = now
             chart.draw(self._made(name, drawn))
 
-    def _made(self, name: str, drawn: Drawn) -> Overlay:
-        options = self.options
+    def _made(self, name: str, drawn: Drawn | DrawnGroups) -> Overlay:
+        options, variants = self.options, drawn if isinstance(drawn, DrawnGroups) else DrawnGroups.of(drawn)
+        if name == DISTANCE:
+            return distances(variants, options.probe)
+        if isinstance(drawn, DrawnGroups):
+            if name == DIFFERENCE:
+                return mean_differences(drawn, options.axis)
+            return mean_curves(drawn, options.axis, log=options.log)
         if name == DIFFERENCE:
             return differences(drawn, options.axis)
         return overlaid(drawn, options.axis, train=options.train, log=options.log)
@@ -89,13 +110,37 @@ class CompareCharts(Horizontal):
         self.change(replace(self.options, axis=axis))
         return axis
 
-    def turn_single(self) -> None:
-        """The other chart, where there is room for one."""
-        self.single = DIFFERENCE if self.single == CURVES else CURVES
+    def turn_view(self) -> None:
+        """The next chart, where there is room for one; else the next one on the right."""
+        self.on_chart_pointed(Chart.Pointed(None))
+        if self.two:
+            self.beside = DISTANCE if self.beside == DIFFERENCE else DIFFERENCE
+        else:
+            self.single = VIEWS[(VIEWS.index(self.single) + 1) % len(VIEWS)]
         self.show(self._of)
 
+    def turn_probe(self) -> None:
+        """The next probe by distance; the first one where another chart stands there."""
+        if DISTANCE not in self.views:
+            self.on_chart_pointed(Chart.Pointed(None))
+            self.beside = self.single = DISTANCE
+            self.show(self._of)
+            return
+        drawn = self._of
+        if drawn is None:
+            return
+        known = probes_of(drawn if isinstance(drawn, DrawnGroups) else DrawnGroups.of(drawn))
+        now = known.index(self.options.probe) if self.options.probe in known else 0
+        if known:
+            self.change(replace(self.options, probe=known[(now + 1) % len(known)]))
+
     def on_chart_pointed(self, event: Chart.Pointed) -> None:
-        """The cursor stands at the same place in both."""
+        """The cursor stands at the same place in both, where x is the same in both."""
         event.stop()
         for chart in (self._curves, self._difference):
-            chart.point_at(event.x)
+            if event.x is None or event.chart is chart or len(self._axes) == 1:
+                chart.point_at(event.x)
+
+    @property
+    def _axes(self) -> set[str]:
+        return {DISTANCE if name == DISTANCE else self.options.axis for name in self.views}

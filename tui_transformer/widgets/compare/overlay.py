@@ -15,13 +15,15 @@ NO_METRICS, NO_CURVE = Metrics(), Curve()
 
 @dataclass(frozen=True)
 class Stroke:
-    """A run's lines.
+    """The lines of a run, or of a variant's mean over its seeds.
 
     Args:
         slot: the number of its letter and colour.
         name: of the run; not cleaned.
         sign: why its curve must not be held against the others; "" if it may.
         train: empty where it is not asked for.
+        seeds: how many the curve is a mean of; None where it is one run's own.
+        half: half the width of the interval at each point of the curve; empty where there is none.
     """
 
     slot: int
@@ -29,6 +31,23 @@ class Stroke:
     curve: Curve
     train: Curve = NO_CURVE
     sign: str = ""
+    seeds: int | None = None
+    half: tuple[float, ...] = ()
+
+    @property
+    def low(self) -> tuple[float, ...]:
+        """The lower edge of the band."""
+        return tuple(y - half for y, half in zip(self.curve.y, self.half, strict=False))
+
+    @property
+    def high(self) -> tuple[float, ...]:
+        """The upper edge of the band."""
+        return tuple(y + half for y, half in zip(self.curve.y, self.half, strict=False))
+
+    @property
+    def apart(self) -> tuple[bool, ...]:
+        """At which points the interval leaves zero out."""
+        return tuple(abs(y) > half for y, half in zip(self.curve.y, self.half, strict=False))
 
 
 @dataclass(frozen=True)
@@ -42,6 +61,10 @@ class Overlay:
         zero: whether there is a line at zero, and values have a sign.
         waiting: what stands there while nothing can be drawn.
         log: whether y is logarithmic.
+        share: whether y is a share from 0 to 1.
+        levels: other horizontal lines.
+        reaches: upright lines: x, the numbers of the letters that stand on it.
+        notes: what else must be known, shortest first; as many as there is room for.
     """
 
     title: str = ""
@@ -51,6 +74,10 @@ class Overlay:
     zero: bool = False
     waiting: str = ""
     log: bool = False
+    share: bool = False
+    levels: tuple[float, ...] = ()
+    reaches: tuple[tuple[float, tuple[int, ...]], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def drawn(self) -> tuple[Stroke, ...]:

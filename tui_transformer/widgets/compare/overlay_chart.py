@@ -1,18 +1,20 @@
 """A chart of several runs: colours and letters tell them apart, in the lines, the legend and the values."""
 
+from dataclasses import replace
 from typing import ClassVar
 
 from rich.cells import cell_len
 
-from tui_transformer.charts import usual_top
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.selection import LETTERS
-from tui_transformer.widgets.canvas import BLANK, Canvas, Cell, Line, draw
+from tui_transformer.widgets.canvas import BLANK, Canvas, Cell
 from tui_transformer.widgets.chart import Chart, cells_of
 from tui_transformer.widgets.compare.layout import fitted
 from tui_transformer.widgets.compare.overlay import Overlay, Stroke
-from tui_transformer.widgets.curves import AXIS_LABELS, Curve, axis_text
+from tui_transformer.widgets.compare.overlay_canvas import paint
+from tui_transformer.widgets.curves import Curve, axis_text
 
+WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
 SHORTEST = 6  # columns of a name in the legend that still says something
 
 
@@ -21,11 +23,12 @@ class OverlayChart(Chart):
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "chart--zero",
-        *(f"chart--{kind}{i}" for kind in ("run", "raw") for i in range(len(LETTERS))),
+        *(f"chart--{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),
     }
     DEFAULT_CSS = "OverlayChart .chart--zero { color: $foreground 60%; }\n" + "".join(
         f"OverlayChart .chart--run{i} {{ color: $run-{letter}; }}\n"
         f"OverlayChart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
+        f"OverlayChart .chart--band{i} {{ color: $run-{letter} 45%; }}\n"
         for i, letter in enumerate(LETTERS)
     )
 
@@ -39,26 +42,8 @@ class OverlayChart(Chart):
         self.redraw()
 
     def paint(self, width: int, height: int) -> Canvas | None:
-        """Train below, validation above, a letter on each line, each at another place along it."""
-        made = self._overlay
-        strokes = made.drawn
-        if not strokes:
-            return None
-        lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
-        lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}") for s in strokes]
-        values = [y for s in strokes for y in (*s.curve.y, *s.train.y)]
-        marks = [_letter(stroke, i, len(strokes)) for i, stroke in enumerate(strokes) if stroke.curve.x]
-        return draw(
-            lines,
-            width=width,
-            height=height,
-            x_text=lambda x: axis_text(made.axis, x),
-            x_label=AXIS_LABELS[made.axis],
-            levels=[(0.0, "zero")] if made.zero else [],
-            marks=marks,
-            top=float("inf") if made.zero or made.log else usual_top(values, min(values)),
-            log=made.log,
-        )
+        """The lines with their bands."""
+        return paint(self._overlay, width, height)
 
     def title(self, width: int) -> list[Cell]:
         """What y is, and the legend, whose names get the room that there is."""
@@ -82,28 +67,43 @@ class OverlayChart(Chart):
         if not strokes:
             return []
         place = "" if x is None else axis_text(made.axis, x)
-        where = {"step": f"step {place}", "tokens": f"{place} tokens", "seconds": place}[made.axis]
+        where = WHERE.get(made.axis, "{}").format(place)
         ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
-        for head, decimals in (("at the end", 4), ("end", 4), ("end", 3), ("", 2)):
+        last = ("furthest", "far") if made.share else ("at the end", "end")
+        for head, decimals in ((last[0], 4), (last[1], 4), (last[1], 3), ("", 2)):
             cells = cells_of(head, "dim") if x is None else cells_of(where, "cursor")
             for stroke, value in ends:
-                text = "–" if value is None else f"{value:{'+' if made.zero else ''}.{decimals}f}"
+                text = "–" if value is None else _number(made, value, decimals)
+                half = _half(stroke, x)
+                text += f" ± {_number(replace(made, zero=False), half, decimals)}" if half is not None else ""
                 cells += cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}")
             if len(cells) <= width:
                 break
+        for note in made.notes:
+            words = cells_of(f"   {clean_line(note)}", "dim")
+            cells += words if len(cells) + len(words) <= width else []
         return cells[:width]
 
 
 def _words(stroke: Stroke, name: str) -> list[str]:
     """Letter, sign and name; the sign is never cut."""
-    return [word for word in (LETTERS[stroke.slot], stroke.sign, name) if word]
+    seeds = f"n{stroke.seeds}" if stroke.seeds is not None else ""
+    return [word for word in (LETTERS[stroke.slot], stroke.sign, name, seeds) if word]
 
 
-def _letter(stroke: Stroke, index: int, count: int) -> tuple[float, float, str, str]:
-    """A letter on a line, further along for each of several lines so that they do not meet."""
-    curve = stroke.curve
-    at = min(len(curve.x) - 1, round((index + 1) / (count + 1) * (len(curve.x) - 1) + 0.25 * len(curve.x)))
-    return curve.x[at], curve.y[at], LETTERS[stroke.slot], f"run{stroke.slot}"
+def _number(made: Overlay, value: float, decimals: int) -> str:
+    if made.share:
+        return f"{value:.{max(0, decimals - 3)}%}".replace("%", " %" if decimals > 2 else "%")
+    return f"{value:{'+' if made.zero else ''}.{decimals}f}"
+
+
+def _half(stroke: Stroke, x: float | None) -> float | None:
+    """Half the width of the interval at the cursor, or at the end."""
+    if not stroke.half:
+        return None
+    if x is None:
+        return stroke.half[-1]
+    return _value(Curve(stroke.curve.x, stroke.half), x)
 
 
 def _value(curve: Curve, x: float) -> float | None:

@@ -1,19 +1,22 @@
 """What the Design pane asks: a switch's value, a number, any key, another base. What is impossible says why."""
 
+import re
 from typing import Any
 
 from textual.suggester import SuggestFromList
 
 from engine.config import presets
 from engine.config.keys import all_keys
+from engine.config.toml import unknown_key
 from engine.errors import InputError
-from tui_transformer.draft import Draft, shown
+from tui_transformer.draft import Draft, as_set, shown, values_of
 from tui_transformer.widgets.design.switch_table import Switch
 from tui_transformer.widgets.dialog import Answer, Ask, AskText
 
 CORPUS = "data.corpus"
 FILE = "FILE"  # a corpus that is asked for by its path
 FILES = {False: "a text file …", True: "sentence pairs of yours …"}
+NUMBER_BEGUN = re.compile(r"[+-]?[\d_]*\.?\d*(e[+-]?\d*)?", re.IGNORECASE)
 
 
 def which_value(draft: Draft, switch: Switch) -> Ask[dict[str, Any]]:
@@ -60,7 +63,11 @@ def which_number(draft: Draft, switch: Switch) -> AskText:
 
     value = draft.values.get(switch.key)
     written = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-    return AskText(f"{switch.label.strip()} ({switch.key})", written, wrong=wrong)
+
+    def hopeless(text: str) -> str:
+        return "" if NUMBER_BEGUN.fullmatch(text.strip()) else wrong(text)
+
+    return AskText(f"{switch.label.strip()} ({switch.key})", written, wrong=wrong, hopeless=hopeless)
 
 
 def which_setting(draft: Draft) -> AskText:
@@ -72,11 +79,22 @@ def which_setting(draft: Draft) -> AskText:
         except InputError as error:
             return str(error)
 
+    def hopeless(text: str) -> str:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not equals:
+            return "" if any(name.startswith(key) for name in all_keys()) else unknown_key(key)
+        if key not in all_keys():
+            return wrong(text)
+        few = values_of(key) if key != CORPUS else ()  # a corpus may be a path as well
+        begun = not few or any(as_set(one).startswith(value.strip("\"'")) for one in few)
+        return "" if begun else wrong(text)
+
     return AskText(
         "Set any key of the config",
         placeholder="KEY=VALUE",
         text="as --set does, e.g. model.rope_base=50000; → completes a key",
         wrong=wrong,
+        hopeless=hopeless,
         suggester=SuggestFromList([f"{name}=" for name in all_keys()]),
     )
 

@@ -177,5 +177,5 @@ class RunChoice(Vertical):
 
 
 def _label(row: RunRow) -> str:
-    loss = "" if row.loss is None else f" · loss {row.loss:.3f}"
+    loss = "" if row.loss is None else f" · {'' if row.scored else 'train '}loss {row.loss:.3f}"
     return f"{row.name} · {row.state} · step {row.step:,}{loss}"

@@ -1,0 +1,32 @@
+"""Every test of the app has settings and presets of its own, never those of whoever runs it."""
+
+from pathlib import Path
+
+import pytest
+
+from tui_transformer import settings
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path, monkeypatch) -> Path:
+    """The settings file: the first start is over. Presets of one's own lie beside it."""
+    path = tmp_path / "settings.toml"
+    path.write_text("welcomed = true\n")
+    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
+    monkeypatch.setattr("tui_transformer.widgets.design.own_presets.user_config_path", lambda name: tmp_path / name)
+    return path
+
+
+@pytest.fixture
+def plain_surroundings(own_settings, tmp_path, monkeypatch) -> Path:
+    """For pictures: colours, no corpora of this machine, and no path that differs from day to day.
+
+    Returns:
+        The settings file.
+    """
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
+    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda name: Path("/home/you/.local/share") / name)
+    monkeypatch.chdir(tmp_path)
+    return own_settings

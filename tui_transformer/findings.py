@@ -1,0 +1,35 @@
+"""What the checks of a run found, in words: one line for what was found at many evaluations. No Textual, no torch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tui_transformer.facts import Record, text
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check said: whether all is well, in words, and why."""
+
+    fine: bool
+    words: str
+    why: str
+
+
+def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
+    """The verdicts of a run; the same one at many evaluations is one finding, with the newest reason.
+
+    Args:
+        verdicts: as checks.json has them. Texts stay as they are: whoever shows them cleans them.
+    """
+    alike: dict[tuple[str, ...], list[Record]] = {}
+    for verdict in verdicts:
+        key = tuple(text(verdict.get(part)) for part in ("check", "verdict", "when"))
+        alike.setdefault(key, []).append(verdict)
+    found = []
+    for (check, said, when), same in alike.items():
+        time = f"{when} training" if when != "evaluation" else "while training"
+        fine = said == "ok"
+        words = ("no leak" if check == "leak" else f"{check}: ok again") if fine else said
+        again = f", {len(same)} times" if len(same) > 1 else ""
+        found.append(Finding(fine, f"{words}, {time}{again}", text(same[-1].get("why"))))
+    return tuple(found)
