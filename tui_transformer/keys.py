@@ -50,9 +50,29 @@ DESIGN = (
     Key("any-setting", "e", "any_setting", "edit", "set any key of the config, as --set does"),
     Key("save-preset", "s", "save_preset", "save", "save as a preset file of your own"),
     Key("toml", "t", "toml", "TOML", "the complete config, to read and copy"),
-    Key("copy-command", "c", "copy_command", "copy", "the same run on a command line, into the clipboard"),
+    Key("copy-command", "c", "copy_command", "copy", "the same run on a command line, into the clipboard", False),
+    Key("study", "v", "study", "study", "make a study of this design: variants of it, each with several seeds"),
     Key("fit", "m", "measure", "measure", "train a few steps to measure time and memory"),
     Key("undo", "u", "undo", "undo", "take back all changes to the preset", False),
+)
+
+STUDY = (
+    Key("study-launch", "f5", "launch", "launch", "run the study in a process of its own; it outlives the studio"),
+    Key("study-presets", "p", "presets", "presets", "tick presets that change one thing each"),
+    Key("study-values", "v", "values", "values", "values of a setting: model.n_heads=1,2,4,8; of several: a grid"),
+    Key("study-take", "l", "take", "studies", "take the variants of a study that comes with this, or of your own"),
+    Key("study-seeds", "n", "seeds", "seeds", "how many seeds, or which"),
+    Key("study-more-seeds", "plus", "more_seeds(1)", "more", "one seed more", False),
+    Key("study-fewer-seeds", "minus", "more_seeds(-1)", "fewer", "one seed less", False),
+    Key("study-baseline", "b", "baseline", "baseline", "hold the others against the variant at hand"),
+    Key("study-remove", "delete,backspace,x", "remove", "remove", "leave out the variant at hand", False),
+    Key("study-measure", "m", "measure", "time", "time a step of every variant"),
+    Key("study-rename", "r", "rename", "rename", "give the study another name", False),
+    Key("study-save", "s", "save", "save", "save as a TOML file of your own", False),
+    Key("study-toml", "t", "toml", "TOML", "the whole study as TOML, and its command line", False),
+    Key("study-copy", "c", "copy", "copy", "the command line that runs it, into the clipboard", False),
+    Key("study-help", "question_mark", "help", "keys", "these keys", False),
+    Key("study-back", "escape", "back", "back", "to the design; the study is kept as long as the studio is open"),
 )
 
 TRAIN = (
@@ -156,6 +176,7 @@ PLAYGROUND = (
 PANES: dict[str, tuple[Key, ...]] = {
     "everywhere": EVERYWHERE,
     "design": DESIGN,
+    "study": STUDY,
     "train": TRAIN,
     "compare": COMPARE,
     "playground": PLAYGROUND,

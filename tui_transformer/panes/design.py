@@ -16,10 +16,13 @@ from textual.worker import Worker
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from tui_transformer import study_start
 from tui_transformer.clean import clean_line
 from tui_transformer.draft import Draft
 from tui_transformer.fit import Fits
 from tui_transformer.keys import DESIGN, bindings
+from tui_transformer.study_draft import StudyDraft
+from tui_transformer.study_start import Place
 from tui_transformer.widgets.design import own_presets
 from tui_transformer.widgets.design.corpus_glimpse import Glimpse, anywhere, glimpse, key, wrong_corpus
 from tui_transformer.widgets.design.cost import Known
@@ -35,6 +38,8 @@ from tui_transformer.widgets.design.questions import (
     which_setting,
     which_value,
 )
+from tui_transformer.widgets.design.study_builder import Known as StudyKnown
+from tui_transformer.widgets.design.study_builder import Left, StudyBuilder, free_study_name
 from tui_transformer.widgets.design.switches import Switches
 from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Answer, Ask, AskText
@@ -79,6 +84,7 @@ class DesignPane(Vertical):
         super().__init__(id="design")
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self._drafts: dict[str, Draft] = {}  # by entry of the list: going elsewhere and back keeps what was changed
+        self._studies: dict[str, StudyDraft] = {}  # by entry as well
         self._at = ""
         self._hinted = ""
         self._fits = Fits(device, data_dir)
@@ -322,6 +328,38 @@ class DesignPane(Vertical):
         self._drafts.pop(str(path), None)
         self.query_one(PresetList).reload(str(path))
         self._say(f"saved {path}")
+
+    # A study of it
+
+    def action_study(self) -> None:
+        """Open the study builder, as it was left."""
+        draft, at = self.draft, self._at
+        if draft is None or draft.problem:
+            self._say(draft.problem if draft else "", "error")
+            return
+        study = self._studies.get(at) or StudyDraft.of(draft)
+        study = replace(study, design=draft, name=free_study_name(study.name, self.runs_dir))
+        seen = self._glimpse(draft)
+        place = Place(self.runs_dir, self.data_dir, self.device)
+        known = StudyKnown(self._fits.known(draft), seen.characters if seen else None, self._options(), place)
+
+        def left(how: Left | None) -> None:
+            if how is not None:
+                self._studies[at] = how.draft
+                if how.launch:
+                    self.run_worker(self._start(how.draft, place), group="study")
+
+        self.app.push_screen(StudyBuilder(study, known), left)
+
+    async def _start(self, draft: StudyDraft, place: Place) -> None:
+        study = draft.study
+        if study is None:
+            return
+        self._say(f"{study.name}: timing a step of every variant; its {draft.runs} runs begin after that")
+        try:
+            self._say(await study_start.start(study, place))
+        except InputError as error:
+            self._say(str(error), "error")
 
     def action_measure(self) -> None:
         """Train a few steps in a process of their own."""
