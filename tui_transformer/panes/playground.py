@@ -309,7 +309,7 @@ class PlaygroundPane(RunChoice):
     def _read_the_same(self, column: RunColumn) -> None:
         """A run that came beside another one gets the text that stands there."""
         other = self._second if column is self._first else self._first
-        if column.given or not other.given or other.writer is None:
+        if column.given or column.busy or not other.given or other.writer is None:
             return
         if self._mode == "write":
             column.answer(other.given, self.session.settings)
