@@ -18,7 +18,7 @@ from typing import Any
 from engine.errors import InputError
 from engine.runs.study import SUFFIX, Study
 from tui_transformer.facts import table
-from tui_transformer.fit import last_words
+from tui_transformer.logs import last_words
 from tui_transformer.study_estimate import Estimate, read_estimate
 
 
