@@ -14,12 +14,12 @@ from textual.widgets import Input, OptionList
 from engine.errors import InputError
 from engine.runs.study import Study, find_study, read_study
 from tui_transformer import app as studio
-from tui_transformer import settings, study_start
+from tui_transformer import study_start
 from tui_transformer.app import Studio
 from tui_transformer.fit import Fit
 from tui_transformer.panes.design import DesignPane
 from tui_transformer.study_estimate import Estimate
-from tui_transformer.widgets.design import own_presets, own_studies
+from tui_transformer.widgets.design import own_studies
 from tui_transformer.widgets.design.study_builder import StudyBuilder
 from tui_transformer.widgets.design.study_page import StudyPage
 from tui_transformer.widgets.design.ticks import Ticks
@@ -27,15 +27,6 @@ from tui_transformer.widgets.dialog import Ask, AskText, Read
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)
-
-
-@pytest.fixture(autouse=True)
-def own_folder(tmp_path, monkeypatch) -> Path:
-    path = tmp_path / "settings.toml"
-    path.write_text("welcomed = true\n")
-    monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    monkeypatch.setattr(own_presets, "user_config_path", lambda name: tmp_path / name)
-    return tmp_path
 
 
 class App(Studio):

@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, drawn, plain_surroundings, studio, when  # noqa: F401
+from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, drawn, studio, when
 from tui_transformer import study_start
 from tui_transformer.study_estimate import Estimate
 from tui_transformer.widgets.design import own_presets
@@ -18,7 +18,8 @@ SMALL = SIZES[0]
 
 
 @pytest.fixture(autouse=True)
-def own_folder(plain_surroundings, monkeypatch) -> None:  # noqa: F811
+def own_folder(plain_surroundings, monkeypatch) -> None:
+    """Studies of one's own at a path that is the same every day."""
     monkeypatch.setattr(own_presets, "user_config_path", lambda name: Path("config"))
 
 
@@ -111,7 +112,7 @@ def test_a_measurement_that_failed(snap_compare, monkeypatch) -> None:
     assert snap_compare(studio(), terminal_size=SMALL, run_before=doing(*HEADS, "m", then="gets it"))
 
 
-def test_the_light_theme(snap_compare, plain_surroundings) -> None:  # noqa: F811
+def test_the_light_theme(snap_compare, plain_surroundings) -> None:
     plain_surroundings.write_text('welcomed = true\ntheme = "studio-light"\n')
     act = doing(*HEADS, then="= 12 runs")
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)

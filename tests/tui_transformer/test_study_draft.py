@@ -23,12 +23,6 @@ FIT = Fit("cpu", 0.1, 280.0, 1e8)
 FILE = Path("mine.toml")
 
 
-@pytest.fixture
-def own_folder(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(own_presets, "user_config_path", lambda name: tmp_path / name)
-    return tmp_path
-
-
 def of(name: str, **changes: object) -> StudyDraft:
     draft = Draft.of(name)
     for key, value in changes.items():
@@ -222,7 +216,7 @@ def test_what_no_command_line_says_is_run_from_its_file(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("extends", ['extends = "demo"\n', 'extends = "win16"\n', ""])
-def test_a_preset_of_ones_own_is_a_base(own_folder, extends: str) -> None:
+def test_a_preset_of_ones_own_is_a_base(extends: str) -> None:
     path = own_presets.file_of("mine")
     path.parent.mkdir(parents=True)
     path.write_text(f'{extends}description = "x"\n[model]\nn_layers = 3\n[train]\nepochs = 2\n')
@@ -234,13 +228,13 @@ def test_a_preset_of_ones_own_is_a_base(own_folder, extends: str) -> None:
     assert command(draft, FILE)[1]
 
 
-def test_a_preset_of_ones_own_is_a_variant(own_folder) -> None:
+def test_a_preset_of_ones_own_is_a_variant() -> None:
     own = own_presets.save(Draft.of("demo").with_change("model.n_layers", 1), "one-layer")
     offered = {o.variant.name: o.variant for o in of("demo").overlays([presets.load(own)])}
     assert dict(offered["one-layer"].changes) == {"model.n_layers": 1} and offered["one-layer"].preset == ""
 
 
-def test_a_base_that_cannot_be_said_is_no_base(own_folder) -> None:
+def test_a_base_that_cannot_be_said_is_no_base() -> None:
     design = Draft.of("demo").with_change("model.n_heads", 3)
     assert "cannot be trained" in StudyDraft.of(design).with_axes("model.n_heads=2,4").problem
     assert study_base(Draft.of("demo")) == ("demo", {})
@@ -264,7 +258,7 @@ def test_only_a_plan_is_read_as_one() -> None:
     assert found.each == {"a": 3.0} and found.parameters == {"a": 7}
 
 
-def test_a_saved_study_is_offered_and_a_broken_one_says_why(own_folder) -> None:
+def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
     study = of("demo").with_axes("model.n_heads=1,2").study
     assert study is not None
     path = own_studies.save(study)

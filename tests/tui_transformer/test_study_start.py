@@ -18,13 +18,16 @@ PLAN = '{"kind": "plan", "seconds": 60.0, "disk_bytes": 9, "jobs": 2, "threads":
 
 
 @pytest.fixture(autouse=True)
-def own_temporary_files(tmp_path, monkeypatch) -> Path:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    return tmp_path
+def asked(tmp_path, monkeypatch) -> Path:
+    """Where what is asked lies while it is asked."""
+    folder = tmp_path / "asked"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch) -> Place:
+def place(tmp_path) -> Place:
     return Place(tmp_path / "runs", None, "cpu")
 
 
@@ -51,19 +54,19 @@ def test_the_command_is_the_command_lines_own(tmp_path) -> None:
     ]
 
 
-async def test_a_plan_is_read_from_a_dry_run(place, monkeypatch, tmp_path) -> None:
+async def test_a_plan_is_read_from_a_dry_run(place, monkeypatch, asked) -> None:
     code = f"import sys; assert sys.argv[2] == '--dry-run' and 'n_layers' in open(sys.argv[1]).read(); print('{PLAN}')"
     instead(monkeypatch, code)
     found = await study_start.plan(STUDY, place)
-    assert found.seconds == 60.0 and found.measured and left(tmp_path) == []
+    assert found.seconds == 60.0 and found.measured and left(asked) == []
 
 
-async def test_what_ablate_complains_about_is_said(place, monkeypatch, tmp_path) -> None:
+async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import sys; print('tui-transformer: no such corpus', file=sys.stderr); sys.exit(2)")
     for ask in (study_start.plan, study_start.start):
         with pytest.raises(InputError, match=r"\Ano such corpus\Z"):
             await ask(STUDY, place)
-    assert left(tmp_path) == []
+    assert left(asked) == []
 
 
 @pytest.mark.parametrize("said", ["", "not json", "[1]", '{"kind": "run"}'])
@@ -74,11 +77,11 @@ async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str)
             await ask(STUDY, place)
 
 
-async def test_a_started_study_says_where_it_will_be(place, monkeypatch, tmp_path) -> None:
+async def test_a_started_study_says_where_it_will_be(place, monkeypatch, asked) -> None:
     code = """import sys; assert sys.argv[2] == '--detach'; print('{"kind": "study", "pid": 1}')"""
     instead(monkeypatch, code)
     said = await study_start.start(STUDY, place)
-    assert "4 runs" in said and "Train (2)" in said and "Compare (3)" in said and left(tmp_path) == []
+    assert "4 runs" in said and "Train (2)" in said and "Compare (3)" in said and left(asked) == []
 
 
 async def _cancelled(ask, place) -> list[psutil.Process]:
@@ -97,17 +100,17 @@ async def _cancelled(ask, place) -> list[psutil.Process]:
     return found
 
 
-async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, tmp_path) -> None:
+async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import time; time.sleep(60)")
     for process in await _cancelled(study_start.plan, place):
         assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
-    assert left(tmp_path) == []
+    assert left(asked) == []
 
 
-async def test_leaving_does_not_end_a_launch(place, monkeypatch, tmp_path) -> None:
+async def test_leaving_does_not_end_a_launch(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import time; time.sleep(60)")
     (process,) = await _cancelled(study_start.start, place)
     try:
-        assert process.status() != psutil.STATUS_ZOMBIE and len(left(tmp_path)) == 1
+        assert process.status() != psutil.STATUS_ZOMBIE and len(left(asked)) == 1
     finally:
         process.kill()
