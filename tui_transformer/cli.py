@@ -1,12 +1,29 @@
 """The command line: what each command is called and takes. What it does stands in `tui_transformer.commands`.
 
-Nothing heavy is imported here: `--help` must not wait for torch.
+Here is what stands above all commands, and what looks at runs or uses them; what trains is in `cli_training`, data and
+presets are in `cli_data`. Nothing heavy is imported in any of them: `--help` must not wait for torch.
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from tui_transformer.cli_data import data_app, presets_app
+from tui_transformer.cli_options import (
+    RUNS,
+    ConfigFile,
+    Corpus,
+    DataDir,
+    Device,
+    Json,
+    On,
+    PresetName,
+    RunArgument,
+    RunsDir,
+    Set,
+)
+from tui_transformer.cli_training import training_app
 
 if TYPE_CHECKING:
     from typer.core import TyperGroup
@@ -20,25 +37,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
 )
-presets_app = typer.Typer(help="Named settings to start from.", rich_markup_mode=None)
+app.registered_commands += training_app.registered_commands
 app.add_typer(presets_app, name="presets")
-data_app = typer.Typer(help="The corpora to train on.", rich_markup_mode=None)
 app.add_typer(data_app, name="data")
-
-RunsDir = Annotated[
-    Path, typer.Option("--runs-dir", envvar="TUI_TRANSFORMER_RUNS", help="Where runs are.", show_default=True)
-]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named corpora are looked for first.")]
-PresetName = Annotated[str | None, typer.Option("--preset", "-p", help="A preset; `presets list` shows them.")]
-On = Annotated[str | None, typer.Option("--on", help="Apply the preset's change to this base, e.g. demo.")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="A TOML file instead of a preset.")]
-Set = Annotated[list[str] | None, typer.Option("--set", "-s", help="Change one setting: model.n_heads=2")]
-Corpus = Annotated[str | None, typer.Option("--corpus", help="A corpus by name, or any UTF-8 text file.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on stdout.")]
-Detach = Annotated[bool, typer.Option("--detach", help="Train in a process of its own and return at once.")]
-Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
-RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")]
-RUNS = Path("runs")
 
 
 @app.callback(invoke_without_command=True)
@@ -60,162 +61,6 @@ def studio(
 
         return studio_command(device=device, runs_dir=runs_dir, data_dir=data_dir)
     return 0
-
-
-@app.command()
-def run(
-    preset: PresetName = None,
-    config: ConfigFile = None,
-    on: On = None,
-    set_: Set = None,
-    corpus: Corpus = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
-    name: Annotated[str | None, typer.Option("--name", help="The run's name; by default the preset's.")] = None,
-    detach: Detach = False,
-    queue: Annotated[bool, typer.Option("--queue", help="Train it when the device is free; returns at once.")] = False,
-    device: Device = "auto",
-    json: Json = False,
-    runs_dir: RunsDir = RUNS,
-    data_dir: DataDir = None,
-) -> int:
-    """Train a model. Ctrl-c stops at the next step and keeps a checkpoint."""
-    from tui_transformer.commands.run import Request, run_command
-
-    request = Request(preset, config, on, tuple(set_ or ()), corpus, seed)
-    if queue:
-        from tui_transformer.commands.detached import run_queued
-
-        return run_queued(request, name=name, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
-    if detach:
-        from tui_transformer.commands.detached import run_detached
-
-        return run_detached(request, name=name, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
-    return run_command(request, name=name, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
-
-
-@app.command()
-def ablate(
-    study: Annotated[str | None, typer.Option("--study", help="A study: NAME of --list, or a TOML file.")] = None,
-    preset: PresetName = None,
-    vary: Annotated[
-        list[str] | None, typer.Option("--vary", help="An axis: model.n_heads=1,2,4,8; several: a grid.")
-    ] = None,
-    on: Annotated[str | None, typer.Option("--on", help="Another base for the variants, e.g. demo.")] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", help="3: the seeds 1, 2 and 3; 1,5,9: these.")] = None,
-    set_: Set = None,
-    corpus: Corpus = None,
-    name: Annotated[str | None, typer.Option("--name", help="The study's name, with which its runs' begin.")] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu, or several: cuda:0,cuda:1.")] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Runs at a time.")] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the plan: runs, time, disk, what differs.")] = False,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Take up again what failed.")] = False,
-    skip_failed: Annotated[bool, typer.Option("--skip-failed", help="What failed is no failure of the study.")] = False,
-    detach: Annotated[bool, typer.Option("--detach", help="Run it in a process of its own; returns at once.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="The studies that come with this.")] = False,
-    json: Json = False,
-    runs_dir: RunsDir = RUNS,
-    data_dir: DataDir = None,
-) -> int:
-    """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
-    from engine.errors import InputError
-    from tui_transformer.commands import ablate as command
-    from tui_transformer.studies.asked import Asked
-    from tui_transformer.studies.ready import How
-
-    if list_:
-        return command.list_command(as_json=json)
-    if retry_failed and skip_failed:
-        raise InputError("--retry-failed and --skip-failed exclude each other")
-    asked = Asked(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name)
-    failed = "retry" if retry_failed else "skip" if skip_failed else ""
-    how = How(device, jobs, failed, json, runs_dir, data_dir)
-    if dry_run:
-        return command.plan_command(asked, how)
-    return command.detached_command(asked, how) if detach else command.ablate_command(asked, how)
-
-
-@app.command("measure-study", hidden=True)
-def measure_study(data_dir: DataDir = None) -> int:
-    """Plan the study on stdin; what `ablate` starts."""
-    from tui_transformer.commands.ablate import measure_command
-
-    return measure_command(data_dir)
-
-
-@app.command()
-def resume(
-    run: RunArgument = "last",
-    detach: Detach = False,
-    handed_over: Annotated[bool, typer.Option("--handed-over", hidden=True)] = False,
-    paused: Annotated[bool, typer.Option("--paused", hidden=True)] = False,
-    device: Device = "auto",
-    json: Json = False,
-    runs_dir: RunsDir = RUNS,
-    data_dir: DataDir = None,
-) -> int:
-    """Go on with a stopped, interrupted, failed or lost run, bit for bit."""
-    if detach:
-        from tui_transformer.commands.detached import resume_detached
-
-        return resume_detached(run, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
-    from tui_transformer.commands.run import resume_command
-
-    return resume_command(
-        run,
-        device=device,
-        as_json=json,
-        runs_dir=runs_dir,
-        data_dir=data_dir,
-        handed_over=handed_over,
-        paused=paused,
-    )
-
-
-@app.command()
-def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Train what `run --queue` left, one after the other; that starts this by itself in the background."""
-    from tui_transformer.commands.detached import queue_command
-
-    return queue_command(device=device, as_json=json, runs_dir=runs_dir)
-
-
-@app.command(hidden=True)
-def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
-    """Train a queued run; what `run --detach` starts."""
-    from tui_transformer.commands.run import begin_command
-
-    return begin_command(run, device=device, runs_dir=runs_dir, data_dir=data_dir)
-
-
-@app.command()
-def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a run wait at its next step; its process stays."""
-    return _control(run, "pause", json, runs_dir)
-
-
-@app.command("continue")
-def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a paused run go on."""
-    return _control(run, "continue", json, runs_dir)
-
-
-@app.command()
-def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """End a run at its next step, with a checkpoint to resume from."""
-    return _control(run, "stop", json, runs_dir)
-
-
-@app.command()
-def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    """Let a run save a checkpoint at its next step, and go on."""
-    return _control(run, "checkpoint", json, runs_dir)
-
-
-def _control(run: str, command: str, as_json: bool, runs_dir: Path) -> int:
-    from engine.runs.commands import Command
-    from tui_transformer.commands.control import control_command
-
-    return control_command(run, Command(command), as_json=as_json, runs_dir=runs_dir)
 
 
 @app.command()
@@ -363,10 +208,13 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
 
 @app.command()
 def compare(
-    runs: Annotated[list[str] | None, typer.Argument(help="Runs; all if left out. The first is the baseline.")] = None,
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Runs, or a study; all if left out. The first run is the baseline.")
+    ] = None,
     filter_: Annotated[str, typer.Option("--filter", help="Such as: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
     sort: Annotated[str, typer.Option("--sort", help="By a column, e.g. loss; -loss is the other way round.")] = "",
-    baseline: Annotated[str, typer.Option("--baseline", help="The run that differences are to.")] = "",
+    baseline: Annotated[str, typer.Option("--baseline", help="The run or variant that differences are to.")] = "",
+    by: Annotated[str, typer.Option("--by", help="run, or variant: over its seeds, as a study is.")] = "",
     all_settings: Annotated[bool, typer.Option("--all-settings", help="Not only the settings that differ.")] = False,
     json: Json = False,
     csv: Annotated[bool, typer.Option("--csv", help="For a spreadsheet.")] = False,
@@ -393,6 +241,7 @@ def compare(
         query=filter_,
         sort_by=sort,
         baseline=baseline,
+        by=by,
         all_settings=all_settings,
         written_as=[name for name, wanted in formats.items() if wanted],
         out=out,
@@ -466,92 +315,34 @@ def doctor(
     return doctor_command(run, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
 
 
-@data_app.callback(invoke_without_command=True)
-def data_default(context: typer.Context) -> int:
-    """The corpora to train on."""
-    return int(data_list()) if context.invoked_subcommand is None else 0
-
-
-@data_app.command("list")
-def data_list(json: Json = False, data_dir: DataDir = None) -> int:
-    """All corpora that have a name, and where they are."""
-    from tui_transformer.commands.data import list_command
-
-    return list_command(as_json=json, data_dir=data_dir)
-
-
-@data_app.command("show")
-def data_show(
-    name: Annotated[str, typer.Argument(help="A corpus by name, a text file, or the path of sentence pairs.")],
+@app.command()
+def verify(
+    run: RunArgument = "last",
+    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help="Training steps to repeat.")] = 20,
+    device: Device = "auto",
     json: Json = False,
+    runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """One corpus: its sizes, its characters, what to hold a score against, how it begins."""
-    from tui_transformer.commands.data import show_command
+    """Score, repeat and hash a run again: can its numbers be confirmed? Exit code 1 if something differs."""
+    from tui_transformer.commands.verify import verify_command
 
-    return show_command(name, as_json=json, data_dir=data_dir)
+    return verify_command(run, steps=steps, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
 
 
-@data_app.command("fetch")
-def data_fetch(
-    name: Annotated[str, typer.Argument(help="A corpus by name.")],
+@app.command()
+def export(
+    runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.")],
+    to: Annotated[str, typer.Option("--to", help="csv, json, tensorboard, wandb, mlflow or huggingface.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step: whose weights.")] = "best",
     json: Json = False,
-    data_dir: DataDir = None,
+    runs_dir: RunsDir = RUNS,
 ) -> int:
-    """Download a corpus, checked by its SHA-256 where that is known."""
-    from tui_transformer.commands.fetch import fetch_command
+    """Write runs down for another tool. Nothing leaves this machine unless your own environment says so."""
+    from tui_transformer.commands.export import export_command
 
-    return fetch_command(name, as_json=json, data_dir=data_dir)
-
-
-@presets_app.callback(invoke_without_command=True)
-def presets_default(context: typer.Context) -> int:
-    """Named settings to start from."""
-    return int(presets_list()) if context.invoked_subcommand is None else 0
-
-
-@presets_app.command("list")
-def presets_list(json: Json = False) -> int:
-    """All presets, a line each."""
-    from tui_transformer.commands.presets import list_command
-
-    return list_command(as_json=json)
-
-
-@presets_app.command("show")
-def presets_show(
-    name: Annotated[str, typer.Argument(help="A preset's name.")],
-    on: On = None,
-    set_: Set = None,
-    mask: Annotated[
-        bool, typer.Option("--mask", help="Draw who may look at whom and what positions add, instead of the settings.")
-    ] = False,
-    json: Json = False,
-) -> int:
-    """One preset: what it changes, its complete settings, parameters, cost."""
-    from tui_transformer.commands.presets import show_command
-
-    return show_command(name, on, tuple(set_ or ()), as_json=json, mask=mask)
-
-
-@presets_app.command("diff")
-def presets_diff(
-    a: Annotated[str, typer.Argument(help="A preset's name.")],
-    b: Annotated[str, typer.Argument(help="Another preset's name.")],
-    json: Json = False,
-) -> int:
-    """The settings in which two presets differ."""
-    from tui_transformer.commands.presets import diff_command
-
-    return diff_command(a, b, as_json=json)
-
-
-@presets_app.command("schema")
-def presets_schema() -> int:
-    """The JSON schema of a config file, for editors."""
-    from tui_transformer.commands.presets import schema_command
-
-    return schema_command()
+    return export_command(runs, to=to, out=out, checkpoint=checkpoint, as_json=json, runs_dir=runs_dir)
 
 
 def command() -> "TyperGroup":

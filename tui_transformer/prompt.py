@@ -13,7 +13,7 @@ from typing import Literal
 from platformdirs import user_state_path
 
 from engine.errors import InputError, nearest
-from tui_transformer.output import complain, is_terminal
+from tui_transformer.output import complain, is_terminal, say
 
 Settings = dict[str, float | int]
 HISTORY_LINES = 1000
@@ -146,6 +146,7 @@ class Prompt:
         actions: what the commands do that are not settings, by name; each gets its argument.
         table: what can be typed.
         place: where it is asked.
+        remark: shows what it did besides.
         say: shows an answer of the prompt itself.
         complain: shows a mistake.
     """
@@ -155,6 +156,7 @@ class Prompt:
     actions: Mapping[str, Callable[[str], None]] = field(default_factory=dict)
     table: Table = WRITING
     place: Place = "line"
+    remark: Callable[[str], None] = say
     say: Callable[[str], None] = print
     complain: Callable[[str], None] = complain
     done: bool = field(default=False, init=False)
@@ -208,6 +210,7 @@ class Prompt:
         if not self.history:
             raise InputError("/again: nothing has been asked yet")
         self.settings["seed"] = int(self.settings["seed"]) + 1
+        self.remark(f"the same prompt with seed {self.settings['seed']}")
         self.answer(self.history[-1])
 
     def _nothing(self, _: str) -> None:

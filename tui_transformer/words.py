@@ -34,6 +34,12 @@ def memory(n_bytes: float) -> str:
     return f"{n_bytes / 1e9:.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:.0f} MB"
 
 
+def per_cent(share: float) -> str:
+    """`+5.6%`, with its sign; what rounds to nothing has none."""
+    shown = f"{share:+.1%}" if abs(share) < 100 else f"{100 * share:+.2g}%"
+    return "0.0%" if shown in ("-0.0%", "+0.0%") else shown
+
+
 _UNITS = {"masked": "hidden character", "translation": "token"}
 
 

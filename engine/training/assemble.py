@@ -215,11 +215,11 @@ def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Read
     writer.status(device=str(where))
     for warning in loaded.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    trainer = _trainer(config, loaded.model, task, where, writer, control, loaded.shower)
+    trainer = make_trainer(config, loaded.model, task, where, writer, control, loaded.shower)
     return Ready(trainer, writer.path, loaded.lints)
 
 
-def _trainer(
+def make_trainer(
     config: RunConfig,
     model: Network,
     task: Task,
@@ -228,6 +228,7 @@ def _trainer(
     control: Control | None,
     shower: Shower,
 ) -> Trainer:
+    """A trainer of a task, at step 0."""
     return Trainer(
         config,
         model,
@@ -279,7 +280,7 @@ def resume(
         if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
             raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
         model = built(config, config.needed_tokens(task.vocab_size), where)
-        trainer = _trainer(config, model, task, where, writer, control, task.shower(config))
+        trainer = make_trainer(config, model, task, where, writer, control, task.shower(config))
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
     except BaseException:

@@ -91,7 +91,7 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
     staged.mkdir()
     try:
         for file, values in tensors.items():
-            _save_tensors(staged / file, values)
+            save_tensors(staged / file, values)
         for file, text in texts.items():
             write_atomic(staged / file, text)
         files = {path.name: _sha256(path) for path in sorted(staged.iterdir())}
@@ -107,8 +107,8 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
     sync_folder(parent)
 
 
-def _save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
-    """safetensors' own error for a full disk is no OSError."""
+def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
+    """Write tensors; a full disk is an OSError here, which safetensors' own error for it is not."""
     try:
         save_file(dict(values), path)
     except SafetensorError as error:
@@ -259,7 +259,7 @@ def load_trained(
     Raises:
         InputError: no such checkpoint, its files do not belong together, or it translates.
     """
-    model, tokenizer, step = _loaded(reader, which, device)
+    model, tokenizer, step = load_network(reader, which, device)
     if not isinstance(tokenizer, CharacterTokenizer):
         raise InputError(f"run '{reader.name}' translates sentences: `tui-transformer translate {reader.name}`")
     return model, tokenizer, step
@@ -273,13 +273,20 @@ def load_translator(
     Raises:
         InputError: no such checkpoint, its files do not belong together, or it does not translate.
     """
-    model, tokenizer, step = _loaded(reader, which, device)
+    model, tokenizer, step = load_network(reader, which, device)
     if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
         raise InputError(f"run '{reader.name}' does not translate: `tui-transformer sample {reader.name}`")
     return model, tokenizer, step
 
 
-def _loaded(reader: RunReader, which: str, device: torch.device | str) -> tuple[Network, AnyTokenizer, int]:
+def load_network(
+    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
+) -> tuple[Network, AnyTokenizer, int]:
+    """The model of any run, in evaluation mode, with its tokenizer and step.
+
+    Raises:
+        InputError: no such checkpoint, or its files do not belong together.
+    """
     folder = find(reader, which)
     wrong = damage(folder)
     if wrong is not None:

@@ -14,10 +14,11 @@ from tui_transformer.widgets.compare.seeds_overlay import DrawnGroups
 
 __all__ = ["own_settings", "plain_surroundings", "root"]  # fixtures
 RUNS = Path("runs")
-SELECT = ("3", "end", "p", *["up"] * 3, "space", *["up"] * 3, "space", "home", "space")
+SELECT = ("3", "v", "end", "p", *["up"] * 3, "space", *["up"] * 3, "space", "home", "space")
 
 
 async def selected(studio: Open, *runs: str) -> CompareCharts:
+    await studio.press("v")  # run by run
     for run in runs:
         await studio.go(f"attention.{run}.s1")
         await studio.press("space")

@@ -104,6 +104,9 @@ def test_a_sparkline_runs_from_the_lowest_bar_to_the_highest() -> None:
 def test_a_wrong_command_is_one_clean_line_that_names_no_hidden_one(capsys) -> None:
     from tui_transformer.__main__ import main
 
-    for wrong, hint in (("pauze", "; did you mean 'pause'?"), ("beginn", "; commands: run, resume, queue, pause")):
+    for wrong, hint in (
+        ("pauze", "; did you mean 'pause'?"),
+        ("beginn", "; commands: run, ablate, resume, queue, pause"),
+    ):
         assert main([wrong]) == 2
         assert f"no such command '{wrong}'{hint}" in capsys.readouterr().err

@@ -15,7 +15,7 @@ from tests.tui_transformer.recorded import record
 from tui_transformer.app import Studio
 from tui_transformer.keys import PANES
 from tui_transformer.panes import playground
-from tui_transformer.panes.playground import PlaygroundPane
+from tui_transformer.panes.playground import EACH_ITS_OWN, PlaygroundPane
 from tui_transformer.prompt import COMMANDS, SETTINGS, Prompt
 from tui_transformer.widgets.dialog import Ask, AskText, Read
 from tui_transformer.widgets.playground.controls import stepped
@@ -173,6 +173,52 @@ async def test_escape_stops_what_is_written_and_again_takes_the_next_seed(app, f
         await pilot.press("escape", "n")
         await until(pilot, lambda: len(column.pieces) == 90 and not column.busy)
         assert column.writer.asked[-1] == ("the gate", found.session.settings) and found.session.settings["seed"] == 2
+        assert any("the same prompt with seed 2" in note.message for note in app._notifications)
+
+
+async def test_a_run_that_comes_beside_another_gets_its_prompt(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await answered(pilot, "the gate")
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: len(found._second.pieces) == 90 and not found._second.busy)
+        assert found._second.writer.asked == found._first.writer.asked == [("the gate", found.session.settings)]
+        await type_line(pilot, "/run baseline")  # and the other way round
+        await until(pilot, lambda: len(found._first.pieces) == 90 and not found._first.busy)
+        assert found._first.given == "the gate"
+
+
+async def test_a_run_that_comes_beside_a_text_that_is_read_reads_it_too(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/surprise to be or not")
+        await until(pilot, lambda: found._first.surprised is not None)
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: found._second.surprised is not None and not found._second.busy)
+        assert found._second.whole == "to be or not" and EACH_ITS_OWN[:30] not in shown(app)
+
+
+async def test_surprise_of_two_texts_says_that_they_are_two(app, fakes) -> None:
+    fakes.known["baseline"] = FakeWriter("baseline", text="en")
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: found._second.writer is not None)
+        await answered(pilot, "the gate")
+        await pilot.press("escape", "s")
+        await until(pilot, lambda: shown(app).count("the other run reads another text") == 2)
+        await type_line(pilot, "/surprise to be or not")
+        await until(pilot, lambda: shown(app).count("for 11 characters") == 2)
+        assert "the other run reads another text" not in shown(app)
+
+
+async def test_a_run_that_cannot_read_a_text_shows_it_and_says_why(app, fakes) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await answered(pilot, "the gate")
+        await type_line(pilot, "/surprise Ω and more")
+        await until(pilot, lambda: "has never seen" in shown(app))
+        assert "Ω and more" in shown(app) and "is barred" not in shown(app) and not found._first.busy
 
 
 async def test_controls_change_by_keys_wheel_and_typing_and_the_text_follows(app) -> None:

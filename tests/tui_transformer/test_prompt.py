@@ -19,6 +19,14 @@ def test_text_is_answered_and_commands_are_not(session) -> None:
     assert session.settings["temperature"] == 0.5
 
 
+def test_again_says_the_seed_that_it_takes(session, capsys) -> None:
+    session.take("ROMEO:")
+    session.take("/again")
+    assert session.answers == ["ROMEO:", "ROMEO:"] and session.settings["seed"] == 2
+    said = capsys.readouterr()
+    assert "the same prompt with seed 2" in said.err and not said.out
+
+
 @pytest.mark.parametrize("line", ["/quit", "/exit", "quit", "exit", " quit "])
 def test_leaving(session, line: str) -> None:
     session.take(line)

@@ -133,9 +133,10 @@ async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
         await studio.until(lambda: "with a t is a train loss" in studio.text)
 
 
-async def test_the_list_has_the_short_word_of_a_badge(root) -> None:
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_list_has_the_short_word_of_a_badge(root, size) -> None:
     record(root, "cut-off", verdicts=[("shape", "STILL-FALLING", "it still fell")])
-    async with Open(root, "cut-off") as studio:
+    async with Open(root, "cut-off", size) as studio:
         assert any("cut-off" in line and "FALLING" in line for line in studio.text.splitlines())
 
 

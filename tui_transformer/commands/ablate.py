@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,6 +19,9 @@ from engine.errors import InputError
 from engine.runs.study import Study, read_study, shipped_studies
 from tui_transformer.columns import print_columns
 from tui_transformer.commands.run import loading
+from tui_transformer.comparison.entry import read_entry
+from tui_transformer.comparison.group_text import study_text
+from tui_transformer.comparison.studies import read_study_file
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.logs import last_words_in
 from tui_transformer.output import complain, emit, is_terminal, program, say
@@ -27,7 +31,7 @@ from tui_transformer.studies.progress import Board, Json, Lines, Screen, how_it_
 from tui_transformer.studies.ready import How, Ready, make_ready
 from tui_transformer.studies.record import is_run, only_runner, study_file, write
 from tui_transformer.studies.runner import Audience, Orders, Runner
-from tui_transformer.studies.standing import Standing
+from tui_transformer.studies.standing import ABSENT, Standing
 
 STARTS = 60.0  # seconds for a detached runner to take its study
 
@@ -161,9 +165,17 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
     if failed and how.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not how.as_json:
+        _print_table(study, standings, how)
         print(f"{len(standings) - len(undone)} of {len(standings)} runs done; {program()} compare {study.name}")
     skipped = how.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED
+
+
+def _print_table(study: Study, standings: Sequence[Standing], how: How) -> None:
+    """What the runs so far say of the variants, as `compare` prints it."""
+    entries = [read_entry(standing.path) for standing in standings if standing.state != ABSENT]
+    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    sys.stdout.write(study_text(entries, read_study_file(study_file(how.runs_dir, study.name)), width=width) + "\n")
 
 
 @contextmanager

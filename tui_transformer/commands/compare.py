@@ -2,13 +2,16 @@
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from engine.errors import InputError, one_of
+from engine.errors import InputError, nearest, one_of
 from engine.runs.reader import RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
+from tui_transformer.commands.compare_variants import print_variants, standings, variants_table
+from tui_transformer.commands.meant import Meant, find
 from tui_transformer.comparison.columns import Column, columns
 from tui_transformer.comparison.comparable import unit_of
 from tui_transformer.comparison.entry import Entry, read_entry
@@ -16,9 +19,11 @@ from tui_transformer.comparison.export import FORMATS, save
 from tui_transformer.comparison.folder import Folder
 from tui_transformer.comparison.order import sort
 from tui_transformer.comparison.query import Known, parse
-from tui_transformer.comparison.table import table
+from tui_transformer.comparison.studies import study_files
+from tui_transformer.comparison.table import Table, table
 from tui_transformer.output import emit, is_terminal, say, stdout
 
+RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # columns between two
 
 
@@ -28,18 +33,20 @@ def compare_command(
     query: str,
     sort_by: str,
     baseline: str,
+    by: str,
     all_settings: bool,
     written_as: Sequence[str],
     out: Path | None,
     runs_dir: Path,
 ) -> int:
-    """Compare runs.
+    """Compare runs, or variants over their seeds.
 
     Args:
-        runs: those meant; all of the folder if there are none. The first of several is the baseline.
+        runs: those meant, or studies; all of the folder if there are none. The first of several runs is the baseline.
         query: a filter; "" lets all through.
         sort_by: a column, the other way round with a `-` before it; "" leaves them as they come.
-        baseline: another run that differences are to.
+        baseline: another run, or a variant of the study, that differences are to.
+        by: "run", "variant", or "" for variants where a study is meant.
         all_settings: every setting, not only those that differ.
         written_as: at most one key of `FORMATS`.
         out: a file instead of stdout.
@@ -50,29 +57,46 @@ def compare_command(
     """
     if len(written_as) > 1:
         raise InputError(f"one format at a time, not --{' and --'.join(written_as)}")
+    if by not in ("", *BY):
+        raise InputError(f"--by {by[:40]}: runs are compared by {one_of(BY)}{nearest(by, BY)}")
     kind = next(iter(written_as), "") or _by_ending(out)
-    named = [read_entry(RunReader.resolve(run, runs_dir).path) for run in dict.fromkeys(runs)]
-    entries: Sequence[Entry] = named or _all(runs_dir)
-    pinned = read_entry(RunReader.resolve(baseline, runs_dir).path) if baseline else None
-    if pinned is None and len(named) > 1:
-        pinned = named[0]
+    meant = find(runs, runs_dir)
+    entries: Sequence[Entry] = meant.entries if runs else _all(runs_dir)
+    by_variant = by == VARIANT or (not by and bool(meant.studies))
+    pinned = _pinned(baseline, meant, runs_dir)
+    if pinned is None and len(runs) > 1 and not meant.studies:
+        pinned = entries[0]
     if not entries:
         say(f"there is no run in {runs_dir} yet; `tui-transformer run --preset demo` makes one")
         return 0
     filtered = parse(query, entries)
-    shown = filtered(entries, pinned)
-    order, reverse = _order(sort_by, entries)
-    shown = sort(shown, order, pinned, reverse=reverse)
-    if not shown:
+    if by_variant:
+        files = meant.studies or study_files(runs_dir)
+        found = standings(entries, files, query=filtered, sort_by=sort_by, pinned=pinned)
+        made = variants_table(found, kind, all_settings=all_settings) if kind else None
+        count, show = len(found), partial(print_variants, found, all_settings=all_settings)
+    else:
+        order, reverse = _order(sort_by, entries)
+        shown = sort(filtered(entries, pinned), order, pinned, reverse=reverse)
+        made = table(shown, pinned, all_settings=all_settings) if kind else None
+        count, show = len(shown), partial(_print, columns(shown, pinned, all_settings=all_settings), shown, pinned)
+    if not count:
         say(filtered.why_none(entries, pinned))
-    if kind == "json" and out is None:
-        _print_json(shown, pinned, all_settings)
-    elif kind or out is not None:
-        made = FORMATS[kind].write(table(shown, pinned, all_settings=all_settings))
-        _deliver(made, out, len(shown))
-    elif shown:
-        _print(columns(shown, pinned, all_settings=all_settings), shown, pinned)
+    if made is not None and kind == "json" and out is None:
+        _print_json(made)
+    elif made is not None:
+        _deliver(FORMATS[kind].write(made), out, f"{count:,} {VARIANT if by_variant else RUN}s")
+    elif count:
+        show()
     return 0
+
+
+def _pinned(baseline: str, meant: Meant, runs_dir: Path) -> Entry | None:
+    """The run that differences are to: by its name, or the first of the variant of that name."""
+    if not baseline:
+        return None
+    of_variant = [run for run in meant.entries if run.study is not None and run.study.variant == baseline]
+    return of_variant[0] if of_variant else read_entry(RunReader.resolve(baseline, runs_dir).path)
 
 
 def _all(runs_dir: Path) -> Sequence[Entry]:
@@ -98,19 +122,18 @@ def _order(sort_by: str, entries: Sequence[Entry]) -> tuple[Column | None, bool]
     return (Known(entries).column(key) if key else None), sort_by.startswith("-")
 
 
-def _print_json(shown: Sequence[Entry], baseline: Entry | None, all_settings: bool) -> None:
-    made = table(shown, baseline, all_settings=all_settings)
+def _print_json(made: Table) -> None:
     keys = [column.key for column in made.columns]
     for values in made.values:
         emit(dict(zip(keys, values, strict=True)))
 
 
-def _deliver(text: str, out: Path | None, count: int) -> None:
+def _deliver(text: str, out: Path | None, what: str) -> None:
     if out is None:
         sys.stdout.write(text)
         return
     save(text, out)
-    say(f"{count:,} runs written to {out}")
+    say(f"{what} written to {out}")
 
 
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:

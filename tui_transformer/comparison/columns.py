@@ -24,35 +24,41 @@ class Column:
         key: what sorting and filtering call it.
         title: over it in a table on the screen.
         name: in full, with its unit, for files.
-        value: of a run beside the baseline.
+        value: of a row beside the baseline; a row is a run, or a variant, which knows its baseline itself.
         show: a value where there is little room.
         write: a value in a file, with its sensible digits.
         right: whether it is aligned to the right, as numbers are.
         always: shown even where no run has a value.
         dotted: the config key it shows; "" if none.
         beside: whether it says something about the baseline as well.
+        spread: the cell of a row where its value is not all of it, as `1.2431 ± 0.0031`.
     """
 
     key: str
     title: str
     name: str
-    value: Callable[[Entry, Entry | None], Value]
+    value: Callable[[Any, Any], Value]
     show: Callable[[Value], str]
     write: Callable[[Value], str]
     right: bool = True
     always: bool = False
     dotted: str = ""
     beside: bool = False
+    spread: Callable[[Any], str] | None = None
 
-    def shown(self, entry: Entry, baseline: Entry | None) -> str:
+    def shown(self, row: Any, baseline: Any) -> str:
         """The cell on the screen; not cleaned."""
-        value = self.value(entry, baseline)
-        return NONE if value is None or value == "" or value == () else self.show(value)
+        value = self.value(row, baseline)
+        if value is None or value == "" or value == ():
+            return NONE
+        return self.spread(row) if self.spread is not None else self.show(value)
 
-    def written(self, entry: Entry, baseline: Entry | None) -> str:
+    def written(self, row: Any, baseline: Any) -> str:
         """The cell in a file; "" where there is no value; not cleaned."""
-        value = self.value(entry, baseline)
-        return "" if value is None else self.write(value)
+        value = self.value(row, baseline)
+        if value is None:
+            return ""
+        return self.spread(row) if self.spread is not None else self.write(value)
 
 
 def setting_text(value: Any) -> str:
@@ -133,6 +139,7 @@ MEASURED = (
     Column("step", "step", "step", lambda e, b: e.step, _whole, str, always=True),
     Column("steps", "of steps", "steps asked for", lambda e, b: e.steps, _whole, str),
     Column("tokens", "tokens", "tokens seen", lambda e, b: e.tokens, short, str),
+    Column("flops", "FLOPs/token", "floating-point operations a token", lambda e, b: e.flops_per_token, short, str),
     Column("tok/s", "tok/s", "tokens per second of training", lambda e, b: e.tokens_per_second, short, "{:.0f}".format),
     Column("time", "time", "training time (s)", lambda e, b: e.seconds, duration, "{:.1f}".format),
 )
@@ -154,6 +161,7 @@ ALIASES = {
     "dbest": "Δbest",
     "dparams": "Δparams",
     "parameters": "params",
+    "flops_per_token": "flops",
     "seconds": "time",
     "tokens_per_second": "tok/s",
     "badges": "checks",

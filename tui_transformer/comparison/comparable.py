@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tui_transformer.badges import badge
-from tui_transformer.comparison.entry import Entry, Protocol
+from tui_transformer.comparison.entry import Entry, Listed, Protocol
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def why_not(entry: Entry, baseline: Entry) -> str:
     return ""
 
 
-def unit_of(entries: Sequence[Entry]) -> str:
+def unit_of(entries: Sequence[Listed]) -> str:
     """The unit of these runs' losses."""
     units = {entry.protocol.unit for entry in entries}
     return f"nats per {units.pop()}" if len(units) == 1 else "not all in the same unit"

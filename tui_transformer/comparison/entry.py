@@ -1,6 +1,7 @@
 """One run as a comparison knows it: an immutable row, read from its small files and never from its metrics."""
 
 import re
+import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,6 +59,30 @@ class Protocol:
     stride: int | None = None
 
 
+class Listed(typing.Protocol):
+    """What a line of the table is of: a run, or a variant."""
+
+    @property
+    def path(self) -> Path:
+        """What it is known by."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def state(self) -> str:
+        """How far it is."""
+
+    @property
+    def badges(self) -> Mapping[str, str]:
+        """What is wrong with its scores, and why."""
+
+    @property
+    def protocol(self) -> Protocol:
+        """How it was scored."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """A run. Texts are as they were read: whoever shows them cleans them.
@@ -67,6 +92,7 @@ class Entry:
         best: the lowest validation loss, nats per `protocol.unit`; `last` the newest.
         gap: last − best, nats.
         excess: the last loss above the entropy floor, nats, where the floor is known.
+        flops_per_token: of one pass forward and back, as the model's size implies.
         tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
         scores: other scores of the last evaluation, by name.
         probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
@@ -89,6 +115,7 @@ class Entry:
     gap: float | None = None
     excess: float | None = None
     parameters: int | None = None
+    flops_per_token: int | None = None
     tokens: int | None = None
     seconds: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
@@ -162,6 +189,7 @@ class _Reading:
             gap=_gap(summary, number(best.get("loss")), number(last.get("loss"))),
             excess=number(last.get("excess")),
             parameters=_count(model.get("parameters")),
+            flops_per_token=_count(model.get("flops_per_token")),
             tokens=_count(summary.get("tokens")) or _count(last.get("tokens")),
             seconds=number(summary.get("seconds")),
             scores=_numbers({name: last.get(name) for name in SCORES}),

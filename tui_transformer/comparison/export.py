@@ -32,7 +32,7 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.heads)
     for cells, values in zip(table.rows, table.values, strict=True):
-        safe = [cell if _is_number(value) else _no_formula(cell) for cell, value in zip(cells, values, strict=True)]
+        safe = [cell if _is_number(value) else no_formula(cell) for cell, value in zip(cells, values, strict=True)]
         writer.writerow(safe)
     return out.getvalue()
 
@@ -41,17 +41,18 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def _no_formula(cell: str) -> str:
+def no_formula(cell: str) -> str:
+    """Text as a cell that no spreadsheet takes for a formula."""
     return f"'{cell}" if cell.startswith(_FORMULA) else cell
 
 
 def to_markdown(table: Table) -> str:
     """A table of GitHub's flavour; no cell can end it or become anything but text."""
     lines = [
-        _row([_escaped(head) for head in table.heads]),
+        _row([escaped(head) for head in table.heads]),
         _row(["---:" if column.right else ":---" for column in table.columns]),
         *(
-            _row([_escaped(cell, number=_is_number(value)) for cell, value in zip(cells, values, strict=True)])
+            _row([escaped(cell, number=_is_number(value)) for cell, value in zip(cells, values, strict=True)])
             for cells, values in zip(table.rows, table.values, strict=True)
         ),
     ]
@@ -62,7 +63,8 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _escaped(cell: str, *, number: bool = False) -> str:
+def escaped(cell: str, *, number: bool = False) -> str:
+    """A cell of Markdown that is text and nothing else."""
     return cell.replace("-", "\u2212") if number else cell.translate(_MARKDOWN)
 
 
@@ -73,6 +75,7 @@ def to_json(table: Table) -> str:
     return json.dumps(records, ensure_ascii=True, indent=1, default=str) + "\n"
 
 
+DATA = ("csv", "json")  # for programs: every number in a cell of its own
 FORMATS = {
     "csv": Format("CSV", "csv", "for a spreadsheet or pandas", to_csv),
     "markdown": Format("Markdown", "md", "for a README or an issue", to_markdown),

@@ -2,11 +2,12 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_transformer.comparison.entry import READ, Entry, read_entry
+from tui_transformer.comparison.studies import StudyFile, StudyFolder
 from tui_transformer.facts import Stamp, stamp
 
 RESTING = 2.0  # seconds between two looks at runs that neither train nor wait
@@ -20,10 +21,12 @@ class Look:
     Args:
         entries: the newest first.
         problem: why the folder cannot be read; "" where it can, or is not there yet.
+        studies: the files of studies that were begun, by name.
     """
 
     entries: tuple[Entry, ...] = ()
     problem: str = ""
+    studies: Mapping[str, StudyFile] = field(default_factory=dict)
 
 
 @dataclass
@@ -50,7 +53,8 @@ class Folder:
         self._kept: dict[Path, _Kept] = {}
         self._root: Stamp = None
         self._swept: float | None = None
-        self._last = Look()
+        self._studies = StudyFolder(runs_dir)
+        self._last = Look(studies=self._studies.files)
 
     def look(self, fresh: Iterable[Path] = ()) -> Look:
         """What there is now; the same object as before where nothing changed.
@@ -63,6 +67,7 @@ class Folder:
         if sweep:
             self._root, self._swept = root, now
             problem = self._find()
+            self._studies.look()
         for path, kept in list(self._kept.items()):
             if sweep or kept.moving or path in fresh:
                 self._refresh(path, kept)
@@ -70,8 +75,8 @@ class Folder:
         unchanged = len(entries) == len(self._last.entries) and all(
             a is b for a, b in zip(entries, self._last.entries, strict=True)
         )
-        if not unchanged or problem != self._last.problem:
-            self._last = Look(entries, problem)
+        if not unchanged or problem != self._last.problem or self._studies.files is not self._last.studies:
+            self._last = Look(self._last.entries if unchanged else entries, problem, self._studies.files)
         return self._last
 
     def _find(self) -> str:

@@ -1,16 +1,19 @@
 """Sorting by any column, both ways: stable, numbers before texts, what is missing always last."""
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from tui_transformer.comparison.columns import Column, Value
-from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.entry import Entry, Listed
 from tui_transformer.facts import number
+
+R = TypeVar("R", bound=Listed)
 
 
 def sort(
-    entries: Sequence[Entry], column: Column | None, baseline: Entry | None, *, reverse: bool = False
-) -> tuple[Entry, ...]:
-    """The same runs in another order; without a column, as they come."""
+    entries: Sequence[R], column: Column | None, baseline: Entry | None, *, reverse: bool = False
+) -> tuple[R, ...]:
+    """The same runs or variants in another order; without a column, as they come."""
     if column is None:
         return tuple(reversed(entries)) if reverse else tuple(entries)
     valued = [(entry, column.value(entry, baseline)) for entry in entries]

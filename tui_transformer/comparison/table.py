@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tui_transformer.clean import clean_line
+from tui_transformer.comparison import group_columns
 from tui_transformer.comparison.columns import FIXED, Column, Value, columns
 from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.standing import Standing
+from tui_transformer.facts import number
 
 ALWAYS = ("verdict", "corpus", "unit", "context", "stride")  # what a number means goes wherever the number goes
 
@@ -44,6 +47,34 @@ def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: boo
     rows = tuple(tuple(clean_line(c.written(e, baseline)) for c in found) for e in entries)
     values = tuple(tuple(_plain(c.value(e, baseline)) for c in found) for e in entries)
     return Table(tuple(found), heads, rows, values)
+
+
+def group_table(standings: Sequence[Standing], *, data: bool = False, all_settings: bool = False) -> Table:
+    """The same of variants over their seeds.
+
+    Args:
+        standings: the variants, in their order.
+        data: every number in a column of its own, as a program wants it; else a mean with its interval in one.
+        all_settings: every setting, not only those that differ.
+    """
+    found = (group_columns.data_columns if data else group_columns.columns)(standings, all_settings=all_settings)
+    heads = tuple(clean_line(column.name) for column in found)
+    rows = tuple(tuple(clean_line(c.written(s, None)) for c in found) for s in standings)
+    values = tuple(
+        tuple(
+            _plain(c.value(s, None)) if data or _is_number(cell) else cell for c, cell in zip(found, row, strict=True)
+        )
+        for s, row in zip(standings, rows, strict=True)
+    )
+    return Table(tuple(found), heads, rows, values)
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number and nothing else."""
+    try:
+        return number(float(cell)) is not None
+    except ValueError:
+        return False
 
 
 def _is_loss(column: Column) -> bool:

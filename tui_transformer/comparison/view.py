@@ -4,20 +4,26 @@ Cells are made once for each run and kept until the run, the baseline or the col
 costs no more than looking at five hundred runs.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.cells import cell_len
 
 from engine.errors import InputError
 from tui_transformer.clean import clean_line
+from tui_transformer.comparison import group_columns
 from tui_transformer.comparison.columns import Column, columns
-from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.entry import Entry, Listed
+from tui_transformer.comparison.groups import Grouping
 from tui_transformer.comparison.order import sort
 from tui_transformer.comparison.query import Known, Query, begun, unfinished
+from tui_transformer.comparison.standing import Standing, Standings
+from tui_transformer.comparison.studies import StudyFile
 
 Key = tuple[str, str]  # a setting of a later version may be called as a column is
+RUNS, VARIANTS = "runs", "variants"
+_OF_VARIANTS = {"run": "variant", "seed": "n"}  # what sorts runs -> what sorts variants
 LONGEST_CELL = 120  # characters of a note that a table needs
 
 
@@ -33,6 +39,7 @@ class Options:
         selected: the runs that are drawn.
         only: leave out what is not selected.
         all_settings: a column for every setting.
+        by: RUNS, VARIANTS, or "" for variants where all that is shown belongs to one study.
     """
 
     query: str = ""
@@ -42,15 +49,17 @@ class Options:
     selected: tuple[Path, ...] = ()
     only: bool = False
     all_settings: bool = False
+    by: str = ""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A run and its cells, cleaned; `widths` in columns of the terminal."""
+    """A run or a variant and its cells, cleaned; `widths` in columns of the terminal, `verdict` one of the cells."""
 
-    entry: Entry
+    entry: Listed
     cells: tuple[str, ...]
     widths: tuple[int, ...]
+    verdict: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,8 @@ class Shown:
 
     Args:
         widths: of the widest cell of each column, its title among them.
-        total: runs in the folder.
+        total: runs in the folder, or variants.
+        by: RUNS or VARIANTS.
         mistake: what is wrong with the filter; only the terms before it hold.
         nothing: why no run is shown; "" where some are.
     """
@@ -68,10 +78,21 @@ class Shown:
     rows: tuple[Row, ...] = ()
     widths: tuple[int, ...] = ()
     total: int = 0
+    by: str = RUNS
     baseline: Entry | None = None
     sorted_by: Column | None = None
     mistake: str = ""
     nothing: str = ""
+
+    @property
+    def runs(self) -> list[Entry]:
+        """The runs of its rows."""
+        return [row.entry for row in self.rows if isinstance(row.entry, Entry)]
+
+    @property
+    def variants(self) -> list[Standing]:
+        """The variants of its rows."""
+        return [row.entry for row in self.rows if isinstance(row.entry, Standing)]
 
 
 class View:
@@ -79,11 +100,21 @@ class View:
 
     def __init__(self) -> None:
         self._cells: dict[Path, _Cells] = {}
+        self._variants: dict[Path, _Cells] = {}
+        self._grouping, self._standings = Grouping(), Standings()
         self._baseline: Entry | None = None
         self._known: tuple[Sequence[Entry], Known] = ((), Known())
 
-    def arrange(self, entries: Sequence[Entry], options: Options) -> Shown:
-        """What to show of these runs."""
+    def arrange(
+        self, entries: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile] | None = None
+    ) -> Shown:
+        """What to show of these runs, or of their variants.
+
+        Args:
+            entries: all runs of the folder.
+            options: how.
+            studies: the files of studies, by name.
+        """
         by_path = {entry.path: entry for entry in entries}
         baseline = by_path.get(options.baseline) if options.baseline is not None else None
         known = self._names(entries)
@@ -93,16 +124,34 @@ class View:
             query, mistake = Query(query.terms[:-1]), f"{key} is a key: go on with = != < <= > >= or :"
         chosen = [by_path[path] for path in options.selected if path in by_path]
         among = chosen if options.only else entries
+        matching = query(among, baseline)
+        if (options.by or _usual(matching)) == VARIANTS:
+            made = self._of_variants(entries, matching, options, studies or {})
+            nothing = "" if made.rows else _why_nothing(query, among, options, baseline)
+            return replace(made, baseline=baseline, mistake=mistake, nothing=nothing)
         order = _column(options.sort, known)
-        shown = sort(query(among, baseline), order, baseline, reverse=options.reverse)
+        shown = sort(matching, order, baseline, reverse=options.reverse)
         of = chosen if len(chosen) > 1 else ()
         offered = columns(shown, baseline, of=of, all_settings=options.all_settings)
         rows = self._rows(shown, offered, baseline)
-        arrow = order.key if order is not None else ""
-        titles = [cell_len(column.title) + (column.key == arrow) for column in offered]
-        widths = tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
+        widths = _widths(offered, rows, order)
         nothing = "" if rows else _why_nothing(query, among, options, baseline)
-        return Shown(tuple(offered), rows, widths, len(entries), baseline, order, mistake, nothing)
+        return Shown(tuple(offered), rows, widths, len(entries), RUNS, baseline, order, mistake, nothing)
+
+    def _of_variants(
+        self, entries: Sequence[Entry], matching: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile]
+    ) -> Shown:
+        """Variants of which any run matches, each whole: a filter takes no seeds away."""
+        everything = self._standings.of(self._grouping.of(entries), studies, options.baseline)
+        paths = {entry.path for entry in matching}
+        found = [standing for standing in everything if any(run.path in paths for run in standing.runs)]
+        offered = group_columns.columns(found, all_settings=options.all_settings)
+        order = next((column for column in offered if column.key == _OF_VARIANTS.get(options.sort, options.sort)), None)
+        ordered = sort(found, order, None, reverse=options.reverse)
+        keys = tuple((column.key, column.title + column.dotted) for column in offered)
+        rows = tuple(_kept(self._variants, standing).row(keys, offered, None) for standing in ordered)
+        widths = _widths(offered, rows, order)
+        return Shown(tuple(offered), rows, widths, len(everything), VARIANTS, sorted_by=order)
 
     def _names(self, entries: Sequence[Entry]) -> Known:
         """Every key there is, gathered again only for other entries."""
@@ -116,19 +165,13 @@ class View:
             self._baseline = baseline
             for made in self._cells.values():
                 made.forget_baseline()
-        return tuple(self._of(entry).row(keys, offered, baseline) for entry in entries)
-
-    def _of(self, entry: Entry) -> "_Cells":
-        kept = self._cells.get(entry.path)
-        if kept is None or kept.entry is not entry:
-            kept = self._cells[entry.path] = _Cells(entry)
-        return kept
+        return tuple(_kept(self._cells, entry).row(keys, offered, baseline) for entry in entries)
 
 
 class _Cells:
-    """The cells of one run, each made when it is first asked for."""
+    """The cells of one run or variant, each made when it is first asked for."""
 
-    def __init__(self, entry: Entry) -> None:
+    def __init__(self, entry: Listed) -> None:
         self.entry = entry
         self._made: dict[Key, tuple[str, int]] = {}
         self._beside: set[Key] = set()
@@ -139,7 +182,8 @@ class _Cells:
         if self._row is None or self._row[0] != keys:
             pairs = zip(keys, offered, strict=True)
             cells = [self._made.get(key) or self._make(key, column, baseline) for key, column in pairs]
-            row = Row(self.entry, tuple(text for text, _ in cells), tuple(width for _, width in cells))
+            said = next((text for (text, _), column in zip(cells, offered, strict=True) if column.key == "verdict"), "")
+            row = Row(self.entry, tuple(text for text, _ in cells), tuple(width for _, width in cells), said)
             self._row = keys, row
         return self._row[1]
 
@@ -155,6 +199,25 @@ class _Cells:
         for key in self._beside:
             del self._made[key]
         self._beside, self._row = set(), None
+
+
+def _kept(cells: dict[Path, _Cells], entry: Listed) -> _Cells:
+    kept = cells.get(entry.path)
+    if kept is None or kept.entry is not entry:
+        kept = cells[entry.path] = _Cells(entry)
+    return kept
+
+
+def _widths(offered: Sequence[Column], rows: Sequence[Row], order: Column | None) -> tuple[int, ...]:
+    arrow = order.key if order is not None else ""
+    titles = [cell_len(column.title) + (column.key == arrow) for column in offered]
+    return tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
+
+
+def _usual(matching: Sequence[Entry]) -> str:
+    """Variants where all runs belong to one study."""
+    studies = {entry.study.name if entry.study is not None else "" for entry in matching}
+    return VARIANTS if len(studies) == 1 and studies != {""} else RUNS
 
 
 def _column(key: str, known: Known) -> Column | None:

@@ -2,9 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -16,20 +15,16 @@ from textual.events import DescendantBlur
 from textual.widgets import Input, Static
 
 from tui_transformer.clean import clean_line
-from tui_transformer.comparison.bands import Group, seeds_of
-from tui_transformer.comparison.curves import MOST, Curves, Metrics
+from tui_transformer.comparison.curves import MOST, Curves
 from tui_transformer.comparison.entry import Entry
-from tui_transformer.comparison.folder import Folder, Look
-from tui_transformer.comparison.selection import Selection
-from tui_transformer.comparison.view import Options, Shown, View
+from tui_transformer.comparison.folder import Folder
+from tui_transformer.comparison.standing import Standing
+from tui_transformer.comparison.view import RUNS, VARIANTS, Options, Shown, View
 from tui_transformer.keys import COMPARE, bindings
 from tui_transformer.pace import Rhythm
 from tui_transformer.widgets.compare import words
-from tui_transformer.widgets.compare.actions import CompareActions
-from tui_transformer.widgets.compare.charts import CompareCharts
-from tui_transformer.widgets.compare.overlay import Drawn
+from tui_transformer.widgets.compare.drawing import CompareDrawing, Seen
 from tui_transformer.widgets.compare.run_table import RunTable
-from tui_transformer.widgets.compare.seeds_overlay import DrawnGroups
 from tui_transformer.widgets.compare.table_head import TableHead
 
 if TYPE_CHECKING:
@@ -37,6 +32,7 @@ if TYPE_CHECKING:
 
 TWO = 100  # columns of the screen from which there are two charts
 OF_RUNS = (
+    "by_variant",
     "detail",
     "play",
     "note",
@@ -52,18 +48,11 @@ OF_RUNS = (
     "over_seeds",
     "probe",
 )
+OF_SINGLE_RUNS = ("note", "tags", "over_seeds")
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What one look found."""
-
-    look: Look = field(default_factory=Look)
-    metrics: dict[Path, Metrics] = field(default_factory=dict)
-
-
-class ComparePane(CompareActions, can_focus=True):
+class ComparePane(CompareDrawing, can_focus=True):
     """The third pane."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(COMPARE)
@@ -73,7 +62,7 @@ class ComparePane(CompareActions, can_focus=True):
     ComparePane #compare-filter { height: 1; border: none; padding: 0 1; background: $foreground 8%; }
     ComparePane #compare-mistake { display: none; height: auto; max-height: 2; padding: 0 1; color: $warning; }
     ComparePane.-mistaken #compare-mistake { display: block; }
-    ComparePane #compare-hint { display: none; height: 1; padding: 0 1; color: $foreground 65%; }
+    ComparePane #compare-hint { display: none; height: auto; max-height: 3; padding: 0 1; color: $foreground 65%; }
     ComparePane.-hinted #compare-hint { display: block; }
     ComparePane #compare-nothing { display: none; height: 1fr; content-align: center middle; text-align: center; }
     ComparePane.-empty #compare-nothing { display: block; }
@@ -84,20 +73,17 @@ class ComparePane(CompareActions, can_focus=True):
         super().__init__(id="compare")
         self.runs_dir = runs_dir
         self.folder, self.curves, self.view = Folder(runs_dir), Curves(), View()
-        self.selection, self.options, self.seen = Selection(), Options(), Seen()
-        self.shown = Shown()
+        self.options = Options()
         self.chosen: Path | None = None
         self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
         self._filter = Input(placeholder=EXAMPLE, id="compare-filter")
         self._filter.display = False
         self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
-        self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
+        self._head, self._table = TableHead(), RunTable()
         self._said: dict[Static, str] = {}
         self._looked = False
         self._fresh: set[Path] = set()
-        self.over_seeds = False  # whether curves are means over the seeds of a variant
-        self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
-        self._rhythm, self._wake = Rhythm(), asyncio.Event()
+        self._rhythm = Rhythm()
 
     def compose(self) -> ComposeResult:
         """The filter, the table, the charts; what stands there while there is nothing."""
@@ -163,7 +149,7 @@ class ComparePane(CompareActions, can_focus=True):
             self.selection.keep({entry.path for entry in seen.look.entries})
             self.redraw()
         elif seen.metrics != before.metrics:
-            self._draw_charts()
+            self.draw_charts()
             return True
         return new
 
@@ -182,10 +168,11 @@ class ComparePane(CompareActions, can_focus=True):
         """Filter, sort and show."""
         selection = self.selection
         self.options = replace(self.options, baseline=selection.baseline, selected=selection.runs)
-        self.shown = self.view.arrange(self.seen.look.entries, self.options)
+        self.shown = self.view.arrange(self.seen.look.entries, self.options, self.seen.look.studies)
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
+        marks |= {v.path: (self.slot_of(v), v.is_baseline) for v in self.shown.variants}
         turned = bool(self.shown.rows) == self.has_class("-empty")
         with self.app.batch_update():
             self.set_class(not self.shown.rows, "-empty")
@@ -193,7 +180,7 @@ class ComparePane(CompareActions, can_focus=True):
             self.chosen = self._table.chosen or self.chosen
             self._show_head()
             self._say_words()
-            self._draw_charts()
+            self.draw_charts()
         if turned:
             self.refresh_bindings()
             if self.has_focus or self._table.has_focus or self.app.focused is None:
@@ -207,50 +194,23 @@ class ComparePane(CompareActions, can_focus=True):
         self.set_class(bool(shown.mistake), "-mistaken")
         self._say_in(self._mistake, Text(clean_line(shown.mistake)))
         self._say_in(self._title, words.title(shown, self.options, problem))
-        hint = words.hint(shown, self.options)
-        self.set_class(bool(hint), "-hinted")
-        self._say_in(self._hint, hint)
+        self._say_hint()
         if not shown.rows and self._looked:
             self._say_in(self._nothing, words.nothing(shown, problem))
+
+    def _say_hint(self) -> None:
+        """The verdict under the cursor where the table does not say all of it, and what to do next."""
+        verdict = words.said(self._table.row, cut=self._table.verdict_is_cut)
+        lines = [line for line in (verdict, words.hint(self.shown, self.options)) if line]
+        self.set_class(bool(lines), "-hinted")
+        text = "\n".join(map(clean_line, lines))
+        self._say_in(self._hint, Text(text, no_wrap=True, overflow="ellipsis"))
 
     def _say_in(self, where: Static, text: Text) -> None:
         """Nothing is painted again where the words are the same."""
         if self._said.get(where) != text.markup:
             self._said[where] = text.markup
             where.update(text)
-
-    def _draw_charts(self) -> None:
-        by_path = {entry.path: entry for entry in self.seen.look.entries}
-        runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
-        baseline = self.shown.baseline
-        if not self.over_seeds or not runs:
-            self._grouped = ()
-            self._charts.show(Drawn(tuple(runs), baseline, self.seen.metrics) if runs else None)
-            return
-        slots = {entry.path: slot for slot, entry in runs}
-        self.draw_groups(
-            [(slots[chosen], group) for chosen, group in self._groups([entry for _, entry in runs])],
-            next((group for _, group in self._groups([baseline])), None) if baseline is not None else None,
-        )
-
-    def _groups(self, chosen: Sequence[Entry]) -> list[tuple[Path, Group]]:
-        """The variants of these runs, each with the first run that asked for it."""
-        groups = seeds_of(chosen, self.seen.look.entries)
-        return [(next(run.path for run in chosen if run in group.runs), group) for group in groups]
-
-    def draw_groups(self, groups: Sequence[tuple[int, Group]], baseline: Group | None) -> None:
-        """Draw variants as means over their seeds.
-
-        Args:
-            groups: by the number of their letter.
-            baseline: the one that differences are to.
-        """
-        drawn = [group for _, group in groups] + ([baseline] if baseline is not None else [])
-        runs = tuple(dict.fromkeys(run.path for group in drawn for run in group.runs))
-        if set(runs) - set(self._grouped):
-            self._wake.set()  # some are not read yet
-        self._grouped = runs
-        self._charts.show(DrawnGroups(tuple(groups), baseline, self.seen.metrics))
 
     def on_resize(self) -> None:
         """One chart or two."""
@@ -262,9 +222,22 @@ class ComparePane(CompareActions, can_focus=True):
     # Choosing
 
     def current(self) -> Entry | None:
-        """The run under the cursor."""
-        chosen = self._table.chosen
-        return next((row.entry for row in self.shown.rows if row.entry.path == chosen), None)
+        """The run under the cursor; None where variants are shown."""
+        row = self._table.row
+        return row.entry if row is not None and isinstance(row.entry, Entry) else None
+
+    def variant(self) -> Standing | None:
+        """The variant under the cursor; None where runs are shown."""
+        row = self._table.row
+        return row.entry if row is not None and isinstance(row.entry, Standing) else None
+
+    def _standing_for(self) -> Entry | None:
+        """The run under the cursor, or the one that stands for the variant there: what is selected or pinned of it."""
+        variant = self.variant()
+        if variant is None:
+            return self.current()
+        chosen = {*self.selection.runs, self.selection.baseline}
+        return next((run for run in variant.runs if run.path in chosen), variant.group.representative)
 
     def what_is_shown(self) -> tuple[Shown, bool]:
         """The runs as they are shown, and whether with every setting."""
@@ -274,6 +247,7 @@ class ComparePane(CompareActions, can_focus=True):
         """The cursor went to another run."""
         event.stop()
         self.chosen = event.run
+        self._say_hint()
 
     def on_run_table_opened(self, event: RunTable.Opened) -> None:
         """A run was clicked twice."""
@@ -284,29 +258,44 @@ class ComparePane(CompareActions, can_focus=True):
         """Other columns are seen."""
         event.stop()
         self._show_head()
+        self._say_hint()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, where there is no run to do it to."""
+        if action in OF_SINGLE_RUNS and self.shown.by == VARIANTS:
+            return None
         return None if action in OF_RUNS and not self.shown.rows else True
 
+    def action_by_variant(self) -> None:
+        """Variants over their seeds, or every run; the cursor stays with what it was on."""
+        by = RUNS if self.shown.by == VARIANTS else VARIANTS
+        at = self._standing_for()
+        self.options = replace(self.options, by=by)
+        self.redraw()
+        self.refresh_bindings()
+        if at is not None:
+            there = (v.path for v in self.shown.variants if any(run.path == at.path for run in v.runs))
+            self.chosen = next(there, at.path)
+            self.redraw()
+
     def action_select(self) -> None:
-        """Draw the run's curves, or no longer."""
-        entry = self.current()
+        """Draw the run's curves, or no longer; of a variant, the mean of its runs'."""
+        entry = self._standing_for()
         if entry is not None:
             if not self.selection.turn(entry.path):
                 self.say(f"{MOST} curves are as many as can be told apart: unselect one first", "warning")
             self._selected()
 
     def action_pin(self) -> None:
-        """Make the run the baseline, or take that back."""
-        entry = self.current()
+        """Make the run, or the variant, the baseline, or take that back."""
+        entry = self._standing_for()
         if entry is not None:
             self.selection.pin(entry.path)
             self._selected()
 
     def action_play(self) -> None:
         """Write with the run under the cursor, or with the two that are selected."""
-        entry, two = self.current(), self.selection.runs
+        entry, two = self._standing_for(), self.selection.runs
         if len(two) == 2:
             cast("Studio", self.app).play(*two)
         elif entry is not None:
@@ -392,30 +381,3 @@ class ComparePane(CompareActions, can_focus=True):
     def _sort(self, key: str) -> None:
         self.options = replace(self.options, sort=key, reverse=False)
         self.redraw()
-
-    # Charts
-
-    def action_x_axis(self) -> None:
-        """The next x axis."""
-        self._charts.turn_axis()
-
-    def action_other_chart(self) -> None:
-        """The next chart: curves, differences, recall by distance."""
-        self._charts.turn_view()
-
-    def action_over_seeds(self) -> None:
-        """Means over seeds, or every run by itself."""
-        self.over_seeds = not self.over_seeds
-        self._selected()
-
-    def action_probe(self) -> None:
-        """The next probe by distance."""
-        self._charts.turn_probe()
-
-    def action_log_y(self) -> None:
-        """Logarithmic, or not."""
-        self._charts.change(replace(self._charts.options, log=not self._charts.options.log))
-
-    def action_train_curves(self) -> None:
-        """The training losses as well, or not."""
-        self._charts.change(replace(self._charts.options, train=not self._charts.options.train))

@@ -32,6 +32,7 @@ from tui_transformer.written import Piece
 
 WIDE = 150  # columns of the screen from which details stand beside the text
 REST = 0.35  # seconds that a control must rest before the answer is written anew
+EACH_ITS_OWN = "the other run reads another text, so these numbers compare nothing: /surprise TEXT gives both the same"
 HELD = "escape, then arrows: the cursor stands on a token, and what else could have stood there is shown here"
 
 
@@ -98,6 +99,7 @@ class PlaygroundPane(RunChoice):
             },
             place="pane",
             say=lambda words: None,  # the controls say it
+            remark=self.say,
             complain=lambda words: self.say(words, "warning"),
         )
 
@@ -130,7 +132,7 @@ class PlaygroundPane(RunChoice):
             self.session.take(event.line)
         else:
             self.session.history.append(event.line)
-            self._show_of(event.line, "")
+            self._show_of(event.line)
         self._controls.show(self.session.settings)
 
     def on_prompt_line_left(self, event: PromptLine.Left) -> None:
@@ -209,7 +211,7 @@ class PlaygroundPane(RunChoice):
             for column in self.columns:
                 column.show(mode)
         else:
-            self._show_of(None, None)
+            self._show_of()
         self._detail()
         if self._active.text.tokens:
             self._active.text.focus()
@@ -219,25 +221,24 @@ class PlaygroundPane(RunChoice):
         self.set_class(mode == "attention", "-attention")
         self._modes.show(mode)
 
-    def _show_of(self, text: str | None, written: str | None) -> None:
+    def _show_of(self, text: str | None = None) -> None:
         """Surprise or attention of a text; without one, of what each run wrote."""
-        for column in self.columns:
-            given = column.given if text is None else text
-            own = column.written if written is None else written
-            if not given:
-                continue
-            if text is not None:
+        if text is not None:
+            for column in self.columns:
                 column.given, column.pieces = text, []
+        columns = [column for column in self.columns if column.given]
+        notice = EACH_ITS_OWN if len({column.whole for column in columns}) > 1 else ""
+        for column in columns:
             if self._mode == "surprise":
-                column.be_surprised(column.whole)
+                column.be_surprised(column.whole, notice)
             else:
-                column.look(given, own, self._layer, self._head, self._kind)
+                column.look(column.given, column.written, self._layer, self._head, self._kind)
 
     def _surprise(self, text: str) -> None:
         if not text:
             raise InputError("/surprise: a text must follow, e.g. /surprise to be or not")
         self._set_mode("surprise")
-        self._show_of(text, "")
+        self._show_of(text)
 
     def _attention(self, argument: str) -> None:
         parts = argument.split()
@@ -301,7 +302,20 @@ class PlaygroundPane(RunChoice):
             self._fresh = False
             self.session.settings |= column.writer.defaults
             self._controls.show(self.session.settings)
+        if event.loaded:
+            self._read_the_same(column)
         self._detail()
+
+    def _read_the_same(self, column: RunColumn) -> None:
+        """A run that came beside another one gets the text that stands there."""
+        other = self._second if column is self._first else self._first
+        if column.given or column.busy or not other.given or other.writer is None:
+            return
+        if self._mode == "write":
+            column.answer(other.given, self.session.settings)
+        else:
+            column.given = other.whole if other.writer.continues else other.given
+            self._show_of()
 
     def on_token_text_moved(self, event: TokenText.Moved) -> None:
         """The cursor went to another token."""

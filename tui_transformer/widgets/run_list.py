@@ -128,10 +128,10 @@ class RunList(ScrollView, can_focus=True):
         score, wrong = _score(row), clean_line(badge(row.badges[0]).word) if row.badges else ""
         parts: list[tuple[str, str]] = []  # from the right: text, style
         if width >= ROOMY:
-            parts.append((_right(score, VALUE), "name" if row.scored else "dim"))
+            parts.append((_right(score, VALUE), "name" if row.scored or not score else "dim"))
             parts.append((_right(wrong or _state(row), 9), "bad" if wrong else seen.style))
         elif wrong:
-            parts.append((_right(wrong, 6), "bad"))
+            parts.append((_right(wrong, min(9, max(len(wrong), 6))), "bad"))
         else:
             # One value is what there is room for: how far, or what it came to, or why there is neither.
             live = row.state == "running"

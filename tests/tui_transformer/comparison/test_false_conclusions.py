@@ -12,9 +12,13 @@ from engine.evaluation.shape import curve
 from engine.evaluation.verdict import Verdict
 from engine.runs.reader import RunReader
 from engine.runs.twins import inert_switches
+from tests.tui_transformer.comparison.studies import cell, standings
 from tests.tui_transformer.comparison.variants import LEAK, change, variant
 from tui_transformer.comparison.columns import FIXED
 from tui_transformer.comparison.entry import Entry, read_entry
+from tui_transformer.comparison.group_columns import CHECKS, MORE_PARAMETERS
+from tui_transformer.comparison.group_detail import group_detail
+from tui_transformer.comparison.group_text import text_of
 from tui_transformer.comparison.verdict import verdict
 
 
@@ -91,3 +95,39 @@ def test_a_clean_pair_shows_no_badge_and_no_conclusion(tmp_path, by) -> None:
     one, other = shown(tmp_path, "one"), shown(tmp_path, "other", "model.n_heads=2", by=by)
     assert not one.badges and not other.badges
     assert verdict(other, one) == "one seed: cannot tell"
+
+
+def told(found) -> str:
+    return "\n".join(f"{line.head} {line.text}" for block in group_detail(found) for line in block.lines)
+
+
+def test_two_heads_against_four_at_one_seed_cannot_tell_and_at_their_best_neither(tmp_path) -> None:
+    cell(tmp_path, "heads", "four", 42, verdicts=[found(rising(1.5320, 1.7953))])
+    two = cell(tmp_path, "heads", "two", 42, "model.n_heads=2", verdicts=[found(rising(1.5217, 1.7330))], loss=-0.0623)
+    shown = standings(tmp_path, pinned="heads.four.s42")["two"]
+    assert shown.verdict == "one seed: cannot tell" and CHECKS.shown(shown, None) == "OVERFIT"
+    assert MORE_PARAMETERS.shown(shown, None) == "0"
+    assert "at its best: one seed: cannot tell" in told(shown) and read_entry(two).badges["OVERFIT"] in told(shown)
+
+
+def test_variants_that_leak_are_not_ranked_whatever_their_loss(tmp_path) -> None:
+    for seed in (1, 2, 3):
+        cell(tmp_path, "encoder", "base", seed, "model.causal=false", verdicts=[LEAK])
+        for name in ("rope", "alibi", "win16"):
+            bad = [("curve", "OVERFIT", "it rose"), ("inert", "INERT", "the same metrics"), LEAK]
+            cell(tmp_path, "encoder", name, seed, "model.causal=false", verdicts=bad)
+    found = standings(tmp_path, pinned="encoder.base.s1")
+    for name in ("rope", "alibi", "win16"):
+        assert found[name].verdict == "LEAK: not comparable" and found[name].rank is None
+        assert CHECKS.shown(found[name], None).split() == ["LEAK", "INERT", "OVERFIT"]
+    assert not any(word in text_of(list(found.values())) for word in ("better", "worse by"))
+
+
+def test_a_ranking_by_per_cent_of_the_loss_says_what_it_is_in_perplexity(tmp_path) -> None:
+    facts = {"unigram": 6.6}
+    alarm = found(not_learning({"loss": 6.82}, facts, warmup=0, when="evaluation", step=30_000))
+    cell(tmp_path, "mt", "base", 1, loss=5.9164, verdicts=[alarm])
+    cell(tmp_path, "mt", "no-pe", 1, "model.position=none", loss=5.9164 + 0.63, verdicts=[alarm])
+    shown = standings(tmp_path, pinned="mt.base.s1")["no-pe"]
+    assert "NOT-LEARNING" in shown.badges and shown.verdict == "one seed: cannot tell"
+    assert "That is +9.2% of the loss and +87.8% of the perplexity." in told(shown)

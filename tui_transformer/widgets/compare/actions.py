@@ -9,10 +9,13 @@ from textual.containers import Vertical
 
 from engine.errors import InputError
 from engine.runs.manage import check_tag, write_notes
+from tui_transformer.comparison.detail import detail
 from tui_transformer.comparison.entry import Entry
-from tui_transformer.comparison.export import FORMATS, save
-from tui_transformer.comparison.table import table
-from tui_transformer.comparison.view import Shown
+from tui_transformer.comparison.export import DATA, FORMATS, save
+from tui_transformer.comparison.group_detail import group_detail
+from tui_transformer.comparison.standing import Standing
+from tui_transformer.comparison.table import group_table, table
+from tui_transformer.comparison.view import VARIANTS, Shown
 from tui_transformer.widgets.compare.detail_page import DetailPage
 from tui_transformer.widgets.compare.note_page import NotePage
 from tui_transformer.widgets.design.palette import Palette
@@ -28,7 +31,11 @@ class CompareActions(Vertical):
     """The actions of a pane that shows runs and has one chosen."""
 
     def current(self) -> Entry | None:
-        """The run under the cursor."""
+        """The run under the cursor; None where variants are shown."""
+        raise NotImplementedError
+
+    def variant(self) -> Standing | None:
+        """The variant under the cursor; None where runs are shown."""
         raise NotImplementedError
 
     def what_is_shown(self) -> tuple[Shown, bool]:
@@ -44,11 +51,14 @@ class CompareActions(Vertical):
         cast("Studio", self.app).say(words, severity)
 
     def action_detail(self) -> None:
-        """All about the run."""
-        entry = self.current()
+        """All about the run, or the variant."""
+        entry, variant, palette = self.current(), self.variant(), Palette.of(self.app.theme_variables)
         if entry is not None:
-            palette = Palette.of(self.app.theme_variables)
-            self.app.push_screen(DetailPage(entry, self.what_is_shown()[0].baseline, palette))
+            blocks = detail(entry, self.what_is_shown()[0].baseline)
+            self.app.push_screen(DetailPage(f"{entry.name}   {entry.state}", blocks, palette))
+        elif variant is not None:
+            title = f"{variant.group.title}   {variant.seeds}"
+            self.app.push_screen(DetailPage(title, group_detail(variant), palette))
 
     # Notes and tags
 
@@ -107,7 +117,8 @@ class CompareActions(Vertical):
             self.say("no run is shown that could be exported", "warning")
             return
         answers = [Answer(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
-        count = f"{len(shown.rows):,} runs" if len(shown.rows) > 1 else "one run"
+        what = shown.by.removesuffix("s")
+        count = f"{len(shown.rows):,} {what}s" if len(shown.rows) > 1 else f"one {what}"
         question: Ask[str] = Ask("Export the comparison", answers, f"{count}, in the order and with the filter shown.")
         self.app.push_screen(question, self._format_chosen)
 
@@ -132,11 +143,16 @@ class CompareActions(Vertical):
 
     def _export(self, key: str, path: Path) -> None:
         shown, everything = self.what_is_shown()
-        entries = [row.entry for row in shown.rows]
+        count, what = len(shown.rows), shown.by if len(shown.rows) > 1 else shown.by.removesuffix("s")
 
         def work() -> str:
-            save(FORMATS[key].write(table(entries, shown.baseline, all_settings=everything)), path)
-            return f"{len(entries):,} {'runs' if len(entries) > 1 else 'run'} written to {path.absolute()}"
+            made = (
+                group_table(shown.variants, data=key in DATA, all_settings=everything)
+                if shown.by == VARIANTS
+                else table(shown.runs, shown.baseline, all_settings=everything)
+            )
+            save(FORMATS[key].write(made), path)
+            return f"{count:,} {what} written to {path.absolute()}"
 
         self.run_worker(self._write(work), group="export", exit_on_error=False)
 

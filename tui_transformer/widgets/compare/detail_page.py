@@ -1,5 +1,6 @@
-"""All about one run, over the screen."""
+"""All about one run, or one variant, over the screen."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -13,8 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from tui_transformer.clean import clean_line
-from tui_transformer.comparison.detail import Block, detail
-from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.detail import Block
 from tui_transformer.widgets.design.palette import Palette
 
 WIDEST = 34  # columns of the heads
@@ -28,15 +28,14 @@ class DetailPage(ModalScreen[None]):
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "back")]
 
-    def __init__(self, entry: Entry, baseline: Entry | None, palette: Palette) -> None:
+    def __init__(self, title: str, blocks: Sequence[Block], palette: Palette) -> None:
         super().__init__()
-        self._entry, self._blocks, self._palette = entry, detail(entry, baseline), palette
+        self._title, self._blocks, self._palette = title, blocks, palette
 
     def compose(self) -> ComposeResult:
         """Title and blocks."""
-        entry = self._entry
         with Vertical(classes="dialog wide"):
-            yield Static(Text(clean_line(f"{entry.name}   {entry.state}"), style="bold"), classes="dialog-title")
+            yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             with VerticalScroll():
                 for block in self._blocks:
                     yield Static(Text(block.title, style=f"bold {self._palette.primary}".strip()))

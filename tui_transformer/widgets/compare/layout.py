@@ -9,7 +9,8 @@ from tui_transformer.comparison.view import Shown
 MARKS = 5  # columns: letter, pin, sign, and air
 GAP = 2
 NAME = ((150, 36), (100, 24), (0, 16))  # from so many columns of the screen, at most so many for the name
-WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24}
+WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
+NARROWEST = {"verdict": 12, "expected": 14}  # a column that is rather cut than not shown
 USUAL = 18  # the widest cell of any other column
 
 
@@ -36,6 +37,10 @@ class Layout:
     first: int = 1
     more: bool = False
 
+    def width_of(self, index: int) -> int:
+        """How much of a column is seen; 0 where it is not."""
+        return next((place.width for place in self.places if place.index == index), 0)
+
     def at(self, x: int) -> int | None:
         """The column at a place of the screen."""
         return next((p.index for p in self.places if p.start <= x < p.start + p.width + GAP), None)
@@ -53,7 +58,8 @@ def lay_out(shown: Shown, width: int, first: int) -> Layout:
         wide = min(shown.widths[index], WIDEST.get(shown.columns[index].key, USUAL))
         room = width - x
         if wide > room:
-            if len(places) > 1 or room < 4:
+            least = NARROWEST.get(shown.columns[index].key)
+            if (least is None or room < least) and (len(places) > 1 or room < 4):
                 return Layout(tuple(places), first, True)
             wide = room
         places.append(Place(index, x, wide))

@@ -10,6 +10,7 @@ from tui_transformer.comparison.curves import Metrics, difference, loss_curve
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.widgets.curves import Curve
 
+EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # what two curves are held against each other at
 NO_METRICS, NO_CURVE = Metrics(), Curve()
 
 
@@ -133,11 +134,11 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
     baseline = drawn.baseline
     if baseline is None:
         return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p pins the baseline")
-    title = f"validation loss − {baseline.name}'s, {unit_of([baseline])}"
+    title = f"validation loss − {baseline.name}'s at equal {EQUAL[axis]}, {unit_of([baseline])}"
     others = [(slot, entry) for slot, entry in drawn.entries if entry.path != baseline.path]
     if not others:
         waiting = "space selects runs to hold against it"
-        return Overlay(title, "difference", axis, zero=True, waiting=waiting)
+        return Overlay(title, f"Δ at equal {EQUAL[axis]}", axis, zero=True, waiting=waiting)
     level = loss_curve(drawn.metrics.get(baseline.path, NO_METRICS).validation, axis)
     strokes, reasons = [], []
     for slot, entry in others:
@@ -149,7 +150,7 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         strokes.append(Stroke(slot, entry.name, difference(curve, level)))
     alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.name}"
     waiting = alone if not strokes else _waiting(drawn, f"they share no stretch of {axis}s")
-    return Overlay(title, "difference", axis, tuple(strokes), zero=True, waiting=waiting)
+    return Overlay(title, f"Δ at equal {EQUAL[axis]}", axis, tuple(strokes), zero=True, waiting=waiting)
 
 
 def _waiting(drawn: Drawn, otherwise: str) -> str:

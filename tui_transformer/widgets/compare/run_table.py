@@ -1,4 +1,4 @@
-"""The runs as a table: a line each, as many as there are. Only lines that say something else are painted again."""
+"""Runs, or their variants, as a table of a line each. Only lines that say something else are painted again."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -24,6 +24,7 @@ STYLES = (
     *("name", "cell", "dim", "pin", "warn", "chosen", "chosen-focus"),
     *(f"run{i}" for i in range(len(LETTERS))),
 )
+_VERDICTS = {"better": "good", "worse": "bad"}
 PINNED = "◆"
 PAGE = 15  # lines
 
@@ -86,10 +87,23 @@ class RunTable(ScrollView, can_focus=True):
         self._drawn: tuple[object, ...] = ()
 
     @property
+    def row(self) -> Row | None:
+        """The line under the cursor."""
+        return self.shown.rows[self._at] if 0 <= self._at < len(self.shown.rows) else None
+
+    @property
+    def verdict_is_cut(self) -> bool:
+        """Whether the verdict under the cursor is not seen, or not all of it."""
+        keys = [column.key for column in self.shown.columns]
+        if self.row is None or "verdict" not in keys:
+            return False
+        index = keys.index("verdict")
+        return self.layout_of.width_of(index) < self.row.widths[index]
+
+    @property
     def chosen(self) -> Path | None:
-        """The run under the cursor."""
-        rows = self.shown.rows
-        return rows[self._at].entry.path if 0 <= self._at < len(rows) else None
+        """The run or variant under the cursor."""
+        return self.row.entry.path if self.row is not None else None
 
     def show(self, shown: Shown, marks: dict[Path, tuple[int | None, bool]], chosen: Path | None) -> None:
         """Show these.
@@ -215,8 +229,8 @@ class RunTable(ScrollView, can_focus=True):
             return "dim"
         if key == "checks":
             return "bad" if any(badge(name).void for name in row.entry.badges) else "warn"
-        if key == "verdict":
-            return "warn" if text.endswith("not comparable") else "dim"
+        if key == "verdict" or key.endswith(" verdict"):
+            return _VERDICTS.get(text, "warn" if text.endswith("not comparable") else "dim")
         if key == "state":
             return look(row.entry.state).style
         return "cell"

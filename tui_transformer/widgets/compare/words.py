@@ -4,16 +4,23 @@ from rich.text import Text
 
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.comparable import unit_of
-from tui_transformer.comparison.view import Options, Shown
+from tui_transformer.comparison.group_sentences import verdict_sentence
+from tui_transformer.comparison.standing import Standing
+from tui_transformer.comparison.view import VARIANTS, Options, Row, Shown
 
 
 def title(shown: Shown, options: Options, problem: str) -> Text:
     """How many runs, what they are held against, in which order, and what a loss is the mean over."""
     count = f"{len(shown.rows):,} of {shown.total:,}" if len(shown.rows) != shown.total else f"{shown.total:,}"
-    parts = [f"RUNS  {count}"]
+    parts = [f"{shown.by.upper()}  {count}"]
     if options.selected:
         parts.append(f"{len(options.selected)} selected")
-    if shown.baseline is not None:
+    baselines = dict.fromkeys(v.name for v in shown.variants if v.is_baseline)
+    if shown.by == VARIANTS and len(baselines) > 1:
+        parts.append(f"◆ {len(baselines)} baselines")
+    elif shown.by == VARIANTS:
+        parts += [f"◆ {name}" for name in baselines]
+    elif shown.baseline is not None:
         parts.append(f"◆ {shown.baseline.name}")
     if shown.sorted_by is not None:
         parts.append(f"by {shown.sorted_by.title} {'↓' if options.reverse else '↑'}")
@@ -22,14 +29,29 @@ def title(shown: Shown, options: Options, problem: str) -> Text:
     return Text(clean_line(problem or " · ".join(parts)), no_wrap=True, overflow="ellipsis")
 
 
-def hint(shown: Shown, options: Options) -> Text:
+def hint(shown: Shown, options: Options) -> str:
     """What to do next, while nothing is selected."""
-    words = ""
-    if shown.rows and not options.selected:
-        words = "space draws a run's curves   p pins the baseline   ← → columns   / filters"
-        if shown.total == 1:
-            words = "a comparison needs two runs: 1 designs another, 2 shows it learn"
-    return Text(words, no_wrap=True, overflow="ellipsis")
+    if not shown.rows or options.selected:
+        return ""
+    if shown.by == VARIANTS:
+        return "space draws its curves   enter opens it   p pins the baseline   v every run"
+    if shown.total == 1:
+        return "a comparison needs two runs: 1 designs another, 2 shows it learn"
+    return "space draws a run's curves   p pins the baseline   ← → columns   / filters"
+
+
+def said(row: Row | None, *, cut: bool) -> str:
+    """The verdict on what is under the cursor, in full.
+
+    Args:
+        row: where the cursor is.
+        cut: whether the table has no room for all of a run's verdict.
+    """
+    if row is None:
+        return ""
+    if isinstance(row.entry, Standing):
+        return f"{row.entry.name}: {verdict_sentence(row.entry)}"
+    return f"{row.entry.name}: {row.verdict}" if cut else ""
 
 
 def nothing(shown: Shown, problem: str) -> Text:

@@ -202,20 +202,25 @@ class RunColumn(Vertical):
             self.post_message(self.Changed(self))
         return was
 
-    def be_surprised(self, text: str) -> None:
-        """By a text."""
+    def be_surprised(self, text: str, notice: str = "") -> None:
+        """By a text; `notice` is what is to be known of its numbers."""
         self.stop()
-        self._do(lambda: self._be_surprised(text))
+        self._do(lambda: self._be_surprised(text, notice))
 
-    async def _be_surprised(self, text: str) -> None:
+    async def _be_surprised(self, text: str, notice: str) -> None:
         writer = self._ready()
         self.mode, self.surprised = "surprise", None
         self._say("reading …")
-        found = await in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
+        try:
+            found = await in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
+        except FAILURES:
+            self._page.show([Token(character, "given") for character in text])
+            raise
         self.surprised = found
         self._page.stand(None)
         self._page.show(self._tokens())
-        self._say(f"{found.words}\n{found.rule}")
+        lines = (found.words, notice or found.rule)
+        self._say("\n".join(lines), "notice" if notice else "")
         self.post_message(self.Changed(self))
 
     def look(self, text: str, written: str, layer: int, head: int, which: str) -> None:

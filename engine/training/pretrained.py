@@ -1,0 +1,108 @@
+"""A model as a folder of its own, in the layout that Hugging Face's hub shows: weights, config.json, tokenizer.json.
+
+config.json names every key of the model, so the folder alone rebuilds it. Its `model_type` is our own: transformers
+does not know it, and tokenizer.json is in our own form too.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.config.schema import ModelConfig, RunConfig
+from engine.config.toml import validate
+from engine.data.tokenizers import AnyTokenizer, read_tokenizer
+from engine.errors import InputError
+from engine.model.transformer import NETWORKS, Network, build_model
+from engine.runs.files import read_json, write_atomic, write_json
+from engine.runs.reader import RunReader
+from engine.training import checkpoint
+
+MODEL_TYPE = "tui-transformer"
+CONFIG, SPECIAL = "config.json", "special_tokens_map.json"
+SECTIONS = ("model", "objective", "generation")  # of a run's config: what is needed to build, to ask and to answer
+# The names that tools of Hugging Face give special tokens.
+ROLES = {"[pad]": "pad_token", "[start]": "bos_token", "[end]": "eos_token", "[mask]": "mask_token"}
+
+
+def write_pretrained(reader: RunReader, which: str, folder: Path) -> int:
+    """Write a checkpoint's model into a new folder.
+
+    Args:
+        reader: of the run.
+        which: best, last, average, or a step.
+        folder: made here; must not hold anything yet.
+
+    Returns:
+        The checkpoint's step.
+
+    Raises:
+        InputError: no such checkpoint, a damaged one, or a folder that is not empty.
+    """
+    model, tokenizer, step = checkpoint.load_network(reader, which)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise InputError(f"{folder} is not empty; choose another --out")
+        checkpoint.save_tensors(folder / checkpoint.WEIGHTS, checkpoint.weights_of(model))
+        write_atomic(folder / checkpoint.TOKENIZER, tokenizer.to_json())
+        write_json(folder / CONFIG, _config(reader.config, model, tokenizer, step))
+        special = reader.config.special_tokens
+        write_json(folder / SPECIAL, {ROLES[token]: token for token in special})
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+    return step
+
+
+def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: int) -> dict[str, Any]:
+    """config.json. What a model is called and where its data lay is no part of it."""
+    asked = config.dump()
+    return {
+        "model_type": MODEL_TYPE,
+        "architectures": [type(model).__name__],
+        "dtype": "float32",
+        "vocab_size": model.vocab_size,
+        "text_tokens": tokenizer.vocab_size,
+        "special_tokens": {token: tokenizer.vocab_size + i for i, token in enumerate(config.special_tokens)},
+        "step": step,
+        "seed": config.seed,
+        **{section: asked[section] for section in SECTIONS},
+    }
+
+
+def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[Network, AnyTokenizer]:
+    """The model of such a folder, in evaluation mode, with its tokenizer; the same logits as the run's, bit for bit.
+
+    Args:
+        folder: written by `write_pretrained`.
+        device: where to put it.
+
+    Raises:
+        InputError: another kind of model, a damaged file, or files that do not belong together.
+    """
+    path = folder / CONFIG
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: missing or damaged; the folder of an exported model has one")
+    if found.get("model_type") != MODEL_TYPE:
+        raise InputError(f"{path}: model_type is {str(found.get('model_type'))[:40]!r}, must be '{MODEL_TYPE}'")
+    config = validate({section: found.get(section, {}) for section in SECTIONS}, str(path))
+    tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
+    size = config.needed_tokens(tokenizer.vocab_size)
+    checkpoint.check_shapes(folder / checkpoint.WEIGHTS, _shapes(config.model, size, path))
+    try:
+        model = build_model(config.model, size, 0, device)  # whatever seed: every weight is replaced
+    except (ValueError, RuntimeError, MemoryError) as error:
+        raise InputError(f"{path}: cannot build this model: {error}") from None
+    checkpoint.load_weights(model, folder / checkpoint.WEIGHTS)
+    return model.eval(), tokenizer
+
+
+def _shapes(model: ModelConfig, size: int, path: Path) -> dict[str, torch.Size]:
+    """Of every weight, before anything large is built."""
+    try:
+        with torch.device("meta"):
+            network = NETWORKS[model.architecture](model, model.vocab_size or size)
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"{path}: cannot build this model: {error}") from None
+    return {name: parameter.shape for name, parameter in network.named_parameters()}

@@ -1,0 +1,68 @@
+"""All claims of a run, in one table, and what becomes of each. Nothing is ever written into the run's directory."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from engine.errors import InputError
+from engine.runs.reader import LIVE_STATES, RunReader
+from engine.verification import inputs, records, replay, scores, verdicts
+from engine.verification.evidence import Evidence
+from engine.verification.finding import Difference, Finding, Outcome, Result, Unknown
+
+STEPS = 20  # that are repeated
+
+CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
+    "config": inputs.config,
+    "tokenizer": inputs.tokenizer,
+    "data": inputs.data,
+    "checkpoints": inputs.checkpoints,
+    "states": inputs.states,
+    "metrics": records.metrics,
+    "values": records.values,
+    "metrics hash": records.metrics_hash,
+    "summary": records.summary,
+    "events": records.events,
+    "sample records": records.samples_kept,
+    **scores.SCORED,
+    "samples": scores.samples,
+    "steps": replay.steps,
+    "verdicts": verdicts.verdicts,
+}
+
+
+def verify(
+    reader: RunReader, *, data_dir: Path | None = None, device: str = "auto", steps: int = STEPS
+) -> Iterator[Finding]:
+    """Check every claim of a run that has ended, one after the other.
+
+    Args:
+        reader: of the run.
+        data_dir: where named corpora are looked for first.
+        device: auto (as the run's, where this machine has such a one), cpu, cuda, cuda:i or mps.
+        steps: training steps to repeat; at least as far as the next record. 0 repeats none.
+
+    Raises:
+        InputError: the run is alive, or there is no such device here.
+    """
+    if reader.state in LIVE_STATES or reader.state == "queued":
+        raise InputError(f"run '{reader.name}' is {reader.state}; verify it when it has ended")
+    evidence = Evidence(reader, data_dir, device, steps)
+    _ = evidence.device
+    for name, check in CLAIMS.items():
+        yield _checked(name, check, evidence)
+
+
+def _checked(name: str, check: Callable[[Evidence], Outcome], evidence: Evidence) -> Finding:
+    try:
+        outcome = check(evidence)
+    except (Unknown, InputError) as error:
+        return Finding(name, Result.UNCHECKED, str(error))
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
+        # An honest run has no record without its fields: what is not there was lost or taken out.
+        damage = Difference("records", f"{type(error).__name__}: {error}", "whole ones")
+        return Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
+    except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
+        return Finding(name, Result.UNCHECKED, f"it could not be computed here: {' '.join(str(error).split())[:200]}")
+    if outcome.differences:
+        return Finding(name, Result.DIFFERS, outcome.text, outcome.differences)
+    return Finding(name, Result.CONFIRMED, outcome.text)

@@ -1,0 +1,172 @@
+"""What claims are checked with: the run's files, and, built from them at first use, its data, model and device."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine import capabilities
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.model.transformer import Network
+from engine.runs.reader import RunReader
+from engine.training import checkpoint
+from engine.training.assemble import EXACT_IF_SAME, built
+from engine.training.devices import environment, resolve_device
+from engine.training.numerics import chosen_precision, set_fp32_matmul
+from engine.training.task import Task, load_task
+from engine.verification.closeness import COARSE
+from engine.verification.finding import Unknown
+
+Record = dict[str, Any]
+
+
+class Evidence:
+    """Everything about one run that a claim may ask for. Only reads.
+
+    Args:
+        reader: of the run.
+        data_dir: where named corpora are looked for first.
+        device: auto (as the run's, where this machine has such a one), cpu, cuda, cuda:i or mps.
+        steps: training steps to repeat.
+    """
+
+    def __init__(self, reader: RunReader, data_dir: Path | None, device: str, steps: int) -> None:
+        self.reader, self.data_dir, self.wished, self.steps = reader, data_dir, device, steps
+        self.status, self.summary, self.state = reader.status, reader.summary, reader.state
+        self.scored: dict[Path, Record] = {}  # checkpoint → its scores, computed once
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """What was asked."""
+        return self.reader.config
+
+    @cached_property
+    def metrics(self) -> list[Record]:
+        """All metrics records in their order."""
+        return list(self.reader.records("metrics"))
+
+    @cached_property
+    def train(self) -> list[Record]:
+        """The train records."""
+        return [record for record in self.metrics if record.get("kind") == "train"]
+
+    @cached_property
+    def validation(self) -> list[Record]:
+        """The validation records."""
+        return [record for record in self.metrics if record.get("kind") == "validation"]
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return self.state == "finished"
+
+    @property
+    def end(self) -> int:
+        """The step at which it ended, as status.json says."""
+        step = self.status.get("step")
+        if not isinstance(step, int):
+            raise Unknown("status.json does not say at which step the run ended")
+        return step
+
+    @cached_property
+    def attempts(self) -> Sequence[Record]:
+        """The environment of each attempt."""
+        found = self.reader.facts("environment")
+        attempts = found.get("attempts") if isinstance(found, dict) else None
+        return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where it is repeated."""
+        wished = self.wished
+        if wished == "auto" and self.attempts:
+            with_index = str(self.attempts[-1].get("device", "auto")).split(" ")[0]
+            try:
+                return resolve_device(with_index)
+            except InputError:
+                pass  # another machine's
+        return resolve_device(wished)
+
+    @cached_property
+    def why_not_exact(self) -> str:
+        """What is not as it was when the run was made; "" where results must agree to the last bit."""
+        if not self.attempts:
+            return "environment.json does not say where the run was made"
+        now = environment(self.device, self.config.train.threads or 1, 0)
+        for attempt in self.attempts:
+            for key in EXACT_IF_SAME:
+                if attempt.get(key) != now.get(key):
+                    return f"{key} was {_shown(attempt.get(key))}, is {_shown(now.get(key))}"
+        if self.device.type != "cpu":  # some of its kernels add as their threads happen to come
+            return f"sums on {self.device} need not be taken in the same order twice"
+        return ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether results must agree to the last bit."""
+        return not self.why_not_exact
+
+    @property
+    def how_exact(self) -> str:
+        """To what the comparison holds, for a sentence."""
+        return "to the last bit" if self.exact else f"within rounding ({self.why_not_exact})"
+
+    @property
+    def score_factor(self) -> float:
+        """How much wider tolerances of scores are: these are always fp32, but for its products."""
+        return COARSE if self.config.train.fp32_matmul == "fast" else 1.0
+
+    @property
+    def step_factor(self) -> float:
+        """How much wider tolerances of repeated training are."""
+        return COARSE if chosen_precision(self.config.train, self.device) == "bf16" else self.score_factor
+
+    @cached_property
+    def task(self) -> Task:
+        """Its corpus, generated or read again."""
+        return load_task(self.config, self.data_dir)
+
+    @cached_property
+    def saved(self) -> list[Path]:
+        """Its checkpoints that are as they were written, oldest first."""
+        return [folder for folder in checkpoint.steps_saved(self.reader.path) if checkpoint.damage(folder) is None]
+
+    def folder_of(self, step: int) -> Path | None:
+        """The intact checkpoint of a step, where it is kept."""
+        wanted = checkpoint.folder_name(step)
+        return next((folder for folder in self.saved if folder.name == wanted), None)
+
+    def network(self, which: str) -> tuple[Network, int]:
+        """The model of `best`, `last`, `average` or a step, and its step."""
+        model, _, step = checkpoint.load_network(self.reader, which, self.device)
+        return model, step
+
+    def fresh(self) -> Network:
+        """The model before its first step, from the seed."""
+        capabilities.require(self.config, str(self.reader.path / "config.toml"))
+        return built(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
+
+    @contextmanager
+    def process(self) -> Iterator[None]:
+        """Threads and matrix products as the run had them, then as they were."""
+        threads = torch.get_num_threads()
+        try:
+            torch.set_num_threads(self.config.train.threads or threads)
+            set_fp32_matmul(self.config.train.fp32_matmul)
+            yield
+        except InputError as error:
+            raise Unknown(str(error)) from None
+        finally:
+            torch.set_num_threads(threads)
+            set_fp32_matmul("exact")
+
+
+def _shown(value: Any) -> str:
+    """A fact in a few words."""
+    if isinstance(value, dict):
+        return " ".join(f"{key} {text}" for key, text in value.items())
+    return str(value)

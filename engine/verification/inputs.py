@@ -1,0 +1,135 @@
+"""Claims about what a run was made of: its settings, its tokenizer, its data, and what its checkpoints hold."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from engine.data.tokenizers import read_tokenizer
+from engine.errors import InputError
+from engine.model import size
+from engine.model.transformer import NETWORKS
+from engine.runs.files import read_json
+from engine.training import checkpoint
+from engine.training.state import TrainerState
+from engine.verification.closeness import as_recorded, differences
+from engine.verification.evidence import Evidence
+from engine.verification.finding import Difference, Outcome, Unknown
+
+ELSEWHERE = frozenset(("schema", "source", "notes"))  # of data.json: where the corpus lay, not what it is
+ALWAYS = ("sha256", "vocabulary", "tokenizer_sha256", "splits")
+
+
+def config(evidence: Evidence) -> Outcome:
+    """config.toml is the config of the model that model.json describes and the checkpoints hold."""
+    try:
+        asked = evidence.config
+    except InputError as error:
+        return Outcome("", (Difference("config.toml", str(error), "a config of this version"),))
+    recorded = evidence.reader.facts("model")
+    vocabulary = asked.model.vocab_size or 0
+    built = {
+        "architecture": NETWORKS[asked.model.architecture].__name__,
+        "fp32_matmul": asked.train.fp32_matmul,
+    }
+    parameters = size.parameter_count(asked.model, vocabulary)
+    found: dict[str, Any] = {
+        "parameters": parameters,
+        "components": size.parameters(asked.model, vocabulary),
+        "flops_per_token": size.flops_per_token(asked.model, vocabulary),
+        "memory_bytes": size.memory_bytes(asked, vocabulary),
+        "built": built,
+    }
+    of_built = {key: value for key, value in recorded.get("built", {}).items() if key in built}
+    kept = {key: value for key, value in recorded.items() if key in found}
+    wrong = [*differences(kept | {"built": of_built}, found, "in model.json", exact=True, skip=frozenset())]
+    wrong += [Difference(f"{key} in model.json", None, "a value") for key in found if key not in recorded]
+    said = {"preset": evidence.reader.facts("run").get("preset"), "steps": evidence.status.get("steps")}
+    here = {"preset": asked.preset, "steps": asked.train.steps}
+    wrong += [Difference(f"{key} in config.toml", here[key], said[key]) for key in said if said[key] != here[key]]
+    wrong += _shapes(evidence)
+    for attempt in evidence.attempts:
+        if attempt.get("threads") != (asked.train.threads or 1):
+            wrong.append(Difference("threads in environment.json", attempt.get("threads"), asked.train.threads))
+    return Outcome(f"{parameters:,} parameters, as built; checkpoints have these shapes", tuple(wrong))
+
+
+def tokenizer(evidence: Evidence) -> Outcome:
+    """The run's tokenizer has the SHA-256 of data.json, and so has every checkpoint's."""
+    noted = evidence.reader.facts("data").get("tokenizer_sha256")
+    paths = [evidence.reader.path / checkpoint.TOKENIZER]
+    paths += [folder / checkpoint.TOKENIZER for folder in checkpoint.steps_saved(evidence.reader.path)]
+    wrong = []
+    for path in paths:
+        try:
+            found: Any = read_tokenizer(path).sha256
+        except InputError as error:
+            found = str(error)
+        if found != noted:
+            where = path.relative_to(evidence.reader.path)
+            wrong.append(Difference(f"SHA-256 of {where}", noted, found))
+    return Outcome(f"SHA-256 {str(noted)[:12]}…, in the run and in {len(paths) - 1} checkpoints", tuple(wrong))
+
+
+def data(evidence: Evidence) -> Outcome:
+    """The corpus, made or read again, has the hashes, sizes and lines of data.json."""
+    with evidence.process():
+        found = as_recorded(evidence.task.facts(evidence.config))
+    recorded = evidence.reader.facts("data")
+    wrong = [Difference(f"{key} in data.json", None, found[key]) for key in ALWAYS if key not in recorded]
+    skip = ELSEWHERE | {"sha256"}
+    wrong += differences(recorded, found, "in data.json", exact=evidence.exact, skip=skip)
+    for split in sorted(found["sha256"].keys() | recorded.get("sha256", {}).keys()):
+        said, now = recorded.get("sha256", {}).get(split), found["sha256"].get(split)
+        if said != now:
+            wrong.append(Difference(f"SHA-256 of the {split} split", said, now))
+    splits = ", ".join(f"{name} {found['sha256'][name][:12]}…" for name in found["sha256"])
+    return Outcome(f"{found['corpus']}: {splits}", tuple(wrong))
+
+
+def checkpoints(evidence: Evidence) -> Outcome:
+    """Every checkpoint's files have the SHA-256 they were written with."""
+    folders = checkpoint.steps_saved(evidence.reader.path)
+    average = evidence.reader.path / "checkpoints" / checkpoint.AVERAGE
+    folders += [average] if average.is_dir() else []
+    if not folders:
+        raise Unknown("the run has no checkpoint")
+    damaged = [(folder.name, checkpoint.damage(folder)) for folder in folders]
+    wrong = tuple(Difference(name, "as it was written", found) for name, found in damaged if found is not None)
+    return Outcome(f"{len(folders)} checkpoints, every file with the SHA-256 it was written with", wrong)
+
+
+def states(evidence: Evidence) -> Outcome:
+    """What each checkpoint says of its step is what the metrics say."""
+    if not evidence.saved:
+        raise Unknown("the run has no intact checkpoint")
+    wrong: list[Difference] = []
+    tokens = {record["step"]: record.get("tokens") for record in evidence.train}
+    scored = {record["step"]: record for record in evidence.validation}
+    for folder in evidence.saved:
+        state = TrainerState.from_json(read_json(folder / checkpoint.STATE))
+        if checkpoint.folder_name(state.step) != folder.name:
+            wrong.append(Difference(f"step of {folder.name}", state.step, folder.name))
+        if state.step in tokens and tokens[state.step] != state.tokens:
+            wrong.append(Difference(f"tokens at step {state.step}", tokens[state.step], state.tokens))
+        for name in ("best", "last"):
+            said = getattr(state, name)
+            if said is not None:
+                there = scored.get(said["step"], {})
+                wrong += differences(there or {"step": None}, said, f"of the {name} score in {folder.name}", exact=True)
+    return Outcome(
+        f"steps, tokens and scores in {len(evidence.saved)} checkpoints are those of the metrics", tuple(wrong)
+    )
+
+
+def _shapes(evidence: Evidence) -> Iterator[Difference]:
+    """Whether the newest checkpoint's weights are those of the config's model."""
+    for folder in evidence.saved[-1:]:
+        model = evidence.config.model
+        try:
+            with torch.device("meta"):
+                network = NETWORKS[model.architecture](model, model.vocab_size or 1)
+            shapes = {name: parameter.shape for name, parameter in network.named_parameters()}
+            checkpoint.check_shapes(folder / checkpoint.WEIGHTS, shapes)
+        except (InputError, ValueError, RuntimeError) as error:
+            yield Difference(f"weights of {folder.name}", str(error), "those of the config's model")

@@ -1,0 +1,213 @@
+"""Claims about the run's own records: are they complete, in order, and of one mind with each other?
+
+Nothing is computed anew here but sums and hashes, so these claims hold on every machine.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from engine.runs.files import parse_line, read_json
+from engine.runs.twins import fingerprint
+from engine.training import checkpoint
+from engine.training.optimizer import learning_rate
+from engine.training.trainer import better
+from engine.verification.closeness import differences, same_value
+from engine.verification.evidence import Evidence, Record
+from engine.verification.finding import Difference, Outcome, Unknown
+
+AT_REST = ("finished", "stopped", "interrupted")  # status.json was written after the last record
+SHOWN = 5  # differences of one kind that are listed
+
+
+def metrics(evidence: Evidence) -> Outcome:
+    """metrics.jsonl has every record that the config asks for, in order, and none besides."""
+    log, evaluation = evidence.config.log.every, evidence.config.evaluation.every
+    wrong = [*_torn(evidence), *_rising(evidence.train), *_rising(evidence.validation)]
+    trained, scored = _steps(evidence.train), _steps(evidence.validation)
+    end = evidence.end if evidence.state in AT_REST else max([*trained, *scored, 0])
+    steps = evidence.config.train.steps
+    last = [steps] if 0 < steps <= end else []
+    wrong += _expected("train records", trained, log, end, required=last)
+    done = [end] if evidence.finished else []
+    optional = [] if evidence.finished else [end]
+    wrong += _expected("validation records", scored, evaluation, end, required=done, optional=optional)
+    wrong += _lengths(evidence)
+    if evidence.finished and end != steps and not evidence.config.evaluation.patience:
+        wrong.append(Difference("step at which it finished", end, steps))
+    text = f"{len(trained):,} train and {len(scored):,} validation records, every one that was due up to step {end:,}"
+    return Outcome(text, tuple(wrong))
+
+
+def values(evidence: Evidence) -> Outcome:
+    """Each record agrees with itself: perplexity with loss, learning rate with the schedule."""
+    config, wrong = evidence.config, []
+    for record in evidence.train:
+        rate = learning_rate(config.optimizer, record["step"], config.train.steps)
+        if not same_value("lr", record.get("lr"), rate, exact=False):
+            wrong.append(Difference(f"learning rate at step {record['step']}", record.get("lr"), rate))
+    for record in evidence.validation:
+        loss, perplexity = record.get("loss"), record.get("perplexity")
+        if loss is None or perplexity is None:
+            continue  # it was no number
+        expected = math.exp(loss) if loss < 700 else math.inf
+        if not math.isclose(perplexity, expected, rel_tol=1e-12):
+            wrong.append(Difference(f"perplexity at step {record['step']}", perplexity, expected))
+    return Outcome("learning rates follow the schedule, perplexities are e^loss", tuple(wrong[:SHOWN]))
+
+
+def metrics_hash(evidence: Evidence) -> Outcome:
+    """The losses and gradient norms have the SHA-256 that the run noted when it finished."""
+    noted = evidence.summary.get("fingerprint")
+    if noted is None:
+        if evidence.finished:
+            return Outcome("", (Difference("SHA-256 of losses and gradient norms", None, "finished runs have one"),))
+        raise Unknown(f"only a finished run notes it; this one is {evidence.state}")
+    found = fingerprint(evidence.reader.path)
+    wrong = () if noted == found else (Difference("SHA-256 of losses and gradient norms", noted, found),)
+    return Outcome(f"SHA-256 {found[:12]}… of losses and gradient norms, as noted at the end", wrong)
+
+
+def summary(evidence: Evidence) -> Outcome:
+    """summary.json says what metrics.jsonl says: the last score, the best one, their gap."""
+    if not evidence.summary:
+        if evidence.validation and evidence.finished:
+            return Outcome("", (Difference("summary.json", None, "scores in metrics.jsonl"),))
+        raise Unknown("nothing was scored yet, so there is no summary")
+    until = evidence.summary.get("step")
+    records = [r for r in evidence.validation if isinstance(until, int) and r["step"] <= until]
+    if not evidence.finished and isinstance(until, int) and until > max([*_steps(evidence.metrics), 0]):
+        raise Unknown("it is of a later step than the metrics reach: the run was taken up again from an earlier one")
+    last, best = (records[-1] if records else None), None
+    for record in records:
+        if record["loss"] is not None and better(record, best, evidence.config.evaluation.select):
+            best = record
+    wrong = []
+    for name, found in (("best", best), ("last", last)):
+        said = evidence.summary.get(name)
+        if said is None or found is None:
+            wrong += [Difference(name, said, found)] if said != found else []
+        else:
+            wrong += differences(said, found, f"of the {name} score", exact=True, skip=frozenset())
+    if best is not None and last is not None:
+        gap = None if last["loss"] is None else last["loss"] - best["loss"]
+        if evidence.summary.get("gap") != gap:
+            wrong.append(Difference("gap between last and best", evidence.summary.get("gap"), gap))
+    wrong += _pointed(evidence, best)
+    scores = "" if best is None else f": best loss {best['loss']:.4f} at step {best['step']:,}"
+    return Outcome(f"best and last are those of the metrics{scores}", tuple(wrong))
+
+
+def events(evidence: Evidence) -> Outcome:
+    """events.jsonl tells the story of the attempts that status.json and environment.json count."""
+    told = list(evidence.reader.records("events"))
+    attempt = evidence.status.get("attempt", 1)
+    numbers: list[int] = [event["attempt"] for event in told]
+    wrong = []
+    if numbers != sorted(numbers) or (numbers and (numbers[0] != 1 or numbers[-1] > attempt)):
+        wrong.append(Difference("attempts in events.jsonl", sorted(set(numbers)), f"1 to {attempt} in order"))
+    counted = [one.get("attempt") for one in evidence.attempts]
+    if counted != list(range(1, len(counted) + 1)) or len(counted) > attempt:
+        wrong.append(Difference("attempts in environment.json", counted, f"1 to {attempt}"))
+    started = [event for event in told if event.get("event") == "started"]
+    if len(started) != 1 and (evidence.metrics or started):
+        wrong.append(Difference("times it was started", len(started), 1))
+    steps = f"{evidence.config.train.steps} steps "
+    for event in started:
+        if not str(event.get("text", "")).startswith(steps):
+            wrong.append(Difference("length when it started", event.get("text"), steps.strip()))
+    resumed = sum(event.get("event") == "resumed" for event in told)
+    if resumed > attempt - 1:
+        wrong.append(Difference("times it was resumed", resumed, attempt - 1))
+    if evidence.state in AT_REST:
+        said = (told[-1].get("event"), told[-1].get("step")) if told else None
+        if said != (evidence.state, evidence.end):
+            wrong.append(Difference("last event", said, (evidence.state, evidence.end)))
+    return Outcome(f"{len(told):,} in order; attempts: {attempt}", tuple(wrong))
+
+
+def samples_kept(evidence: Evidence) -> Outcome:
+    """samples.jsonl has a sample of every step that was due for one, and none besides."""
+    config = evidence.config.evaluation
+    steps = [record.get("step") for record in evidence.reader.records("samples")]
+    whole = [step for step in steps if isinstance(step, int)]
+    if config.sample_length == 0:
+        return Outcome("none were asked for", () if not steps else (Difference("samples", len(steps), 0),))
+    end = evidence.end if evidence.state in AT_REST else max([*whole, *_steps(evidence.metrics), 0])
+    done = [end] if evidence.finished else []
+    optional = [] if evidence.finished else [end]
+    wrong = _expected("samples", whole, config.sample_every, end, required=done, optional=optional)
+    return Outcome(f"{len(steps):,}, one of every step that was due", tuple(wrong))
+
+
+def _steps(records: Sequence[Record]) -> list[int]:
+    return [record["step"] for record in records]
+
+
+def _expected(
+    what: str, steps: Sequence[int], every: int, end: int, *, required: Sequence[int], optional: Sequence[int] = ()
+) -> list[Difference]:
+    """What is wrong with the steps of some records: each due one once, in order, up to the end."""
+    for before, after in itertools.pairwise(steps):
+        if after <= before:
+            return [Difference(f"order of {what}", f"step {after} after step {before}", "rising steps")]
+    there = set(steps)
+    strange = [step for step in steps if step > end or not (_due(step, every) or step in required)]
+    wrong = [Difference(f"{what} at step {step}", "there", "not due") for step in strange[:SHOWN]]
+    missing = (end // every if every > 0 else 0) - sum(_due(step, every) and step <= end for step in there)
+    missing -= sum(_due(step, every) and step not in there for step in optional)
+    missing += sum(step not in there and not _due(step, every) for step in required)
+    if missing > 0:
+        have = len(there) - len(strange)
+        wrong.append(Difference(f"number of {what} up to step {end:,}", have, have + missing))
+    return wrong
+
+
+def _due(step: int, every: int) -> bool:
+    return every > 0 and step > 0 and step % every == 0
+
+
+def _rising(records: Sequence[Record]) -> Iterator[Difference]:
+    """Counters that ran backwards."""
+    for before, after in itertools.pairwise(records):
+        for field in ("tokens", "seconds"):
+            if not before.get(field, 0) <= after.get(field, 0):
+                yield Difference(f"{field} at step {after['step']}", after.get(field), f"≥ {before.get(field)}")
+
+
+def _torn(evidence: Evidence) -> Iterator[Difference]:
+    """Lines that are no records; a last one without its end is what a kill leaves."""
+    for stream in ("metrics", "samples", "events"):
+        path = evidence.reader.path / f"{stream}.jsonl"
+        try:
+            lines = path.read_bytes().splitlines(keepends=True)
+        except OSError:
+            yield Difference(path.name, "missing", "a file")
+            continue
+        if lines and not lines[-1].endswith(b"\n") and evidence.state not in AT_REST:
+            del lines[-1]
+        damaged = sum(parse_line(raw) is None for raw in lines)
+        if damaged:
+            yield Difference(f"damaged lines of {path.name}", damaged, 0)
+
+
+def _lengths(evidence: Evidence) -> Iterator[Difference]:
+    """A checkpoint notes how long the files were: what is shorter now has lost records."""
+    for folder in evidence.saved[-1:]:
+        offsets = read_json(folder / checkpoint.STATE)["offsets"]
+        for stream in ("metrics", "samples"):
+            size = (evidence.reader.path / f"{stream}.jsonl").stat().st_size
+            if size < offsets[stream]:
+                yield Difference(f"bytes of {stream}.jsonl", size, f"≥ {offsets[stream]} at {folder.name}")
+
+
+def _pointed(evidence: Evidence, best: Record | None) -> Iterator[Difference]:
+    """The checkpoint that is called best is that of the best score."""
+    try:
+        name = (evidence.reader.path / "checkpoints" / "best").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        name = ""
+    wanted: Any = None if best is None else checkpoint.folder_name(best["step"])
+    if wanted is not None and name != wanted:
+        yield Difference("checkpoint called best", name or None, wanted)

@@ -1,0 +1,85 @@
+"""export and verify as a person meets them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.tui_transformer.trained import train
+from tui_transformer.__main__ import main
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    train(root, "one")
+    train(root, "two", "seed=2")
+    return root
+
+
+def call(runs: Path, *arguments: str) -> int:
+    return main([*arguments, "--runs-dir", str(runs)])
+
+
+def test_an_honest_run_is_confirmed_a_line_a_claim(runs, capsys) -> None:
+    assert call(runs, "verify", "one", "--device", "cpu") == 0
+    *claims, conclusion = capsys.readouterr().out.splitlines()
+    assert all(line.startswith("✓ ") for line in claims) and len(claims) == 17
+    assert conclusion == "one: nothing differs, 17 claims confirmed"
+
+
+def test_what_differs_is_said_with_both_values_and_exit_code_1(runs, capsys, tmp_path) -> None:
+    run = shutil.copytree(runs / "one", tmp_path / "one")
+    summary = json.loads((run / "summary.json").read_text())
+    true = summary["best"]["loss"]
+    summary["best"]["loss"] = 0.5
+    (run / "summary.json").write_text(json.dumps(summary))
+    assert call(tmp_path, "verify", "one", "--device", "cpu", "--steps", "0") == 1
+    out = capsys.readouterr().out
+    assert f"✗ summary         loss of the best score: recorded 0.5, found {true}" in out
+    assert "– steps           --steps 0: none was asked for" in out
+    assert "do not rely on it" in out.splitlines()[-1] and "\x1b" not in out
+
+
+def test_json_is_a_line_a_claim_and_a_conclusion(runs, capsys) -> None:
+    assert call(runs, "verify", "one", "--device", "cpu", "--json") == 0
+    *claims, conclusion = map(json.loads, capsys.readouterr().out.splitlines())
+    assert {claim["result"] for claim in claims} == {"confirmed"} and claims[0]["claim"] == "config"
+    assert conclusion == {"kind": "conclusion", "run": "one", "confirmed": 17, "differs": 0, "unchecked": 0}
+
+
+def test_two_runs_are_one_csv_on_stdout(runs, capsys) -> None:
+    assert call(runs, "export", "one", "two", "--to", "csv") == 0
+    rows = capsys.readouterr().out.splitlines()
+    assert rows[0].startswith("run,kind,step,tokens,seconds,") and len(rows) == 1 + 2 * 8
+
+
+def test_a_file_or_a_folder_takes_a_text(runs, tmp_path, capsys) -> None:
+    assert call(runs, "export", "one", "--to", "json", "--out", str(tmp_path / "new" / "one.json")) == 0
+    assert call(runs, "export", "one", "--to", "csv", "--out", str(tmp_path), "--json") == 0
+    assert json.loads((tmp_path / "new" / "one.json").read_text())["runs"][0]["name"] == "one"
+    assert json.loads(capsys.readouterr().out)["where"] == str(tmp_path / "metrics.csv")
+
+
+def test_a_model_is_exported_and_says_where_it_is(runs, tmp_path, capsys) -> None:
+    assert call(runs, "export", "one", "--to", "huggingface", "--out", str(tmp_path), "--checkpoint", "3") == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "one")
+    names = {path.name for path in (tmp_path / "one").iterdir()}
+    assert names == {"README.md", "config.json", "model.safetensors", "tokenizer.json", "special_tokens_map.json"}
+    assert json.loads((tmp_path / "one" / "config.json").read_text())["step"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--to", "tensorbord"), "did you mean 'tensorboard'?"),
+        (("--to", "csv", "--json"), "name it with --out"),
+        (("--to", "huggingface", "--checkpoint", "4", "--out", "x"), "has no checkpoint '4'"),
+    ],
+)
+def test_bad_input_is_one_line(arguments, says, runs, capsys, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(runs.absolute(), "export", "one", *arguments) == 2
+    error = capsys.readouterr().err.strip()
+    assert says in error and "\n" not in error

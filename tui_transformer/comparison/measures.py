@@ -1,0 +1,93 @@
+"""What is compared over seeds: each measure with its direction, its digits, and a difference that matters to nobody."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tui_transformer.comparison.entry import SCORES, Entry
+
+_FAMILY = re.compile(r"[^<>=\s@]+")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number that every run of a variant has.
+
+    Args:
+        key: what sorting, filtering and a study's `expect` call it.
+        name: in a sentence.
+        of: its value for a run.
+        digits: how many behind the point.
+        margin: a difference below it matters to nobody.
+        lower: whether less is better.
+        scale: what it is multiplied with to be read, 100 for a share.
+        unit: of the scaled number; "" for a number alone.
+        judged: whether variants are held against each other in it.
+    """
+
+    key: str
+    name: str
+    of: Callable[[Entry], float | None]
+    digits: int = 4
+    margin: float = 0.0
+    lower: bool = False
+    scale: float = 1.0
+    unit: str = ""
+    judged: bool = True
+
+    @property
+    def family(self) -> str:
+        """`recall` of `recall<110`."""
+        found = _FAMILY.match(self.key)
+        return found[0] if found else self.key
+
+    def amount(self, value: float, *, sign: bool = False) -> str:
+        """A number of it, without its unit."""
+        scaled = value * self.scale
+        shown = f"{scaled:{'+' if sign else ''}.{self.digits}f}"
+        return shown if abs(scaled) < 1e6 else f"{scaled:{'+' if sign else ''}.4g}"
+
+    def spread(self, value: float, half: float | None, *, sign: bool = False) -> str:
+        """`1.2431 ± 0.0031`; with one seed the number alone."""
+        return self.amount(value, sign=sign) + ("" if half is None else f" ± {self.amount(half)}")
+
+
+LOSS_MARGIN = 0.01  # nats: one per cent of perplexity
+SHARE_MARGIN = 0.02
+POINTS_MARGIN = 0.5  # of BLEU and chrF
+
+LAST = Measure("last", "validation loss", lambda e: e.last, margin=LOSS_MARGIN, lower=True)
+BEST = Measure("best", "best validation loss", lambda e: e.best, margin=LOSS_MARGIN, lower=True)
+EXCESS = Measure("excess", "loss above the floor", lambda e: e.excess, lower=True, judged=False)
+LOSSES = (LAST, BEST, EXCESS)
+_JUDGED_SCORES = {
+    "accuracy": (0.01, 1, 100.0, "%"),
+    "bleu": (POINTS_MARGIN, 1, 1.0, ""),
+    "chrf": (POINTS_MARGIN, 1, 1.0, ""),
+    "exact_match": (SHARE_MARGIN, 1, 100.0, "%"),
+}
+
+
+def score(name: str) -> Measure:
+    """Another score of the last evaluation; those that follow from the loss are not judged once more."""
+    of: Callable[[Entry], float | None] = lambda entry: entry.scores.get(name)
+    title = {"bleu": "BLEU", "chrf": "chrF"}.get(name, name.replace("_", " "))
+    if name in _JUDGED_SCORES:
+        margin, digits, scale, unit = _JUDGED_SCORES[name]
+        return Measure(name, title, of, digits, margin, scale=scale, unit=unit)
+    return Measure(name, title, of, lower=True, judged=False)
+
+
+def probe(name: str) -> Measure:
+    """A probe: the share it got right, read as per cent."""
+    return Measure(name, name, lambda entry: entry.probes.get(name), 1, SHARE_MARGIN, scale=100.0, unit="%")
+
+
+def probes(entries: Sequence[Entry]) -> tuple[Measure, ...]:
+    """Of the probes that any of these runs has, in their order."""
+    return tuple(map(probe, dict.fromkeys(name for entry in entries for name in entry.probes)))
+
+
+def scores(entries: Sequence[Entry]) -> tuple[Measure, ...]:
+    """Of the other scores that any of these runs has."""
+    return tuple(score(name) for name in SCORES if any(name in entry.scores for entry in entries))

@@ -1,0 +1,318 @@
+"""Variants beside their baseline: what they score over seeds, and what may be concluded. The engine has the statistics.
+
+A family is the variants that share a baseline and one error rate: those of a study, or all that belong to none. Holm
+corrects over a whole family, whatever part of it a filter shows.
+"""
+
+import math
+import operator
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from engine.runs.statistics import Judgement, Mean, Paired, holm, judge, mean_of, paired
+from tui_transformer.comparison.comparable import other
+from tui_transformer.comparison.entry import Entry, Protocol
+from tui_transformer.comparison.groups import INERT, Group
+from tui_transformer.comparison.measures import LAST, LOSSES, Measure, probes, scores
+from tui_transformer.comparison.studies import StudyFile
+from tui_transformer.comparison.verdict import BASELINE
+
+_KEPT = 16_384  # differences
+
+
+class Family:
+    """Variants with one baseline. What is asked for is computed once.
+
+    Args:
+        groups: all of them.
+        baseline: what they are held against; it may be none of them.
+        file: of the study, where there is one.
+    """
+
+    def __init__(self, groups: Sequence[Group], baseline: Group | None, file: StudyFile | None = None) -> None:
+        self.groups, self.baseline, self.file = tuple(groups), baseline, file
+        self._differences: dict[str, Mapping[Path, Paired]] = {}
+        self._ranks: dict[Path, int] | None = None
+        self._reasons: dict[Path, str] = {}
+
+    @property
+    def study(self) -> str:
+        """Its name; "" where the runs belong to none."""
+        return self.groups[0].study if self.groups else ""
+
+    @property
+    def asked(self) -> bool:
+        """Whether the baseline is the one that the study was planned with, so that what it expected can be judged."""
+        return bool(self.file and self.baseline and self.file.baseline == self.baseline.variant)
+
+    def why_not(self, group: Group) -> str:
+        """Why a variant is not held against the baseline, in a few words; "" if it is."""
+        if group.path not in self._reasons:
+            self._reasons[group.path] = self._reason(group)
+        return self._reasons[group.path]
+
+    def _reason(self, group: Group) -> str:
+        baseline = self.baseline
+        if baseline is None or group is baseline:
+            return ""
+        if group.void or baseline.void:
+            return f"{group.void or f'baseline {baseline.void}'}: not comparable"
+        if INERT in group.badges:
+            return f"{INERT}: not comparable"
+        if not group.counted or not baseline.counted:
+            return _nothing(group, "") if not group.counted else _nothing(baseline, "baseline ")
+        reason = other(group.representative, baseline.representative)
+        return f"{reason}: not comparable" if reason else ""
+
+    def differences(self, measure: Measure) -> Mapping[Path, Paired]:
+        """Of every variant that can be held against the baseline, paired by seed, Holm over all of them."""
+        if measure.key not in self._differences:
+            baseline = self.baseline
+            held = [g for g in self.groups if baseline is not None and g is not baseline and not self.why_not(g)]
+            level = tuple(values(baseline, measure).items()) if baseline is not None else ()
+            found = {g.path: p for g in held if (p := _paired(tuple(values(g, measure).items()), level)) is not None}
+            corrected = holm({str(path): p.p for path, p in found.items() if p.p is not None})
+            compared = max(1, len(corrected))
+            self._differences[measure.key] = {
+                path: replace(p, holm_p=corrected.get(str(path)), compared=compared) for path, p in found.items()
+            }
+        return self._differences[measure.key]
+
+    def rank(self, group: Group) -> int | None:
+        """Its place by mean last loss, from 1, among those that can be held against the baseline."""
+        if self._ranks is None:
+            baseline = self.baseline
+            held = [g for g in self.groups if baseline is not None and not self.why_not(g) and values(g, LAST)]
+            held.sort(key=lambda g: mean_of(list(values(g, LAST).values())).mean)
+            self._ranks = {g.path: i for i, g in enumerate(held, 1)}
+        return self._ranks.get(group.path)
+
+
+@lru_cache(_KEPT)
+def _paired(ours: tuple[tuple[int, float], ...], baseline: tuple[tuple[int, float], ...]) -> Paired | None:
+    """As the engine has it; most of a folder stays as it is while one run of it is trained."""
+    return paired(dict(ours), dict(baseline))
+
+
+_mean = lru_cache(_KEPT)(mean_of)
+
+
+def values(group: Group, measure: Measure) -> dict[int, float]:
+    """Seed -> what the run that counts has."""
+    found = {seed: measure.of(run) for seed, run in group.counted.items()}
+    return {seed: value for seed, value in found.items() if value is not None}
+
+
+def _nothing(group: Group, whose: str) -> str:
+    """What is to be said of a variant none of whose runs counts."""
+    if group.diverged == len(group.runs):
+        return f"{whose}diverged in all {len(group.runs)} seeds" if len(group.runs) > 1 else f"{whose}diverged"
+    if group.live:
+        return f"{whose}still training: cannot tell"
+    return f"{whose}no finished seed: cannot tell"
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A variant as it stands in its family: a row of the table."""
+
+    group: Group
+    family: Family
+
+    @property
+    def path(self) -> Path:
+        """What it is known by."""
+        return self.group.path
+
+    @property
+    def name(self) -> str:
+        """The variant."""
+        return self.group.name
+
+    @property
+    def state(self) -> str:
+        """Of all its runs."""
+        return self.group.state
+
+    @property
+    def badges(self) -> Mapping[str, str]:
+        """Of all its runs, void ones first."""
+        return self.group.badges
+
+    @property
+    def protocol(self) -> Protocol:
+        """How its runs were scored."""
+        return self.group.protocol
+
+    @property
+    def runs(self) -> tuple[Entry, ...]:
+        """All of them, by seed."""
+        return self.group.runs
+
+    @property
+    def planned(self) -> int:
+        """Seeds there are to be: as many as it has runs, or as its study says."""
+        file = self.family.file
+        return max(len(self.runs), len(file.seeds) if file is not None and self.group.variant in file.variants else 0)
+
+    @property
+    def n(self) -> str:
+        """Seeds that count, of how many: `3`, `2/3`."""
+        count = len(self.group.counted)
+        return f"{count}" if count == self.planned else f"{count}/{self.planned}"
+
+    @property
+    def seeds(self) -> str:
+        """The same in words: `2 of 3 seeds; 1 diverged`."""
+        count, total = len(self.group.counted), self.planned
+        why = [f"{number} {reason}" for reason, number in Counter(self.group.left_out.values()).items()]
+        why += [f"{total - len(self.runs)} not begun"] if total > len(self.runs) else []
+        return "; ".join([f"{count} of {total} seeds" if why else f"{count} seed{'s' if count != 1 else ''}", *why])
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the others are held against it."""
+        return self.group is self.family.baseline
+
+    def mean(self, measure: Measure) -> Mean | None:
+        """Over the seeds that count; None where none has it."""
+        found = tuple(values(self.group, measure).values())
+        return _mean(found) if found else None
+
+    def says_the_same(self, other: "Standing") -> bool:
+        """Whether it differs from an older one in nothing, though something else in its family has changed."""
+        if self.group is not other.group or self.family.baseline is not other.family.baseline:
+            return False
+        if self.family.file != other.family.file or self.rank != other.rank:
+            return False
+        measures = (*LOSSES, *probes(self.runs), *scores(self.runs))
+        return all(self.difference(measure) == other.difference(measure) for measure in measures)
+
+    def difference(self, measure: Measure) -> Paired | None:
+        """To the baseline; None where there is none, or nothing in common with it."""
+        return self.family.differences(measure).get(self.path)
+
+    def judgement(self, measure: Measure) -> Judgement | None:
+        """What may be concluded; None where nothing is to be."""
+        if self.family.baseline is None or self.is_baseline or self.why_not or self.mean(measure) is None:
+            return None
+        return judge(
+            self.difference(measure), lower_is_better=measure.lower, margin=measure.margin, digits=measure.amount
+        )
+
+    @property
+    def why_not(self) -> str:
+        """Why it is not judged at all."""
+        return self.family.why_not(self.group)
+
+    @property
+    def rank(self) -> int | None:
+        """Its place by mean last loss."""
+        return self.family.rank(self.group)
+
+    @property
+    def verdict(self) -> str:
+        """A few words; the difference stands beside them."""
+        if self.family.baseline is None:
+            return ""
+        return BASELINE if self.is_baseline else self.why_not or brief(self.judgement(LAST))
+
+    def per_cent(self) -> float | None:
+        """The difference of the losses as a share of the baseline's."""
+        found, level = self.difference(LAST), self.family.baseline and _mean_last(self.family.baseline)
+        return found.difference / level if found is not None and level else None
+
+    def perplexity_per_cent(self) -> float | None:
+        """The same difference as a share of the baseline's perplexity."""
+        found = self.difference(LAST)
+        return math.expm1(found.difference) if found is not None and abs(found.difference) < 100 else None
+
+
+def mean_value(mean: Mean | None) -> float | None:
+    """The number alone."""
+    return mean.mean if mean is not None else None
+
+
+def _mean_last(group: Group) -> float | None:
+    found = list(values(group, LAST).values())
+    return mean_of(found).mean if found else None
+
+
+_BRIEF = {
+    "better": "better",
+    "worse": "worse",
+    "one-seed": "one seed: cannot tell",
+    "nothing": "no seed in common",
+}
+
+
+def brief(judgement: Judgement | None) -> str:
+    """A verdict where its numbers stand beside it."""
+    if judgement is None:
+        return ""
+    if judgement.kind == "cannot-tell":
+        return f"cannot tell, n ≈ {judgement.seeds:,}" if judgement.seeds is not None else "cannot tell"
+    return _BRIEF.get(judgement.kind, judgement.text.replace("larger than", ">"))
+
+
+class Standings:
+    """Puts groups into families, and keeps the families in which nothing has changed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[object, tuple[tuple[Group | None, ...], StudyFile | None, tuple[Standing, ...]]] = {}
+
+    def of(
+        self, groups: Sequence[Group], files: Mapping[str, StudyFile] | None = None, pinned: Path | None = None
+    ) -> tuple[Standing, ...]:
+        """Every group beside its baseline: the pinned run's group where it is one of the family, else the study's.
+
+        Without either, the pinned run's group, from wherever it is.
+
+        Args:
+            groups: all that there are.
+            files: the studies that were begun, by name.
+            pinned: a run.
+        """
+        pin = next((g for g in groups if any(run.path == pinned for run in g.runs)), None) if pinned else None
+        families: dict[tuple[Path, str], list[Group]] = {}
+        for group in groups:
+            families.setdefault((group.runs[0].path.parent, group.study), []).append(group)
+        found: list[Standing] = []
+        kept, self._kept = self._kept, {}
+        for key, members in families.items():
+            file = (files or {}).get(key[1]) if key[1] else None
+            ordered = _ordered(members, file)
+            baseline = _baseline(ordered, file, pin)
+            now = (baseline, *ordered)
+            old = kept.get(key)
+            if old is None or old[1] != file or len(old[0]) != len(now) or not all(map(operator.is_, old[0], now)):
+                family = Family(ordered, baseline, file)
+                before = {standing.path: standing for standing in old[2]} if old is not None else {}
+                made = [Standing(group, family) for group in ordered]
+                old = now, file, tuple(_kept(standing, before.get(standing.path)) for standing in made)
+            self._kept[key] = old
+            found += old[2]
+        return tuple(found)
+
+
+def _kept(made: Standing, before: Standing | None) -> Standing:
+    """The older one where it says the same: what was made of it holds."""
+    return before if before is not None and made.says_the_same(before) else made
+
+
+def _ordered(groups: Sequence[Group], file: StudyFile | None) -> list[Group]:
+    """The baseline first, then as the study's file has them."""
+    if file is None:
+        return list(groups)
+    places = {name: i for i, name in enumerate(file.variants)}
+    return sorted(groups, key=lambda g: (g.variant != file.baseline, places.get(g.variant, len(places))))
+
+
+def _baseline(groups: Sequence[Group], file: StudyFile | None, pin: Group | None) -> Group | None:
+    if pin is not None and any(group is pin for group in groups):
+        return pin
+    asked = next((group for group in groups if file is not None and group.variant == file.baseline), None)
+    return asked or pin
