@@ -207,6 +207,12 @@ def test_a_command_line_without_a_file_runs_the_same_study(draft: StudyDraft) ->
     assert not saved and run_by(words) == draft.study
 
 
+@pytest.mark.parametrize("axes", ["model.n_heads=2", "model.n_heads=2,8", "model.n_heads=2,3,4"])
+def test_a_command_line_that_would_run_something_else_is_not_offered(axes: str) -> None:
+    words, saved = command(of("demo").with_axes(axes), FILE)
+    assert words == "tui-transformer ablate --study mine.toml" and saved
+
+
 def test_what_no_command_line_says_is_run_from_its_file(tmp_path) -> None:
     draft = of("demo").with_axes("model.n_heads=2").with_variants([Variant("win16", "win16")])
     words, saved = command(draft, FILE, ["--device", "cpu"])

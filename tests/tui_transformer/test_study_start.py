@@ -96,7 +96,7 @@ async def _cancelled(ask, place) -> list[psutil.Process]:
     await asyncio.sleep(0.05)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asking
+        await asyncio.wait_for(asking, 10)
     return found
 
 
