@@ -21,6 +21,7 @@ from tui_transformer.comparison.group_sentences import (
 )
 from tui_transformer.comparison.groups import Grouping
 from tui_transformer.comparison.measures import Measure, probes, scores
+from tui_transformer.comparison.sentence_noise import noise_of_sentences
 from tui_transformer.comparison.standing import Standing, Standings, brief
 from tui_transformer.comparison.studies import StudyFile
 
@@ -106,7 +107,7 @@ def _verdicts(standings: Sequence[Standing], measures: Sequence[Measure]) -> Ite
     for standing in standings:
         name = clean_line(standing.group.title if several else standing.name)
         yield f"{name}: {verdict_sentence(standing)}"
-        for sentence in more_sentences(standing):
+        for sentence in (*more_sentences(standing), *noise_of_sentences(standing)):
             yield f"  {clean_line(sentence)}"
         found = expectations(standing, measures)
         everything += found

@@ -1,5 +1,6 @@
 """The runs as a list: a line each, as many as there are; the cursor stays on its run when the list changes."""
 
+import re
 from pathlib import Path
 from typing import ClassVar
 
@@ -20,6 +21,7 @@ from tui_transformer.widgets.run_words import look
 
 STYLES = ("live", "paused", "queued", "good", "ended", "bad", "name", "chosen", "chosen-focus", "dim")
 ROOMY, VALUE = 30, 6  # columns from which a line has state and loss; those of the loss
+OF_A_STUDY = re.compile(r"\.s\d+\Z")  # STUDY.VARIANT.sSEED
 TRAIN_LOSS = "t"  # before a loss that is no validation loss
 
 
@@ -138,7 +140,7 @@ class RunList(ScrollView, can_focus=True):
             word = _state(row) if live or seen.word else score
             parts.append((_right(word, min(8, max(len(word), 5))), seen.style if live or seen.word else "name"))
         taken = sum(cell_len(text) + 1 for text, _ in parts)
-        name = _cut(clean_line(row.name), width - 4 - taken)
+        name = _named(clean_line(row.name), width - 4 - taken)
         values = [(" " + text, style) for text, style in reversed(parts)]
         return [(f" {seen.sign} ", seen.style), (name, "name"), *values, (" ", "name")]
 
@@ -161,6 +163,15 @@ def _state(row: RunRow) -> str:
 
 def _right(text: str, width: int) -> str:
     return _cut(text, width) if cell_len(text) > width else " " * (width - cell_len(text)) + text
+
+
+def _named(name: str, width: int) -> str:
+    """Exactly so wide; of a study's run, which begins as all the others do, what is left is variant and seed."""
+    if not OF_A_STUDY.search(name) or cell_len(name) <= width:
+        return _cut(name, width)
+    while name and cell_len(name) > width - 1:
+        name = name[1:]
+    return set_cell_size("…" + name, width) if width > 0 else ""
 
 
 def _cut(text: str, width: int) -> str:

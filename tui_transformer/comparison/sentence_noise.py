@@ -1,0 +1,41 @@
+"""What the choice of test sentences does to a difference of BLEU: kept apart from what the choice of seeds does."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from engine.evaluation.significance import SAMPLES, paired_bootstrap
+from engine.runs.files import read_json
+from tui_transformer.comparison.standing import Standing
+from tui_transformer.facts import table
+
+Translated = tuple[list[str], list[str]]  # references, outputs
+
+
+def noise_of_sentences(standing: Standing) -> Iterator[str]:
+    """A sentence for a translation's variant, of each seed that it and the baseline have. Takes about a second a seed."""
+    baseline = standing.family.baseline
+    if baseline is None or standing.is_baseline or standing.why_not:
+        return
+    said, n = [], 0
+    for seed, run in standing.group.counted.items():
+        other = baseline.counted.get(seed)
+        ours, theirs = _translated(run.path), _translated(other.path) if other is not None else None
+        if ours is None or theirs is None or ours[0] != theirs[0]:
+            continue
+        found = paired_bootstrap(ours[0], ours[1], theirs[1])
+        n = found.n
+        said.append(f"seed {seed} {found.difference:+.2f} BLEU, p {found.p:.3f}")
+    if said:
+        drawn = f"{SAMPLES:,} draws of {n:,} test sentences, sacreBLEU's paired bootstrap"
+        yield f"the noise of the sentences, seed by seed ({drawn}): {'; '.join(said)}"
+
+
+def _translated(run: Path) -> Translated | None:
+    """What the newest evaluation wrote; None where the file is missing or damaged."""
+    found = table(read_json(run / "translations.json"))
+    references, outputs = found.get("references"), found.get("outputs")
+    if not (isinstance(references, list) and isinstance(outputs, list) and len(references) == len(outputs) > 0):
+        return None
+    if not all(isinstance(text, str) for text in (*references, *outputs)):
+        return None
+    return references, outputs
