@@ -138,7 +138,7 @@ def notes(standings: Sequence[Standing]) -> Iterator[str]:
     if any(family.baseline is not None for family in families):
         yield "A % of the loss is no % of quality, a rank knows no noise: both are for those who must hand them in."
     if any(run.scores.get("bleu") is not None for s in standings for run in s.runs):
-        yield "± over seeds says nothing of the noise of the test sentences: for BLEU that is the other p, seed by seed."
+        yield "± over seeds says nothing of the noise of the sentences: for BLEU that is the p given seed by seed."
     for family in families:
         begun = {group.variant for group in family.groups}
         waiting = [name for name in family.file.variants if name not in begun] if family.file is not None else []

@@ -12,7 +12,7 @@ Translated = tuple[list[str], list[str]]  # references, outputs
 
 
 def noise_of_sentences(standing: Standing) -> Iterator[str]:
-    """A sentence for a translation's variant, of each seed that it and the baseline have. Takes about a second a seed."""
+    """A sentence for a translation's variant, of all seeds that the baseline has too; about a second for each seed."""
     baseline = standing.family.baseline
     if baseline is None or standing.is_baseline or standing.why_not:
         return
