@@ -7,12 +7,14 @@ import pytest
 
 from tests.tui_transformer.comparison.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.recorded import lines, validation_record
-from tests.tui_transformer.test_compare_pane import Open, own_settings, root
-from tests.tui_transformer.test_snapshots import SIZES, plain_surroundings, pressing, studio, when
+from tests.tui_transformer.test_compare_pane import Open, root
+from tests.tui_transformer.test_snapshots import PICTURES, pressing, studio, when
 from tui_transformer.widgets.compare.charts import CompareCharts
 from tui_transformer.widgets.compare.seeds_overlay import DrawnGroups
 
-__all__ = ["own_settings", "plain_surroundings", "root"]  # fixtures
+__all__ = ["root"]  # a fixture
+
+pytestmark = pytest.mark.usefixtures("plain_surroundings")
 RUNS = Path("runs")
 SELECT = ("3", "v", "end", "p", *["up"] * 3, "space", *["up"] * 3, "space", "home", "space")
 
@@ -103,14 +105,14 @@ async def test_damaged_metrics_are_no_band_and_no_crash(root) -> None:
         await studio.until(lambda: "counted its probes" in studio.text)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_means_over_seeds_and_their_differences(snap_compare, size) -> None:
     attention(RUNS)
     act = pressing(*SELECT, "m", *(["c"] if size[0] < 100 else []), then=when("n3", "end"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_recall_by_distance(snap_compare, size) -> None:
     attention(RUNS)
     act = pressing(*SELECT, "m", "d", then=when("recall", "n3", "┊"))

@@ -6,7 +6,7 @@ import pytest
 from textual.widgets import Input, TextArea
 
 from tests.tui_transformer.comparison.variants import AT, LEAK, study, variant
-from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, pressing, studio, when
+from tests.tui_transformer.test_snapshots import MEDIUM, PICTURES, pressing, studio, when
 
 pytestmark = pytest.mark.usefixtures("plain_surroundings")
 RUNS = Path("runs")
@@ -19,7 +19,7 @@ def cursors_that_stand_still(monkeypatch) -> None:
         monkeypatch.setattr(kind.cursor_blink, "_default", False)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_compare_without_a_run(snap_compare, size) -> None:
     act = pressing("3", then=when("There is nothing to compare yet"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
@@ -31,7 +31,7 @@ def test_compare_with_one_run(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_compare_with_runs(snap_compare, size) -> None:
     study(RUNS)
     act = pressing("3", then=when("enc-next", "space draws"))
@@ -41,7 +41,7 @@ def test_compare_with_runs(snap_compare, size) -> None:
 SELECT = ("3", "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_compare_with_curves(snap_compare, size) -> None:
     study(RUNS)
     act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
@@ -63,7 +63,7 @@ def test_compare_looked_at_otherwise(snap_compare, keys) -> None:
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_compare_where_nothing_matches(snap_compare, size) -> None:
     study(RUNS)
     act = pressing("3", "slash", *"badge:inert", then=when("no run matches badge:inert"))
@@ -76,7 +76,7 @@ def test_compare_with_a_mistake_in_the_filter(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_compare_all_about_a_run(snap_compare, size) -> None:
     study(RUNS)
     act = pressing("3", "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
@@ -90,7 +90,7 @@ def test_compare_asks(snap_compare, key, words) -> None:
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_compare_with_wide_characters_and_long_names(snap_compare, size) -> None:
     variant(
         RUNS,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tui_transformer.comparison.studies import attention, cell
 from tests.tui_transformer.comparison.variants import study, variant
-from tests.tui_transformer.test_compare_pane import SIZES, Open, own_settings, root
+from tests.tui_transformer.test_compare_pane import SIZES, Open, root
 from tui_transformer.comparison.entry import Study, read_entry
 from tui_transformer.comparison.measures import LAST
 from tui_transformer.comparison.standing import Standing
@@ -17,7 +17,7 @@ from tui_transformer.comparison.view import VARIANTS, Options, View
 from tui_transformer.widgets.compare.detail_page import DetailPage
 from tui_transformer.widgets.dialog import Ask
 
-__all__ = ["own_settings", "root"]  # fixtures
+__all__ = ["root"]  # a fixture
 LIMIT = 0.05  # seconds that the app may stand still
 
 

@@ -7,27 +7,29 @@ import pytest
 from tests.tui_transformer.comparison.studies import attention
 from tests.tui_transformer.comparison.variants import AT, variant
 from tests.tui_transformer.test_compare_snapshots import cursors_that_stand_still
-from tests.tui_transformer.test_snapshots import SIZES, plain_surroundings, pressing, studio, when
+from tests.tui_transformer.test_snapshots import PICTURES, pressing, studio, when
 
-__all__ = ["cursors_that_stand_still", "plain_surroundings"]  # fixtures
+__all__ = ["cursors_that_stand_still"]  # a fixture
+
+pytestmark = pytest.mark.usefixtures("plain_surroundings")
 RUNS = Path("runs")
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_a_study(snap_compare, size) -> None:
     attention(RUNS)
     act = pressing("3", "down", then=when("win16: worse by", "VARIANTS  5"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_a_study_with_curves(snap_compare, size) -> None:
     attention(RUNS)
     act = pressing("3", "home", "space", "down", "space", then=when("b win16", "at the end"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_all_about_a_variant(snap_compare, size) -> None:
     attention(RUNS)
     act = pressing("3", "down", "enter", then=when("What was expected beforehand"))

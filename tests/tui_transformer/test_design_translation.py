@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from tests.small_pairs import multi30k, table
+from tests.tui_transformer.test_snapshots import PICTURES, SIZES
 from tui_transformer import app as studio
 from tui_transformer.app import Studio
 from tui_transformer.fit import Fits
@@ -19,7 +20,7 @@ from tui_transformer.widgets.design.switches import Switches
 
 pytestmark = pytest.mark.usefixtures("plain_surroundings")
 
-SIZES = [(80, 24), (120, 36), (200, 50)]
+
 TALL = (120, 70)
 
 
@@ -269,12 +270,12 @@ def showing(preset: str, *keys: str, at: str = "") -> Callable[[Pilot], object]:
     return act
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_design_of_a_translation(snap_compare, app, size) -> None:
     assert snap_compare(app, terminal_size=size, run_before=showing("multi30k"))
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_design_of_the_reports_translation_without_its_data(snap_compare, size) -> None:
     assert snap_compare(App(None), terminal_size=size, run_before=showing("report-translation"))
 
@@ -286,7 +287,7 @@ def test_choices_around_translation(snap_compare, app, preset, at) -> None:
     assert snap_compare(app, terminal_size=(120, 36), run_before=showing(preset, "enter", at=at))
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_switches_of_a_translation(snap_compare, app, size) -> None:
     act = showing("multi30k", at="evaluation.beam")
     assert snap_compare(app, terminal_size=size, run_before=act)

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.usefixtures("plain_surroundings")
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)
+PICTURES = [SIZES[0], pytest.param(MEDIUM, marks=pytest.mark.slow), SIZES[2]]  # CI draws the ends
 
 
 def shown(pilot: Pilot[Any]) -> str:
@@ -69,12 +70,12 @@ def studio() -> Studio:
     return Studio(runs_dir=Path("runs"), device="cpu")
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_design(snap_compare, size) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=drawn)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_design_of_a_window_with_a_change(snap_compare, size) -> None:
     keys = ("slash", *"win16", "enter", "enter", "down", "right")
     assert snap_compare(studio(), terminal_size=size, run_before=pressing(*keys, first=drawn, then=drawn))
@@ -85,7 +86,7 @@ def test_design_says_why_a_choice_is_not_one(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", PICTURES)
 def test_train_without_a_run(snap_compare, size) -> None:
     act = pressing("2", then=when("Nothing has trained yet"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
