@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import InputError, nearest
-from engine.runs.reader import RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
+from tui_transformer.commands.meant import find
 from tui_transformer.comparison.bands import seeds_of
 from tui_transformer.comparison.curves import MOST, Curves
-from tui_transformer.comparison.entry import Entry, read_entry
+from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.export import save
 from tui_transformer.comparison.folder import Folder
 from tui_transformer.comparison.selection import LETTERS
@@ -58,16 +58,16 @@ def distance_command(runs: Sequence[str], *, probe: str, out: Path | None, runs_
 
 
 def _entries(names: Sequence[str], runs_dir: Path) -> list[Entry]:
-    """The runs of that name, or of a study of that name; all where none is named."""
-    every = Folder(runs_dir).look().entries
-    studies = {entry.study.name for entry in every if entry.study is not None}
-    found: list[Entry] = list(every) if not names else []
-    for name in dict.fromkeys(names):
-        if name in studies and not (runs_dir / name).exists():
-            found += [entry for entry in every if entry.study is not None and entry.study.name == name]
-        else:
-            found.append(read_entry(RunReader.resolve(name, runs_dir).path))
-    return sorted({entry.path: entry for entry in found}.values(), key=lambda entry: entry.created)
+    """Those that are meant, all where none is named: variants in their study's order, else the oldest first."""
+    if not names:
+        return sorted(Folder(runs_dir).look().entries, key=lambda entry: entry.created)
+    meant = find(names, runs_dir)
+    place = {(study.name, name): i for study in meant.studies.values() for i, name in enumerate(study.variants)}
+
+    def order(entry: Entry) -> tuple[int, str]:
+        return place.get((entry.study.name, entry.study.variant), 0) if entry.study else 0, entry.created
+
+    return sorted(meant.entries, key=order)
 
 
 def _print(made: Overlay) -> None:
