@@ -221,7 +221,7 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
     ("arguments", "says"),
     [
         (["--preset", "demo", "--corpus", "multi30k"], "--preset multi30k trains on it"),
-        (["--preset", "demo", "--corpus", "tatoeba-en-de"], "--preset multi30k --corpus tatoeba-en-de trains on it"),
+        (["--preset", "demo", "--corpus", "tatoeba-en-de"], "--preset tatoeba trains on it"),
         (["--preset", "multi30k", "--corpus", "playlets"], "--preset demo trains on it"),
         (["--preset", "report-translation", "--corpus", "tiny-shakespeare"], "--preset shakespeare-cpu trains on it"),
     ],

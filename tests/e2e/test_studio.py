@@ -255,7 +255,7 @@ def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> N
         screen.press("down", "p")
         screen.until("one seed")
         screen.press("up", "space")  # the baseline is drawn already
-        screen.until("2 selected", "difference")
+        screen.until("2 selected", "at equal steps")
         screen.press("/", *"position=alibi", "enter")
         screen.until("1 of 2")
         screen.press("escape")

@@ -76,7 +76,7 @@ def test_scores_that_are_no_numbers_are_no_points() -> None:
 
 
 def read(root: Path) -> list[Entry]:
-    return [read_entry(path) for path in sorted(root.iterdir())]
+    return [read_entry(path) for path in sorted(root.iterdir()) if path.is_dir()]
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_variant(tmp_path) -> None:
