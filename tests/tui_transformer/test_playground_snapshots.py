@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import WIDE, FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
-from tests.tui_transformer.test_snapshots import MEDIUM, PICTURES, shown
+from tests.tui_transformer.test_snapshots import MEDIUM, SMALLEST, shown
 from tui_transformer.app import Studio
 from tui_transformer.panes import playground
 from tui_transformer.panes.playground import PlaygroundPane
@@ -82,7 +82,7 @@ def studio() -> Studio:
     return Studio(runs_dir=Path("runs"), device="cpu")
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_no_run(snap_compare, size) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=act(wait=("Nothing has trained yet",)))
 
@@ -106,26 +106,26 @@ async def focused(widget: Any) -> None:
     widget.focus()
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 @pytest.mark.parametrize("state", STATES)
 def test_states(snap_compare, fakes, size, state) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=act(*STATES[state]))
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_wide_characters(snap_compare, fakes, size) -> None:
     fakes.known["win16"] = FakeWriter(text=WIDE)
     steps = ("月亮 🌙", written, "key:escape up left left")
     assert snap_compare(studio(), terminal_size=size, run_before=act(*steps))
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_loading(snap_compare, fakes, size) -> None:
     fakes.gate = threading.Event()
     assert snap_compare(studio(), terminal_size=size, run_before=act(wait=("loading the",)))
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_an_error(snap_compare, fakes, size) -> None:
     fakes.known["win16"] = InputError(
         "runs/win16/checkpoints/step-00002000: model.safetensors is damaged (its SHA-256 is another); "

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("plain_surroundings")
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)
 PICTURES = [SIZES[0], pytest.param(MEDIUM, marks=pytest.mark.slow), SIZES[2]]  # CI draws the ends
+SMALLEST = [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])]
 
 
 def shown(pilot: Pilot[Any]) -> str:

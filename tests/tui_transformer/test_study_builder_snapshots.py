@@ -9,7 +9,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from tests.tui_transformer.test_snapshots import MEDIUM, PICTURES, SIZES, drawn, studio, when
+from tests.tui_transformer.test_snapshots import MEDIUM, SIZES, SMALLEST, drawn, studio, when
 from tui_transformer import study_start
 from tui_transformer.study_estimate import Estimate
 from tui_transformer.widgets.design import own_presets
@@ -44,18 +44,18 @@ GRID = ("v", ":model.n_heads=1,2,4,8 model.position=rope,none,alibi,t5,xl", "ent
 SHIPPED = ("l", "enter", "down")
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_a_study_without_variants(snap_compare, size) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=doing(then="at least two variants"))
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_a_study_of_heads(snap_compare, size) -> None:
     act = doing(*HEADS, *["down"] * 5, then="is left out")
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_a_shipped_study(snap_compare, size, monkeypatch) -> None:
     async def plan(*_: object) -> Estimate:
         each = {"global": 340.0, "win16": 305.0, "sparse": 352.0, "linear": 520.0}
@@ -67,7 +67,7 @@ def test_a_shipped_study(snap_compare, size, monkeypatch) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_presets_to_tick(snap_compare, size) -> None:
     act = doing("p", "space", "down", "down", "space", then="space ticks")
     assert snap_compare(studio(), terminal_size=size, run_before=act)

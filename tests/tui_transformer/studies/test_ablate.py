@@ -190,6 +190,7 @@ def test_what_failed_is_said_skipped_or_retried_and_holds_up_nothing(tmp_path, c
     assert RunReader(runs / "tiny.rope.s1").status["attempt"] == 1
 
 
+@pytest.mark.slow  # processes one after the other
 def test_detached_it_outlives_whoever_began_it_and_waits_for_what_a_killed_runner_left(undisturbed, tmp_path) -> None:
     file = written(tmp_path)
     with nothing_left(tmp_path):
