@@ -39,6 +39,8 @@ ARCHITECTURES: dict[str, tuple[str, ...]] = {
     "continuation": ("encoder-decoder",),
     "shifted": ("encoder-decoder",),
     "translation": ("encoder-decoder",),
+    "span-corruption": ("decoder", "encoder-decoder"),
+    "question-answer": ("decoder", "encoder-decoder"),
 }
 WHY_NOT: dict[tuple[str, str], str] = {
     ("next-token", "encoder-decoder"): (
@@ -49,6 +51,13 @@ WHY_NOT: dict[tuple[str, str], str] = {
         "a decoder predicts the next token and never looks right of it; gaps are filled by architecture = 'encoder'"
     ),
     ("masked", "encoder-decoder"): "gaps are filled by architecture = 'encoder'",
+    ("span-corruption", "encoder"): (
+        "what is masked is written, token by token, which a decoder and an encoder-decoder can; an encoder fills gaps "
+        "in place: objective.kind = 'masked'"
+    ),
+    ("question-answer", "encoder"): (
+        "an answer is written, token by token, which architecture = 'decoder' and 'encoder-decoder' can"
+    ),
 }
 NO_BIAS = {
     "relative": "a learned bias",
@@ -65,6 +74,14 @@ TRAINED_BY = {
     "tatoeba-en-de": "tatoeba",
 }
 ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
+# The kind of corpus that an objective is for, where that is not one text.
+NEEDS: dict[str, Kind] = {"translation": "pairs", "span-corruption": "documents", "question-answer": "documents"}
+IS_A: dict[Kind, str] = {"text": "one text", "pairs": "sentence pairs", "documents": "documents with questions"}
+# Which networks a form of span corruption is for; it and the corpus are no axes of the grid, so any that fits will do.
+SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
+# By which scores the best checkpoint can be chosen, where not by the loss alone.
+SCORES_OF = {"translation": ("loss", "bleu", "exact_match"), "question-answer": ("loss", "exact_match")}
+SMALLEST_CONTEXT = 6  # for a document of four tokens and the marks around its span
 BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
 SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
@@ -114,17 +131,18 @@ def _objective_is_for_others(config: RunConfig) -> str:
 
 def _wants(config: RunConfig) -> Kind:
     """The kind of corpus that the objective is for."""
-    return "pairs" if config.translates else "text"
+    return NEEDS.get(config.objective.kind, "text")
 
 
 def _corpus_is_for_others(config: RunConfig) -> str:
-    corpus = config.data.corpus
-    told = f"{ANY['text' if config.translates else 'pairs']} --corpus {corpus[:80]}"
-    instead = f"--preset {TRAINED_BY.get(corpus, told)} trains on it"
+    corpus, wanted = config.data.corpus, _wants(config)
+    kind = kind_by_name(corpus) or "text"
+    told = f"{ANY[kind]} --corpus {corpus[:80]}" if kind in ANY else None
+    preset = TRAINED_BY.get(corpus, told)
+    instead = f"; --preset {preset} trains on it" if preset is not None else ""
     needed = "a translation needs" if config.translates else f"'{config.objective.kind}' needs"
-    is_a, fitting = ("one text", "sentence pairs") if config.translates else ("sentence pairs", "one text")
-    such = names_of(_wants(config))[0]
-    return f"'{corpus[:80]}' is {is_a}, and {needed} {fitting}, such as {such} or files of yours; {instead}"
+    such = names_of(wanted)[0]
+    return f"'{corpus[:80]}' is {IS_A[kind]}, and {needed} {IS_A[wanted]}, such as {such} or files of yours{instead}"
 
 
 RULES: tuple[Rule, ...] = (
@@ -179,6 +197,23 @@ RULES: tuple[Rule, ...] = (
             f"{leaks(c)}; choose 'continuation', whose target is the text after the source, "
             "or --set train.allow_leak=true to see it happen"
         ),
+    ),
+    Rule(
+        ("objective.span_form", "model.architecture"),
+        lambda c: (
+            c.objective.kind == "span-corruption" and c.objective.span_form not in SPAN_FORMS[c.model.architecture]
+        ),
+        lambda c: (
+            f"span_form = '{c.objective.span_form}' "
+            + ("writes spans after a source that is read" if c.has_sentinels else "is one text that ends with its span")
+            + f"; for architecture = '{c.model.architecture}' there is --set objective.span_form="
+            + SPAN_FORMS[c.model.architecture][0]
+        ),
+    ),
+    Rule(
+        ("objective.kind", "model.context_length"),
+        lambda c: c.on_documents and min(c.model.context_length, c.model.source_tokens) < SMALLEST_CONTEXT,
+        lambda c: f"'{c.objective.kind}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
     ),
     Rule(
         ("model.source_length", "model.context_length"),
@@ -262,8 +297,19 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("data.tokenizer", "objective.kind"),
-        lambda c: c.data.tokenizer == "bpe" and not c.translates,
-        lambda c: "byte pairs are for translation; texts are read by characters: --set data.tokenizer=characters",
+        lambda c: c.data.tokenizer == "bpe" and not c.on_rows,
+        lambda c: (
+            "byte pairs are for translations and documents; texts are read by characters: "
+            "--set data.tokenizer=characters"
+        ),
+    ),
+    Rule(
+        ("data.tokenizer", "objective.kind"),
+        lambda c: c.data.tokenizer == "words" and _wants(c) != "documents",
+        lambda c: (
+            "words are for documents with questions, such as biographies, where every word is known beforehand; texts "
+            "and translations are read by characters: --set data.tokenizer=characters"
+        ),
     ),
     Rule(
         ("data.shared_vocabulary", "objective.kind"),
@@ -280,13 +326,19 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("evaluation.select", "objective.kind"),
-        lambda c: c.evaluation.select != "loss" and not c.translates,
-        lambda c: f"only translations have a {c.evaluation.select}; --set evaluation.select=loss",
+        lambda c: c.evaluation.select not in SCORES_OF.get(c.objective.kind, ("loss",)),
+        lambda c: (
+            f"'{c.objective.kind}' has no {c.evaluation.select}: translations have bleu and exact_match, questions "
+            "exact_match; --set evaluation.select=loss"
+        ),
     ),
     Rule(
         ("data.window_stride", "objective.kind"),
-        lambda c: c.translates and c.data.window_stride is not None,
-        lambda c: "a translation is trained on sentences, which have no windows; leave window_stride out",
+        lambda c: c.on_rows and c.data.window_stride is not None,
+        lambda c: (
+            f"'{c.objective.kind}' is trained on sentences, documents or questions, which have no windows; leave "
+            "window_stride out"
+        ),
     ),
     Rule(
         ("optimizer.warmup", "optimizer.schedule"),
@@ -379,5 +431,7 @@ def legal_cells(base: RunConfig, axes: Mapping[str, tuple[Any, ...]] = AXES) -> 
         cell = RunConfig.model_validate(data)
         if kind_by_name(cell.data.corpus) not in (None, _wants(cell)):  # corpora are no axis: any that fits will do
             cell = with_value(cell, "data.corpus", names_of(_wants(cell))[0])
+        if cell.objective.kind == "span-corruption" and (forms := SPAN_FORMS.get(cell.model.architecture)):
+            cell = with_value(cell, "objective.span_form", forms[0])
         if check(cell) is None:
             yield cell

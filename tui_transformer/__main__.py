@@ -39,6 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader of our output left (`| head`): nobody wants to hear more, not even python's own flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.READER_LEFT
+    except OSError as error:  # a disk that is full or broken, a folder that went away
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}")
+        return ExitCode.FAILED
     return int(result or ExitCode.DONE)
 
 

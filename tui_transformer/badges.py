@@ -50,7 +50,7 @@ _ALL = (
     Badge(
         "NOT-LEARNING",
         "NO-LEARN",
-        "The loss is no better than knowing how often each token occurs.",
+        "The loss is no better than knowing how often each token occurs, or the answers than one answer to everything.",
         "Try a learning rate ten times larger, then ten times smaller, before concluding anything about the model.",
     ),
     Badge(

@@ -128,6 +128,7 @@ def check(
     corpus: Corpus = None,
     device: Device = "auto",
     json: Json = False,
+    runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
     """Try a model without training it: leaks, cache parity, whether its switches do something, time and memory."""
@@ -135,7 +136,7 @@ def check(
     from tui_transformer.commands.run import Request
 
     request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
-    return check_command(request, device=device, as_json=json, data_dir=data_dir)
+    return check_command(request, device=device, as_json=json, runs_dir=runs_dir, data_dir=data_dir)
 
 
 @app.command()
@@ -153,15 +154,18 @@ def evaluate(
     sentences: Annotated[
         int, typer.Option("--sentences", min=0, max=1000, help="Best and worst translations to show.")
     ] = 3,
+    predictions: Annotated[
+        Path | None, typer.Option("--predictions", help="A file for the answers to questions, a line each.")
+    ] = None,
     device: Device = "auto",
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """Score a checkpoint over a whole split; a translation by BLEU and chrF too."""
+    """Score a checkpoint over a whole split; a translation by BLEU and chrF too, questions by exact answers."""
     from tui_transformer.commands.evaluate import Asked, evaluate_command
 
-    asked = Asked(split, checkpoint, stride, batch_size, beam, sentences, device, json, data_dir)
+    asked = Asked(split, checkpoint, stride, batch_size, beam, sentences, device, json, data_dir, predictions)
     return evaluate_command(run, asked, runs_dir=runs_dir)
 
 
@@ -247,6 +251,21 @@ def compare(
         out=out,
         runs_dir=runs_dir,
     )
+
+
+@app.command()
+def report(
+    runs: Annotated[list[str], typer.Argument(help="Runs, or a study. The first of several runs is the baseline.")],
+    format_: Annotated[str, typer.Option("--format", "-f", help="markdown, latex or html.")] = "markdown",
+    language: Annotated[str, typer.Option("--language", help="en or zh.")] = "en",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Its folder; reports/NAME if left out.")] = None,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    """A report to hand in: verdict, model, data, settings, curves, tables, limits, and how to repeat it."""
+    from tui_transformer.commands.report import report_command
+
+    return report_command(runs, kind=format_, language=language, out=out, as_json=json, runs_dir=runs_dir)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from engine.config.schema import ModelConfig, RunConfig
 from engine.data.corpora import REGISTRY
+from engine.data.documents.registry import DOCUMENTS
 from engine.model import size
 
 
@@ -13,7 +14,8 @@ class Characters:
     """Different ones of a corpus that had to be read.
 
     Args:
-        text: of it; of sentence pairs, those of the targets, or of both sides where these share a vocabulary.
+        text: of it; of sentence pairs, those of the targets, or of both sides where these share a vocabulary; of
+            documents, words where words are tokens.
         sources: of the sources, where they have a vocabulary of their own.
     """
 
@@ -77,13 +79,21 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     entry = REGISTRY.get(data.corpus)
     if characters is None and entry is not None and entry.vocabulary is not None:
         characters = Characters(entry.vocabulary)
+    documents, bound = DOCUMENTS.get(data.corpus), False
+    known = documents.vocabulary if documents is not None and data.tokenizer != "bpe" else None
+    if characters is None and known is not None:
+        text, bound = known(data)[data.tokenizer]
+        characters = Characters(text)
+    elif data.tokenizer == "words" and not config.on_documents:
+        characters = None  # how many words there are, no number of characters says
     if data.tokenizer == "bpe":
         characters = Characters(data.bpe_size, data.bpe_size)
     tokens = model.vocab_size or (config.needed_tokens(characters.text) if characters else None)
     if tokens is None:
         return None
-    if data.shared_vocabulary:
-        return Vocabulary(tokens, at_most=data.tokenizer == "bpe" and model.vocab_size is None)
+    if data.shared_vocabulary or config.on_documents:
+        learned = data.tokenizer == "bpe" or bound
+        return Vocabulary(tokens, at_most=learned and model.vocab_size is None)
     found = config.needed_tokens(characters.sources) if characters and characters.sources else None
     sources = model.source_vocab_size or found
     if sources is None:

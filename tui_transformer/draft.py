@@ -231,7 +231,7 @@ class Draft:
 def values_of(key: str) -> tuple[Any, ...]:
     """The values of a key that has few of them; none for numbers and texts."""
     if key == "data.corpus":
-        return (*names_of("text"), *names_of("pairs"))
+        return (*names_of("text"), *names_of("pairs"), *names_of("documents"))
     section, _, name = key.rpartition(".")
     model = RunConfig.model_fields[section].annotation if section else RunConfig
     annotation = model.model_fields[name].annotation if isinstance(model, type) else None

@@ -65,10 +65,12 @@ class Fits:
     Args:
         device: to measure on, as on the command line.
         data_dir: where named corpora are looked for first.
+        runs_dir: where a run that the design starts from is looked for; None for the usual folder.
     """
 
     device: str
     data_dir: Path | None
+    runs_dir: Path | None = None
 
     def __post_init__(self) -> None:
         self._known: dict[str, Fit] = {}
@@ -98,6 +100,7 @@ class Fits:
         """What is run: `check` with the draft's own arguments, so that its switches are held against its preset."""
         words = [sys.executable, "-m", "tui_transformer", "check", *draft.arguments(), "--json"]
         words += ["--device", self.device]
+        words += ["--runs-dir", str(self.runs_dir)] if self.runs_dir is not None else []
         return [*words, "--data-dir", str(self.data_dir)] if self.data_dir is not None else words
 
 

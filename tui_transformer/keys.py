@@ -140,6 +140,7 @@ COMPARE = (
     Key("tags", "g", "tags", "tags", "tag the run", False),
     Key("play", "w", "play", "write", "write with this run, or with two that are selected, in the Playground", False),
     Key("export", "e", "export", "export", "these runs as CSV, Markdown, LaTeX or JSON"),
+    Key("report", "R", "report", "report", "a report to hand in: of the study, or of the selected runs", False),
     Key("unselect", "u", "unselect", "unselect", "select none", False),
     Key("back", "escape", "back", "back", "no filter; the keys go to the table", False),
 )

@@ -22,6 +22,7 @@ from engine.data.catalogue import kind_by_name
 from engine.data.parallel.by_path import absolute
 from engine.errors import InputError
 from engine.runs.commands import Command
+from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter, Successor
@@ -49,14 +50,17 @@ def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str
             one of a study (see `tui_transformer.studies`).
 
     Raises:
-        InputError: what cannot be combined, a bad name, or one that is taken.
+        InputError: what cannot be combined, no run to start from, a bad name, or one that is taken.
     """
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
     corpus = config.data.corpus  # whoever begins it may stand elsewhere
     if config.translates and kind_by_name(corpus) is None:
         config = capabilities.with_value(config, "data.corpus", absolute(corpus))
-    elif Path(corpus).is_file():
+    elif kind_by_name(corpus) is None and Path(corpus).exists():
         config = capabilities.with_value(config, "data.corpus", str(Path(corpus).resolve()))
+    if config.train.init_from is not None:
+        reader, checkpoint = located(config.train.init_from, runs_dir)
+        config = capabilities.with_value(config, INIT_FROM, found_again(reader, checkpoint, runs_dir))
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     writer = RunWriter.create(runs_dir, name, config, {"command": command} | places, state="queued")
     writer.release()

@@ -12,8 +12,10 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader
 from engine.runs.tail import Columns
+from tui_transformer.clean import clean_line
 from tui_transformer.output import emit, is_terminal, say, stderr
 from tui_transformer.pace import MOVING, Pace
 from tui_transformer.run_view import begun_at
@@ -75,6 +77,8 @@ class Snapshot:
             parts.append(f"validation {_number(self.validation.get('loss'))}")
         if self.floor is not None:
             parts.append(f"floor {self.floor:.3f}")
+        if isinstance(share := self.validation.get("exact_match") if self.validation else None, float):
+            parts.append(f"exact match {share:.1%}")
         return "loss " + " · ".join(parts) if parts else "no loss yet"
 
     def speed(self) -> str:
@@ -92,6 +96,9 @@ def follow(reader: RunReader, alive: Callable[[], bool], *, as_json: bool) -> No
     floor = (reader.facts("data").get("floor") or {}).get("nats_per_char")
     snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
     show = _json if as_json else _live if is_terminal(sys.stderr) else _plain
+    origin = read_origin(reader.facts("run"))
+    if origin is not None and not as_json:
+        say(clean_line(f"{reader.name} starts from {origin.shown}"))
     show(reader, snapshot, alive)
 
 
@@ -152,5 +159,7 @@ def _json(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
         for record in sorted([*new.train, *new.validation], key=lambda r: (r["step"], r["kind"])):
             emit(record)
 
-    emit({"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps})
+    born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
+    origin = reader.facts("run").get("from")
+    emit(born if origin is None else born | {"from": origin})
     _watch(reader, snapshot, alive, seen)

@@ -7,7 +7,7 @@ places says why.
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from platformdirs import user_state_path
@@ -87,6 +87,11 @@ COMMANDS: dict[str, Command] = {
     "again": Command("", "the last prompt with the next seed"),
     "alternatives": Command("[N]", "the N most surprising tokens of the last answer, and what was likelier there"),
     "surprise": Command("TEXT", "how surprised the model is by each character of a text"),
+    "examples": Command(
+        "",
+        "held-out questions, or documents with gaps, and what becomes of them; of runs that were trained on such",
+        {"pane": "a run's examples stand in Train, under samples"},
+    ),
     "attention": Command(
         "LAYER HEAD [self|cross|encoder]",
         "where a head looks",
@@ -123,6 +128,9 @@ class Table:
 
 
 WRITING = Table(SETTINGS, COMMANDS, ("quit", "exit"), "any other line is continued by the model")
+ASKING = replace(
+    WRITING, words=("examples", "quit", "exit"), first="any other line is a question, or a document with ___ for gaps"
+)
 TRANSLATING = Table(
     SEARCH,
     {

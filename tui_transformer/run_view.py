@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from engine.errors import InputError
 from engine.runs.files import read_json
+from engine.runs.lineage import Origin, read_origin
 from engine.runs.reader import RunReader
 from engine.runs.tail import History
 from tui_transformer.facts import (
@@ -83,6 +84,7 @@ class RunView:
         train: its records, thinned; `newest` is the last one that was written.
         version: another one whenever `train` or `validation` changed.
         best: the best validation record so far; `last` the newest.
+        origin: the checkpoint that it started from; None where from weights of its own.
         eta: seconds left; None while it warms up, or does not run.
         before: the runs that a queued one waits for.
         problems: files that are damaged.
@@ -101,6 +103,7 @@ class RunView:
     seconds: float | None = None
     eta: float | None = None
     parameters: int = 0
+    origin: Origin | None = None
     memory_total: float | None = None
     findings: tuple[Finding, ...] = ()
     probes: tuple[Probe, ...] = ()
@@ -158,6 +161,7 @@ class Followed:
             last=last or None,
             seconds=number(summary.get("seconds")),
             eta=self._pace.left(steps, step, since=since) if running else None,
+            origin=self._of("run.json", lambda path: read_origin(read_json(path)), None),
             parameters=whole(self._json("model.json").get("parameters")),
             memory_total=number(environment[-1].get("memory_bytes")) if environment else None,
             findings=findings(rows(self._json("checks.json").get("verdicts"))),

@@ -7,6 +7,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from engine.runs.lineage import drawn, read_origin
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
@@ -16,6 +17,7 @@ from tui_transformer.words import count, duration, short, sparkline, unit
 
 CHART_HEIGHT = 16
 MAX_WIDTH = 100
+SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  # what samples are, if not sentences
 
 
 def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
@@ -27,6 +29,7 @@ def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
                 "kind": "end",
                 "name": reader.name,
                 "state": status.get("state"),
+                "from": reader.facts("run").get("from"),
                 "summary": reader.summary,
                 "verdicts": reader.verdicts,
             }
@@ -76,7 +79,7 @@ def _scores(reader: RunReader) -> Text | None:
     floor = data.get("floor") or {}
     bits = last.get("bits_per_character")
     translates = reader.config.translates
-    windows = "" if translates else f", context {last['context']}, stride {last['stride']}"
+    windows = "" if reader.config.on_rows else f", context {last['context']}, stride {last['stride']}"
     lines = [
         f"validation loss {last['loss']:.4f} nats per {unit(reader.config.objective.kind)}",
         f"  perplexity {last['perplexity']:.3f}, "
@@ -87,6 +90,8 @@ def _scores(reader: RunReader) -> Text | None:
     ]
     if translates:
         lines.append(_translated(last))
+    if reader.config.answers:
+        lines.append("  " + clean_line(answered(best, data.get("majority"))))
     if "excess" in last:
         lines.append(
             f"  {last['excess']:+.4f} from the entropy floor {floor['nats_per_char']:.4f} ± "
@@ -103,6 +108,9 @@ def _scores(reader: RunReader) -> Text | None:
         lines.append(f"  by nanoGPT's random batches: {last['nanogpt_loss']:.4f}")
     steps, tokens, took = count(summary["step"], "step"), short(summary["tokens"]), duration(summary["seconds"])
     lines.append(f"  {steps}, {tokens} tokens, {took} of training")
+    origin = read_origin(reader.facts("run"))
+    if origin is not None:
+        lines.append(clean_line(f"  {drawn(origin, reader.name)}: from {origin.shown}"))
     return Text("\n".join(lines))
 
 
@@ -112,6 +120,15 @@ def _translated(last: dict[str, Any]) -> str:
         f"  BLEU {last['bleu']:.2f}, chrF {last['chrf']:.1f}, {last['exact_match']:.1%} exactly right: "
         f"{last['translated']:,} of {last['sentences']:,} sentences, {how}\n  {clean_line(str(last['bleu_signature']))}"
     )
+
+
+def answered(record: dict[str, Any], majority: Any) -> str:
+    """`exact match 91.2 % at step 60 (228 of 250 questions); always “Arlow” would be right in 12.4 %`."""
+    said = f"exact match {record['exact_match']:.1%} at step {record['step']:,}"
+    said += f" ({record['right']:,} of {record['questions']:,} questions)"
+    if not isinstance(majority, dict) or not majority.get("of"):
+        return said
+    return f"{said}; always “{majority['answer']}” would be right in {majority['right'] / majority['of']:.1%}"
 
 
 def _verdicts(reader: RunReader) -> Text | None:
@@ -150,7 +167,7 @@ def _sample(reader: RunReader) -> Text | None:
         return None
     last = samples[-1]
     if last.get("translations"):
-        return _translations(last)
+        return _translations(last, SHOWN_ROWS.get(reader.config.objective.kind, "sentences"))
     text = Text(f"sample at step {last.get('step', 0):,}, temperature {last.get('temperature')}:\n")
     text.append(clean(str(last.get("prompt", ""))), style="bold")
     if reader.config.objective.kind != "next-token":  # the prompt is a source, or a text with gaps
@@ -159,8 +176,8 @@ def _sample(reader: RunReader) -> Text | None:
     return text
 
 
-def _translations(sample: dict[str, Any]) -> Text:
-    text = Text(f"held-out sentences at step {sample.get('step', 0):,}:")
+def _translations(sample: dict[str, Any], what: str) -> Text:
+    text = Text(f"held-out {what} at step {sample.get('step', 0):,}:")
     for row in sample["translations"]:
         source, reference, written = (clean_line(str(row.get(key, ""))) for key in ("source", "reference", "text"))
         text.append(f"\n{source}", "bold").append(f"\n→ {written}")
@@ -171,13 +188,19 @@ def _translations(sample: dict[str, Any]) -> Text:
 
 def _next(reader: RunReader, runs_dir: Path) -> Text:
     where = "" if runs_dir == Path("runs") else f" --runs-dir {runs_dir}"
-    rows = [
-        (f"translate {reader.name}{where}", "translate with it")
-        if reader.config.translates
-        else (f"sample {reader.name}{where}", "write with it"),
-        (f"run --preset no-pe --on {'phrasebook' if reader.config.translates else 'demo'}", "without positions"),
-        ("presets list", "what else there is"),
-    ]
+    if reader.config.on_documents:
+        rows = [(f"evaluate {reader.name}{where}", "score its best checkpoint again")]
+    elif reader.config.translates:
+        rows = [
+            (f"translate {reader.name}{where}", "translate with it"),
+            ("run --preset no-pe --on phrasebook", "without positions"),
+        ]
+    else:
+        rows = [
+            (f"sample {reader.name}{where}", "write with it"),
+            ("run --preset no-pe --on demo", "without positions"),
+        ]
+    rows.append(("presets list", "what else there is"))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")
     for command, what in rows:

@@ -8,7 +8,7 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.pictures import stacks, who_sees_whom
 from tui_transformer.prompt import Settings
-from tui_transformer.written import Alternative, Attended, Piece, Surprised
+from tui_transformer.written import Alternative, Attended, Piece, Surprised, Whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -32,6 +32,7 @@ class TranslationWriter:
     """
 
     continues = False
+    ranks = False
     invitation = "type a sentence to translate; temperature 0 is greedy"
     kinds = ("self", "cross", "encoder")
 
@@ -78,6 +79,10 @@ class TranslationWriter:
                 Alternative(self._shown(other.token), other.probability, other.chance) for other in one.alternatives
             )
             yield Piece(decoder.feed(one.token), one.probability, one.chance, others)
+
+    def wholes(self, text: str, written: str, others: int) -> tuple[Whole, ...]:
+        """None: what `translate --nbest` ranks is compared by a length penalty, not by probability."""
+        return ()
 
     def surprise(self, text: str, alternatives: int = 0) -> Surprised:
         """How surprised it is by a translation, `SOURCE → TRANSLATION`.

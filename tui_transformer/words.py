@@ -40,7 +40,12 @@ def per_cent(share: float) -> str:
     return "0.0%" if shown in ("-0.0%", "+0.0%") else shown
 
 
-_UNITS = {"masked": "hidden character", "translation": "token"}
+_UNITS = {
+    "masked": "hidden character",
+    "translation": "token",
+    "span-corruption": "token",
+    "question-answer": "answer token",
+}
 
 
 def unit(objective: str) -> str:

@@ -13,7 +13,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.facts import stamp
 from tui_transformer.pictures import stacks, who_sees_whom
 from tui_transformer.prompt import SETTINGS, Settings
-from tui_transformer.written import Alternative, Attended, Piece, Surprised
+from tui_transformer.written import Alternative, Attended, Piece, Surprised, Whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -39,6 +39,11 @@ class Writes(Protocol):
         ...
 
     @property
+    def ranks(self) -> bool:
+        """Whether it knows the likeliest whole answers, see `wholes`."""
+        ...
+
+    @property
     def invitation(self) -> str:
         """What to type."""
         ...
@@ -58,6 +63,10 @@ class Writes(Protocol):
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[Piece]:
         """One answer as it comes."""
+        ...
+
+    def wholes(self, text: str, written: str, others: int) -> tuple[Whole, ...]:
+        """What was written as a whole answer, and the likeliest others; () where answers are not of that kind."""
         ...
 
     def surprise(self, text: str, alternatives: int = 0) -> Surprised:
@@ -80,6 +89,8 @@ class Writer:
     Raises:
         InputError: no such checkpoint, or a damaged one.
     """
+
+    ranks = False
 
     def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
         from engine.training.checkpoint import load_trained
@@ -207,6 +218,10 @@ class Writer:
         )
         return Piece(self.tokenizer.decode([drawn.token]), drawn.probability, drawn.chance, others)
 
+    def wholes(self, text: str, written: str, others: int) -> tuple[Whole, ...]:
+        """None: a text that is gone on with has no end."""
+        return ()
+
     def surprise(self, text: str, alternatives: int = 0) -> Surprised:
         """How surprised the model is by a text.
 
@@ -299,8 +314,11 @@ def load_writer(reader: RunReader, checkpoint: str, device: str) -> Writes:
     Raises:
         InputError: no such checkpoint, or a damaged one.
     """
+    from tui_transformer.document_writer import DocumentWriter
     from tui_transformer.translation_writer import TranslationWriter
 
+    if reader.config.on_documents:
+        return DocumentWriter(reader, checkpoint, device)
     return (TranslationWriter if reader.config.translates else Writer)(reader, checkpoint, device)
 
 

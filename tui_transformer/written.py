@@ -4,6 +4,7 @@ A probability has one of five levels, which every place that colours tokens shar
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,19 @@ class Piece:
     def nats(self) -> float | None:
         """Its surprise, −log p."""
         return None if self.probability is None else -math.log(max(self.probability, LEAST))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole answer, not cleaned.
+
+    Args:
+        text: of it.
+        probability: the product of its tokens', the end's too: that the model says this and nothing else.
+    """
+
+    text: str
+    probability: float
 
 
 @dataclass(frozen=True)
@@ -131,6 +145,15 @@ def level(probability: float | None) -> int:
 def sign(text: str) -> str:
     """A token as it is named in a list: spaces and line ends as signs, nothing that commands a terminal."""
     return "".join(SIGNS.get(c, c) if c in SIGNS or clean(c) else HIDDEN for c in text) or HIDDEN
+
+
+def in_words(answers: Sequence[Whole]) -> str:
+    """`probability 0.83; then Arlow 0.10, Corvik 0.02`: an answer's, and the likeliest others. Not cleaned."""
+    if not answers:
+        return ""
+    others = ", ".join(f"{one.text or '(nothing)'} {number(one.probability)}" for one in answers[1:])
+    first = "" if answers[0].text else "(nothing) "
+    return f"{first}probability {number(answers[0].probability)}" + (f"; then {others}" if others else "")
 
 
 def number(probability: float) -> str:

@@ -40,7 +40,7 @@ def _warmup_longer_than_run(config: RunConfig, _: int | None) -> Lint | None:
 
 def _context_longer_than_corpus(config: RunConfig, train_tokens: int | None) -> Lint | None:
     context = config.model.context_length
-    if config.translates or train_tokens is None or train_tokens >= 20 * context:
+    if config.on_rows or train_tokens is None or train_tokens >= 20 * context:
         return None
     return Lint(
         "model.context_length",
@@ -60,6 +60,10 @@ def _evaluation_never_due(config: RunConfig, _: int | None) -> Lint | None:
     )
 
 
+def _cuts_documents(config: RunConfig) -> bool:
+    return config.objective.kind == "span-corruption" and not config.has_sentinels
+
+
 # Settings that act only where another one has some value: (key, when it acts, where that is).
 ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
     ("model.window", lambda c: c.model.attention in ("window", "sparse"), "attention = 'window' or 'sparse'"),
@@ -76,7 +80,17 @@ ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
     ("data.max_length", lambda c: c.translates, "objective.kind = 'translation'"),
     ("evaluation.beam", lambda c: c.translates, "objective.kind = 'translation'"),
-    ("objective.mask_fraction", lambda c: c.objective.kind == "masked", "objective.kind = 'masked'"),
+    (
+        "objective.mask_fraction",
+        lambda c: c.objective.kind == "masked" or c.has_sentinels,
+        "objective.kind = 'masked', or span_form = 't5'",
+    ),
+    ("objective.span_form", lambda c: c.objective.kind == "span-corruption", "objective.kind = 'span-corruption'"),
+    ("objective.span_mean", lambda c: c.has_sentinels, "objective.kind = 'span-corruption' and span_form = 't5'"),
+    *(
+        (f"objective.{key}", _cuts_documents, "objective.kind = 'span-corruption', and not span_form = 't5'")
+        for key in ("span_fraction", "cut_fraction")
+    ),
     ("optimizer.decay_factor", lambda c: c.optimizer.schedule == "step", "schedule = 'step'"),
 )
 

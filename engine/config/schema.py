@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from engine.config.duration import Duration, in_steps
 from engine.config.exclusive import EXCLUSIVE
+from engine.config.span_counts import corrupted_lengths, span_counts
 
 SCHEMA: Literal[1] = 1
 
@@ -22,7 +23,11 @@ SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {
     "copy": (START,),
     "reverse": (START,),
     "translation": (PAD, START, END),
+    "span-corruption": (PAD, MASK),
+    "question-answer": (PAD, MASK),
 }
+MASKS_IN_A_ROW = 3  # of the assignment's span corruption: where the span stood, before it, and after it
+SHORTEST_DOCUMENT = 4  # tokens; shorter ones are left out
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(strict=True, ge=0, le=10**12)]
@@ -143,14 +148,15 @@ class ModelConfig(Section):
 class DataConfig(Section):
     """The text: which corpus, how it is cut into splits and tokens.
 
+    `corpus_size` is of generated corpora: characters of playlets, sentences of phrasebook, people of biographies.
     `bpe_size` is the vocabulary of byte-pair encoding, of each side where `shared_vocabulary` is off. `max_length`
     leaves out longer sentences, in tokens of either side: of training only, what is scored is never left out.
     """
 
     corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "playlets"
     corpus_seed: Seed = 1
-    corpus_size: Annotated[int, Field(strict=True, ge=2_000, le=10**8)] | None = None
-    tokenizer: Literal["characters", "bpe"] = "characters"
+    corpus_size: Annotated[int, Field(strict=True, ge=20, le=10**8)] | None = None
+    tokenizer: Literal["characters", "bpe", "words"] = "characters"
     bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000)] = 8_000
     shared_vocabulary: StrictBool = True
     max_length: Positive | None = None
@@ -168,12 +174,29 @@ class DataConfig(Section):
 class ObjectiveConfig(Section):
     """What is predicted from what; `engine.data.objectives` says it kind by kind.
 
-    `mask_fraction` is the share of a window that `masked` predicts. `label_smoothing` moves that share of each target
-    to all other tokens (Szegedy et al. 2016, §7), in what is minimised; losses are reported without it.
+    `mask_fraction` is the share of a window that `masked` predicts, and of a document that `span-corruption` in the
+    form `t5` takes out, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
+    the context, and take out one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
+    `label_smoothing` moves that share of each target to all other tokens (Szegedy et al. 2016, §7), in what is
+    minimised; losses are reported without it.
     """
 
-    kind: Literal["next-token", "masked", "copy", "reverse", "continuation", "shifted", "translation"] = "next-token"
+    kind: Literal[
+        "next-token",
+        "masked",
+        "copy",
+        "reverse",
+        "continuation",
+        "shifted",
+        "translation",
+        "span-corruption",
+        "question-answer",
+    ] = "next-token"
     mask_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    span_form: Literal["cs224n", "cs224n-half", "t5"] = "cs224n"
+    span_mean: Annotated[float, Field(ge=1.0, le=1e6)] = 3.0
+    span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
+    cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
     label_smoothing: Fraction = 0.0
 
 
@@ -181,7 +204,8 @@ class TrainConfig(Section):
     """The loop: how long, how much at once.
 
     Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
-    that translates may have batch_tokens: so many of the longer side with its padding, whatever the sentences' number.
+    of rows may have batch_tokens: so many of the longer side with its padding, whatever the rows' number.
+    `init_from` is the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
     """
 
     steps: Count = 2000
@@ -197,6 +221,7 @@ class TrainConfig(Section):
     compile: Literal["auto", "never", "always"] = "auto"
     allow_leak: StrictBool = False
     threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
+    init_from: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
 
     @model_validator(mode="after")
     def _one_of_each_pair(self) -> Self:
@@ -289,16 +314,16 @@ class LogConfig(Section):
 
 
 @dataclass(frozen=True)
-class Translated:
-    """What only a corpus of sentence pairs says.
+class Rows:
+    """What only a corpus of rows says: of sentence pairs, documents or questions.
 
     Args:
-        steps_per_epoch: optimizer steps to see every pair once.
+        steps_per_epoch: optimizer steps to see every row once.
         source_vocab_size: tokens of a source, special ones too; None where the target's are the same.
     """
 
     steps_per_epoch: int
-    source_vocab_size: int | None
+    source_vocab_size: int | None = None
 
 
 class RunConfig(Section):
@@ -339,14 +364,34 @@ class RunConfig(Section):
             "continuation": source + target,
             "shifted": source + 1,
             "translation": min(source, target),
+            "span-corruption": source if self.has_sentinels else self._longest_cut,
+            "question-answer": source + target - 1 if self.has_source else target - 1,
         }[self.objective.kind]
 
     @property
     def window_targets(self) -> int:
         """Places of one example that predict something, or could."""
         target, source = self.model.context_length, self.model.source_tokens
-        special = {"copy": source, "reverse": source, "shifted": source - 1, "translation": min(source, target)}
+        special = {
+            "copy": source,
+            "reverse": source,
+            "shifted": source - 1,
+            "translation": min(source, target),
+            "span-corruption": self._corrupted_targets,
+        }
         return special.get(self.objective.kind, target)
+
+    @property
+    def _longest_cut(self) -> int:
+        context = self.model.context_length
+        return max(1, min(int(self.objective.cut_fraction * context), context - MASKS_IN_A_ROW + 1))
+
+    @property
+    def _corrupted_targets(self) -> int:
+        longest, objective = self.window_tokens, self.objective
+        if self.has_sentinels:
+            return corrupted_lengths(max(longest, 2), objective.mask_fraction, objective.span_mean)[1]
+        return longest + MASKS_IN_A_ROW - 1
 
     @property
     def translates(self) -> bool:
@@ -354,8 +399,37 @@ class RunConfig(Section):
         return self.objective.kind == "translation"
 
     @property
+    def answers(self) -> bool:
+        """Whether it is trained on questions and their answers."""
+        return self.objective.kind == "question-answer"
+
+    @property
+    def on_documents(self) -> bool:
+        """Whether its corpus is one of documents and questions."""
+        return self.objective.kind in ("span-corruption", "question-answer")
+
+    @property
+    def on_rows(self) -> bool:
+        """Whether it is trained on rows, each as long as it is, and not on windows of one text."""
+        return self.translates or self.on_documents
+
+    @property
+    def has_source(self) -> bool:
+        """Whether something is read that is not written."""
+        return self.model.architecture == "encoder-decoder"
+
+    @property
+    def has_sentinels(self) -> bool:
+        """Whether a token of its own stands for each span that is taken out, as in T5."""
+        return self.objective.kind == "span-corruption" and self.objective.span_form == "t5"
+
+    @property
     def special_tokens(self) -> tuple[str, ...]:
         """Tokens the objective needs besides the text's, numbered after them."""
+        if self.has_sentinels:
+            longest, objective = max(self.window_tokens, 2), self.objective
+            spans = span_counts(longest, objective.mask_fraction, objective.span_mean)[1]
+            return (PAD, START, *(f"[span {i}]" for i in range(1, spans + 2)))
         return SPECIAL_TOKENS.get(self.objective.kind, ())
 
     def needed_tokens(self, text_tokens: int) -> int:
@@ -372,35 +446,43 @@ class RunConfig(Section):
         """Tokens between the windows that an epoch counts; by default windows that do not overlap."""
         return self.data.window_stride or self.window_targets
 
-    def resolved(
-        self, *, vocab_size: int, threads: int, train_tokens: int, translation: Translated | None = None
-    ) -> "RunConfig":
+    def steps_per_epoch(self, train_tokens: int, batch_size: int) -> int:
+        """Optimizer steps that see every window of a text once; sentence pairs have batches of their own.
+
+        Args:
+            train_tokens: size of the training split.
+            batch_size: windows of a batch.
+        """
+        windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
+        return -(-windows // (batch_size * self.train.accumulation))
+
+    def resolved(self, *, vocab_size: int, threads: int, train_tokens: int, rows: Rows | None = None) -> "RunConfig":
         """This config with what only the start of a run knows filled in, and every duration in steps.
 
         Args:
             vocab_size: tokens that are needed, special ones too; a larger `model.vocab_size` stands.
             threads: CPU threads, part of a run's state (sums differ between counts).
             train_tokens: size of the training split.
-            translation: what is known of pairs of sentences, where these are trained on.
+            rows: what is known of these, where they are trained on.
         """
         data = self.dump()
         train, optimizer, targets = data["train"], data["optimizer"], self.window_targets
         data["model"].setdefault("vocab_size", vocab_size)
         train.setdefault("threads", threads)
         data["evaluation"]["stride"] = self.stride
-        if translation is not None:
-            if translation.source_vocab_size is not None:
-                data["model"].setdefault("source_vocab_size", translation.source_vocab_size)
+        if rows is not None:
+            if rows.source_vocab_size is not None:
+                data["model"].setdefault("source_vocab_size", rows.source_vocab_size)
             units = {
-                "steps_per_epoch": translation.steps_per_epoch,
-                "tokens_per_step": max(1, train_tokens // translation.steps_per_epoch),
+                "steps_per_epoch": rows.steps_per_epoch,
+                "tokens_per_step": max(1, train_tokens // rows.steps_per_epoch),
             }
         else:
             if "batch_tokens" in train:
                 train["batch_size"] = max(1, train.pop("batch_tokens") // targets)
             per_step = train["batch_size"] * self.train.accumulation
-            windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
-            units = {"steps_per_epoch": -(-windows // per_step), "tokens_per_step": per_step * targets}
+            epoch = self.steps_per_epoch(train_tokens, train["batch_size"])
+            units = {"steps_per_epoch": epoch, "tokens_per_step": per_step * targets}
         if "epochs" in train:
             train["steps"] = in_steps(f"{train.pop('epochs')} epochs", **units)
         for key in ("warmup", "decay_every", "decay_over"):
@@ -414,7 +496,7 @@ class RunConfig(Section):
         model = data["model"]
         heads = min(model["n_heads"], 4)
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
-        model |= {"d_ff": 32, "context_length": 40 if self.translates else 16}
+        model |= {"d_ff": 32, "context_length": 64 if self.on_documents else 40 if self.translates else 16}
         model.pop("source_length", None)
         if "n_encoder_layers" in model:
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
@@ -426,13 +508,16 @@ class RunConfig(Section):
             model["link_every"] = min(model["link_every"], 4)
         for key in ("vocab_size", "source_vocab_size"):
             model.pop(key, None)
-        data["data"] |= {"corpus": "phrasebook" if self.translates else "playlets"}
-        data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000}
+        if self.on_documents:
+            data["data"] |= {"corpus": "biographies", "corpus_size": 20}
+        else:
+            data["data"] |= {"corpus": "phrasebook" if self.translates else "playlets"}
+            data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000}
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
         data["data"].pop("max_length", None)
         data["evaluation"]["translations"] = 8
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
-        for key in ("epochs", "batch_tokens"):
+        for key in ("epochs", "batch_tokens", "init_from"):  # the other run's weights are of another shape
             data["train"].pop(key, None)
         data["data"].pop("window_stride", None)
         data["optimizer"] |= {"warmup": 2} | {k: 3 for k in ("decay_every", "decay_over") if k in data["optimizer"]}

@@ -14,7 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from engine.config.keys import all_keys
-from engine.config.schema import RunConfig, Translated
+from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of
 
 MAX_BYTES = 64 * 1024
@@ -72,7 +72,7 @@ def resolved(
     vocab_size: int,
     threads: int,
     train_tokens: int,
-    translation: Translated | None = None,
+    rows: Rows | None = None,
 ) -> RunConfig:
     """`RunConfig.resolved`, whose durations and counts may turn out to be impossible only now.
 
@@ -80,9 +80,7 @@ def resolved(
         InputError: what does not come out right.
     """
     try:
-        return config.resolved(
-            vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, translation=translation
-        )
+        return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, rows=rows)
     except ValidationError as error:
         raise InputError(f"{where}: at this corpus and batch size, {_first(error)}") from None
 

@@ -1,4 +1,4 @@
-"""All corpora that have a name, texts and sentence pairs alike, and which of the two a corpus is. No torch here."""
+"""All corpora that have a name, and of which kind a corpus is: a text, sentence pairs or documents. No torch here."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Literal
 
 from engine.data.corpora import REGISTRY, find_file
+from engine.data.documents.by_path import is_folder_of_documents
+from engine.data.documents.registry import DOCUMENTS
 from engine.data.download import Remote
 from engine.data.parallel.by_path import split_selector
 from engine.data.parallel.registry import PARALLEL
 from engine.errors import InputError, nearest
 
-Kind = Literal["text", "pairs"]
+Kind = Literal["text", "pairs", "documents"]
 TABLES = (".tsv", ".tsv.gz")  # endings of files that are pairs without being asked for by columns
 
 
@@ -20,7 +22,7 @@ class Listed:
     """A corpus that has a name.
 
     Args:
-        kind: one text, or pairs of sentences.
+        kind: one text, pairs of sentences, or documents and questions about them.
         remotes: its files; none for generated ones.
         languages: of sources and targets, where it is pairs.
         licence: under which it may be used, where that is known.
@@ -37,8 +39,8 @@ class Listed:
 
     @property
     def words(self) -> str:
-        """`text` or `pairs, en → de`."""
-        return "text" if self.languages is None else f"pairs, {' → '.join(self.languages)}"
+        """`text`, `documents` or `pairs, en → de`."""
+        return self.kind if self.languages is None else f"pairs, {' → '.join(self.languages)}"
 
     def found(self, folders: Sequence[Path]) -> Path | None:
         """Its file, or the folder of its files, in the first data folder that has all of them."""
@@ -51,28 +53,36 @@ class Listed:
                 return place
         return None
 
+    @property
+    def by_hand(self) -> bool:
+        """No fixed address has all of its files: `data fetch` takes them from a mirror folder only."""
+        return not all(remote.url for remote in self.remotes)
+
 
 def catalogue() -> dict[str, Listed]:
-    """Every named corpus: texts, then pairs."""
+    """Every named corpus: texts, then pairs, then documents."""
     texts = [Listed(e.name, e.description, "text", (e.remote,) if e.remote else ()) for e in REGISTRY.values()]
     pairs = [
         Listed(e.name, e.description, "pairs", e.remotes, e.languages, e.licence, e.instead) for e in PARALLEL.values()
     ]
-    return {entry.name: entry for entry in (*texts, *pairs)}
+    documents = [Listed(e.name, e.description, "documents", e.remotes, None, e.licence) for e in DOCUMENTS.values()]
+    return {entry.name: entry for entry in (*texts, *pairs, *documents)}
 
 
 def kind_by_name(corpus: str) -> Kind | None:
-    """Which of the two a registered name is, also with a direction (`NAME#de,en`); None for anything else."""
+    """Of which kind a registered name is, also with a direction (`NAME#de,en`); None for anything else."""
     if corpus in REGISTRY:
         return "text"
+    if corpus in DOCUMENTS:
+        return "documents"
     return "pairs" if corpus.partition("#")[0] in PARALLEL else None
 
 
 def kind_of(corpus: str) -> Kind:
-    """Which of the two a name or a path is, as `load_corpus` and `load_parallel` would read it.
+    """Of which kind a name or a path is, as `load_corpus`, `load_parallel` or `load_documents` would read it.
 
-    A folder, two files with a comma between them, a .tsv and whatever has its columns named behind a # are pairs; any
-    other file is a text.
+    A folder with documents.txt is documents. Any other folder, two files with a comma between them, a .tsv and whatever
+    has its columns named behind a # are pairs; any other file is a text (whose lines `load_documents` reads too).
 
     Raises:
         InputError: no corpus has that name; or something else than two columns behind a #.
@@ -84,6 +94,8 @@ def kind_of(corpus: str) -> Kind:
     try:
         path = Path(base).expanduser()
         there = path.exists()
+        if columns is None and is_folder_of_documents(path):
+            return "documents"
         if columns is not None or path.is_dir() or base.lower().endswith(TABLES) or ("," in base and not there):
             return "pairs"
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody

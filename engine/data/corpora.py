@@ -163,6 +163,14 @@ def find_file(remote: Remote, folders: Sequence[Path]) -> Path | None:
     return None
 
 
+def is_there(name: str) -> bool:
+    """Whether a corpus's name is a path of something; one that cannot be a path is not."""
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, ~nobody
+        return False
+
+
 REGISTRY: dict[str, CorpusEntry] = {
     entry.name: entry
     for entry in (

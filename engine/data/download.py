@@ -27,7 +27,7 @@ class Remote:
     """A file that can be fetched.
 
     Args:
-        url: https.
+        url: https; "" where no fixed address has the file.
         file: where it belongs under a data folder.
         sha256: what it must be; None where it is trusted on first use.
         max_bytes: more than this is not read.
@@ -118,6 +118,8 @@ def fetch(
         source = _mirrored(remote, mirror)
         if source is not None:
             shutil.copyfile(source, part)
+        elif not remote.url:
+            raise InputError(f"{remote.file}: no fixed address has this file; {_by_hand(remote, target)}")
         else:
             _download(remote, part, progress, opener)
         found = sha256_of(part)
@@ -145,8 +147,9 @@ def fetch(
 
 
 def _by_hand(remote: Remote, target: Path) -> str:
+    offline = "without a network, " if remote.url else ""
     return (
-        f"without a network, put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
+        f"{offline}put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
         "what `tui-transformer data list` calls built in needs no download"
     )
 

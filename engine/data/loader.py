@@ -22,7 +22,10 @@ class Batches(Protocol):
 class Examples(Batches, Protocol):
     """Batches that say what they ask."""
 
-    objective: Objective
+    @property
+    def objective(self) -> Objective:
+        """What they ask."""
+        ...
 
     def probed(self) -> Tensor:
         """(B, L) int64 text that the leak probe asks about."""

@@ -5,14 +5,18 @@ the leak probe can ask the one question that matters: does a prediction depend o
 declared that could be wrong. B batch, T target time, S source time, L window.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from engine.config.schema import START, RunConfig
+from engine.config.schema import MASK, MASKS_IN_A_ROW, PAD, START, RunConfig
+from engine.config.span_counts import corrupted_lengths
+from engine.data.padding import Tokens, pad_rows, stands_at
+from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
 from engine.model.span import Span
 
 IGNORED = -100  # a target that is not scored; cross_entropy's own default
@@ -69,7 +73,9 @@ class Places:
         answers: (T,) the place that target t is.
         tokens: (T,) the place that input token j is.
         source: (S,) the place that source token j is; None where the source is given, as in translation, and may
-            tell all it has. Places are then those of the target.
+            tell all it has.
+
+    Places are those of the target where its order is not the text's, and where the source is given.
     """
 
     answers: Tensor
@@ -88,30 +94,43 @@ class Objective(Protocol):
     """The target is a function of a given source: no text's entropy bounds its loss."""
     hides: bool
     """Predicts what special tokens hide, from both sides."""
+    rearranges: bool
+    """The text is predicted in another order than it stands in, which its generator draws."""
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         """(B, L) windows → a batch. Chance, where there is any, comes from the generator (CPU)."""
         ...
 
 
-def places(objective: Objective) -> Places | None:
-    """What stands where in an example; None where any input may be seen but those that are hidden."""
+def places(objective: Objective, generator: Generator | None = None) -> Places | None:
+    """What stands where in an example; None where any input may be seen but those that are hidden.
+
+    Args:
+        objective: makes the example.
+        generator: what it draws with; by default one of its own.
+    """
     if objective.hides:
         return None
     numbered = torch.arange(FIRST_PLACE, FIRST_PLACE + objective.window)[None]
-    batch = objective.batch(numbered, Generator().manual_seed(0))
+    batch = objective.batch(numbered, generator or Generator().manual_seed(0))
     answers, tokens = (part[0] - FIRST_PLACE for part in (batch.targets, batch.tokens))
-    if not objective.conditional:
-        return Places(answers, tokens.clamp(min=-1), None if batch.source is None else batch.source[0] - FIRST_PLACE)
-    at = {int(place): t for t, place in enumerate(answers)}
-    in_target = torch.tensor([at.get(int(place), -1) for place in tokens])
-    return Places(torch.arange(len(answers)), in_target, None)
+    source = None if batch.source is None else batch.source[0] - FIRST_PLACE
+    if not (objective.conditional or objective.rearranges):
+        return Places(answers, tokens.clamp(min=-1), source)
+    predicted = {place: t for t, place in enumerate(answers.tolist()) if place >= 0}
+    given = None if objective.conditional or source is None else _in_target(source, predicted)
+    return Places(torch.arange(len(answers)), _in_target(tokens, predicted), given)
+
+
+def _in_target(text: Tensor, predicted: Mapping[int, int]) -> Tensor:
+    """For each place of a text, where it is predicted; −1 for special tokens and what never is."""
+    return torch.tensor([predicted.get(place, -1) for place in text.tolist()])
 
 
 class NextToken:
     """Each token is predicted from those before it."""
 
-    conditional, hides = False, False
+    conditional, hides, rearranges = False, False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window, self.vocab_size = config.window_tokens, vocab_size
@@ -128,7 +147,7 @@ class Masked:
     stay, drawn anew for each batch. Only scored places count.
     """
 
-    conditional, hides = False, True
+    conditional, hides, rearranges = False, True, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens
@@ -153,7 +172,7 @@ class Transcribe:
     Of `translation` this is the shape, sentences as long as their sources: what the leak probe asks about.
     """
 
-    conditional, hides = True, False
+    conditional, hides, rearranges = True, False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window, self.vocab_size = config.window_tokens, vocab_size
@@ -172,7 +191,7 @@ class Transcribe:
 class Continuation:
     """The text that follows the source; the decoder's first token is the source's last."""
 
-    conditional, hides = False, False
+    conditional, hides, rearranges = False, False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window, self.vocab_size = config.window_tokens, vocab_size
@@ -190,7 +209,7 @@ class Shifted:
     source d[i : i+S], decoder input d[i+1 : i+S], target d[i+2 : i+S+1].
     """
 
-    conditional, hides = False, False
+    conditional, hides, rearranges = False, False, False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window, self.vocab_size = config.window_tokens, vocab_size
@@ -201,6 +220,157 @@ class Shifted:
         return Batch(windows[:, 1:-1], targets, targets.numel(), windows[:, :-1])
 
 
+class Corrupts(Objective, Protocol):
+    """Takes spans out of documents. n of them; a row has one side, or a source and a target."""
+
+    def cuts(self, lengths: Counts, generator: Generator) -> Counts:
+        """(n,) how many tokens of each document are read, from its beginning."""
+        ...
+
+    def sides(self, cuts: Counts) -> Counts:
+        """(n, sides) tokens of the rows that documents of these lengths become."""
+        ...
+
+    def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+        """The batch of some documents, which are cut already; what is taken out comes from the generator."""
+        ...
+
+
+class SpanCorruption:
+    """`prefix ⁇ suffix ⁇ span ⁇`, each token predicted from those before it (CS224N, assignment 5).
+
+    All of it is scored but padding, as in the assignment. What the span is, `engine.data.spans` says.
+    """
+
+    conditional, hides, rearranges = False, False, True
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window, self.vocab_size = config.window_tokens, vocab_size
+        self.pad, self.mask = (vocab_size + config.special_tokens.index(name) for name in (PAD, MASK))
+        self.draw, self.fraction = SPANS[config.objective.span_form], config.objective.span_fraction
+
+    def cuts(self, lengths: Counts, generator: Generator) -> Counts:
+        """See `Corrupts`."""
+        return random_cuts(lengths, self.window, generator)
+
+    def sides(self, cuts: Counts) -> Counts:
+        """See `Corrupts`."""
+        return cuts[:, None] + (MASKS_IN_A_ROW - 1)
+
+    def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+        """See `Corrupts`."""
+        lengths = np.array([len(document) for document in documents], dtype=np.int64)
+        spans = zip(*self.draw(lengths, self.fraction, generator), strict=True)
+        rows = [
+            rearranged(document, int(start), int(size), self.mask)
+            for document, (start, size) in zip(documents, spans, strict=True)
+        ]
+        return shifted_rows(rows, [0] * len(rows), self.pad, device)
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, L) documents that are not cut → (B, L + 2) tokens and targets."""
+        return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
+
+
+class SentinelSpans:
+    """`text ① text ②` is read and `① span ② span ③` is written (Raffel et al. 2020, T5, §3.1.4)."""
+
+    conditional, hides, rearranges = False, False, True
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window, self.vocab_size = config.window_tokens, vocab_size
+        special = config.special_tokens
+        self.pad, self.start = (vocab_size + special.index(name) for name in (PAD, START))
+        self.first = vocab_size + special.index(START) + 1
+        self.share = (config.objective.mask_fraction, config.objective.span_mean)
+
+    def cuts(self, lengths: Counts, generator: Generator) -> Counts:
+        """See `Corrupts`; nothing is drawn: a document is cut only where the source has no more room."""
+        return np.minimum(lengths, self.window)
+
+    def sides(self, cuts: Counts) -> Counts:
+        """See `Corrupts`."""
+        return np.array([corrupted_lengths(int(cut), *self.share) for cut in cuts], dtype=np.int64).reshape(-1, 2)
+
+    def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
+        """See `Corrupts`."""
+        rows = [with_sentinels(document, *self.share, self.first, generator) for document in documents]
+        return written_from(
+            [source for source, _ in rows], [target for _, target in rows], self.start, self.pad, device
+        )
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, L) documents → (B, S) source, (B, T) tokens and targets."""
+        return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
+
+
+class QuestionAnswer:
+    """`question ⁇ answer ⁇`, as the assignment's NameDataset has it: scored are the first mark and all after it.
+
+    In an encoder-decoder the question is read, `⁇ answer` stands before what is written, and `answer ⁇` is scored.
+    """
+
+    hides = False
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window, self.vocab_size = config.window_tokens, vocab_size
+        self.pad, self.mask = (vocab_size + config.special_tokens.index(name) for name in (PAD, MASK))
+        self.from_source = self.conditional = config.has_source
+        self.rearranges = not config.has_source
+        self.asked = config.model.source_tokens if config.has_source else max(1, self.window // 2)
+
+    def sides(self, questions: Sequence[Tokens], answers: Sequence[Tokens]) -> Counts:
+        """(n, sides) tokens of the rows."""
+        lengths = np.array([(len(q), len(a) + 1) for q, a in zip(questions, answers, strict=True)], dtype=np.int64)
+        return lengths if self.from_source else lengths.sum(1, keepdims=True)
+
+    def answered(
+        self, questions: Sequence[Tokens], answers: Sequence[Tokens], device: torch.device | str = "cpu"
+    ) -> Batch:
+        """The batch of some questions, of at least one token each."""
+        mark = np.array([self.mask], dtype=np.int64)
+        ended = [np.concatenate((answer, mark)) for answer in answers]
+        if self.from_source:
+            return written_from(questions, ended, self.mask, self.pad, device)
+        rows = [np.concatenate((question, mark, answer)) for question, answer in zip(questions, ended, strict=True)]
+        return shifted_rows(rows, [len(question) - 1 for question in questions], self.pad, device)
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        """(B, L) texts, of which the first part asks and the rest answers."""
+        rows = windows.cpu().numpy()
+        return self.answered(list(rows[:, : self.asked]), list(rows[:, self.asked :]), windows.device)
+
+
+def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: torch.device | str) -> Batch:
+    """Each token of a row is predicted from those before it.
+
+    Args:
+        rows: B texts with their special tokens.
+        given: how many targets of each row, from its beginning, are not scored.
+        pad: fills rows up on the right, where a causal decoder never looks: it needs no positions of its own.
+        device: where the batch goes.
+    """
+    tokens, targets = pad_rows([row[:-1] for row in rows], pad), pad_rows([row[1:] for row in rows], IGNORED)
+    targets[torch.arange(targets.shape[1])[None] < torch.tensor(list(given))[:, None]] = IGNORED
+    return Batch(tokens.to(device), targets.to(device), int((targets != IGNORED).sum()))
+
+
+def written_from(
+    sources: Sequence[Tokens], targets: Sequence[Tokens], start: int, pad: int, device: torch.device | str
+) -> Batch:
+    """Each target is written from its source; it ends as it stands, and `start` comes before it."""
+    tokens = pad_rows([target[:-1] for target in targets], pad, first=start)
+    scored = pad_rows(targets, IGNORED)
+    at = stands_at([len(source) for source in sources], device)
+    source = pad_rows(sources, pad).to(device)
+    return Batch(tokens.to(device), scored.to(device), int((scored != IGNORED).sum()), source, at)
+
+
+def span_corruption(config: RunConfig, vocab_size: int) -> Corrupts:
+    """The form of span corruption that a config asks for."""
+    return (SentinelSpans if config.has_sentinels else SpanCorruption)(config, vocab_size)
+
+
 OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
     "next-token": NextToken,
     "masked": Masked,
@@ -209,6 +379,8 @@ OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
     "continuation": Continuation,
     "shifted": Shifted,
     "translation": Transcribe,
+    "span-corruption": span_corruption,
+    "question-answer": QuestionAnswer,
 }
 
 

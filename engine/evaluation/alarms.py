@@ -9,6 +9,8 @@ from engine.evaluation.verdict import IMPLAUSIBLE, NOT_LEARNING, OK, SAME_TEXT, 
 
 STANDARD_ERRORS = 4.0
 PLAUSIBLE_SHARE = 0.25  # of the unigram line: no natural text is predicted that well from its own past (≈ 0.35)
+UNBOUNDED = ("masked", "span-corruption", "question-answer")  # seen from both sides, or told before
+NOISE = 2.0  # standard errors of a share that are no better than it
 LEARNED = 0.02  # nats below the unigram line that count as having learned something
 FIRST_STEPS = 50  # after warm-up; nobody expects anything before
 NATS_IN_COMMON = 40.0  # e^-40: not even among all pairs of places in all samples of a run is that chance
@@ -29,7 +31,7 @@ def implausible(
         when: for the verdict.
         step: for the verdict.
     """
-    if conditional or kind == "masked" or not isinstance(record.get("loss"), float):
+    if conditional or kind in UNBOUNDED or not isinstance(record.get("loss"), float):
         return None
     floor = facts.get("floor")
     if floor is not None:
@@ -72,6 +74,31 @@ def not_learning(
         "has been learned yet; a learning rate that is too small or too large is the usual cause, then a wrong mask"
     )
     return Verdict("learning", when, step, NOT_LEARNING, below, why)
+
+
+def majority_only(record: Mapping[str, Any], facts: Mapping[str, Any], *, when: When, step: int) -> Verdict | None:
+    """Whether questions are answered no better than by giving the same answer to all; None where none are asked.
+
+    Args:
+        record: a validation record.
+        facts: data.json.
+        when: for the verdict.
+        step: for the verdict.
+    """
+    majority, share = facts.get("majority"), record.get("exact_match")
+    if not majority or not majority["of"] or not isinstance(share, float):
+        return None
+    always = majority["right"] / majority["of"]
+    noise = NOISE * math.sqrt(always * (1.0 - always) / majority["of"])
+    above = share - always
+    if above > noise:
+        return Verdict("answers", when, step, OK, above, "better than always giving the same answer")
+    why = (
+        f"{share:.1%} of the questions are answered exactly, and always answering '{majority['answer']}' would be "
+        f"right in {always:.1%} (noise {noise:.1%}): what was asked is not known; facts that pretraining did not "
+        "teach, or too large a learning rate afterwards, are the usual causes"
+    )
+    return Verdict("answers", when, step, NOT_LEARNING, above, why)
 
 
 def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:

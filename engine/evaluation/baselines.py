@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 MAX_BIGRAM_VOCABULARY = 2_000
 ADD = 1e-2
+Predicted = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and what each is followed by
 
 
 def unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
@@ -61,17 +62,42 @@ def sentence_bigram_loss(
         held_out: at least one, of the same kind.
         vocab_size: tokens of the text.
     """
-    size = vocab_size + 1
     known, asked = _bordered(train, vocab_size), _bordered(held_out, vocab_size)
-    unigram = np.bincount(known[1:], minlength=size) + ADD
+    return pairs_bigram_loss((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1)
+
+
+def pairs_unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
+    """Mean nll of held-out targets under the frequencies of the training targets (add-0.01 smoothed).
+
+    Args:
+        train: (n,) targets.
+        held_out: (m,) at least one.
+        vocab_size: of all that is predicted, special tokens too.
+    """
+    counts = np.bincount(train, minlength=vocab_size) + ADD
+    return float(-np.log(counts / counts.sum())[held_out].mean())
+
+
+def pairs_bigram_loss(train: Predicted, held_out: Predicted, vocab_size: int) -> float:
+    """Mean nll of each held-out target given the token it is predicted at.
+
+    Smoothed as in `bigram_loss`; only pairs that occur are counted, so the vocabulary may be large.
+
+    Args:
+        train: (n,) tokens and (n,) what follows them.
+        held_out: of the same kind, at least one.
+        vocab_size: of both.
+    """
+    (known, after), (asked, expected) = train, held_out
+    unigram = np.bincount(after, minlength=vocab_size) + ADD
     unigram = unigram / unigram.sum()
-    pairs, times = np.unique(known[:-1] * size + known[1:], return_counts=True)
-    wanted = asked[:-1] * size + asked[1:]
+    pairs, times = np.unique(known * vocab_size + after, return_counts=True)
+    wanted = asked * vocab_size + expected
     place = np.searchsorted(pairs, wanted)
     pairs, times = np.append(pairs, -1), np.append(times, 0)  # where a pair past all that are known is looked up
     found = np.where(pairs[place] == wanted, times[place], 0)
-    before = np.bincount(known[:-1], minlength=size)[asked[:-1]]
-    return float(-np.log((found + unigram[asked[1:]]) / (before + 1.0)).mean())
+    before = np.bincount(known, minlength=vocab_size)[asked]
+    return float(-np.log((found + unigram[expected]) / (before + 1.0)).mean())
 
 
 def _bordered(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:

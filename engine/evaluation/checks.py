@@ -7,6 +7,7 @@ with respect to the inputs that hold it. A leak between neighbours shows only at
 where that is affordable, else one random t in each stretch.
 """
 
+import functools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -189,28 +190,27 @@ def leak_probe(
         when: before, at an evaluation, or after training.
         step: the optimizer step; other steps try other places.
     """
-    where = places(objective)
     drops = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules())
     gradient, changes = 0.0, []
-    if where is None:
+    if objective.hides:
         for training in (False, True)[: 1 + drops]:
             with _mode(model, training=training):
                 changes.append(hidden_leak(model, objective, windows, vocab_size, step))
         clean = "what is hidden is not seen"
     else:
-        batch = objective.batch(windows[:2], torch.Generator().manual_seed(seed_for(0, "mask", "probe")))
-        rows = [Batch(*row) for row in _rows(batch)]
-        length = where.answers.numel() + 1
-        tried = _affordable_places(model, length, windows.device.type, SHARE[when], step)
-        with _mode(model, training=False):
-            few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
-            gradient = gradient_leak(model, batch, where, few)
-            changes = [perturbation_leak(model, row, where, tried, vocab_size, step) for row in rows]
-        if drops:
-            with _mode(model, training=True):
-                changes.append(perturbation_leak(model, rows[0], where, tried, vocab_size, step))
+        for batch, where in _asked(objective, windows[:2], step):
+            rows = [Batch(*row) for row in _rows(batch)]
+            length = where.answers.numel() + 1
+            tried = _affordable_places(model, length, windows.device.type, SHARE[when], step)
+            with _mode(model, training=False):
+                few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
+                gradient = _larger(gradient, gradient_leak(model, batch, where, few))
+                changes += [perturbation_leak(model, row, where, tried, vocab_size, step) for row in rows]
+            if drops:
+                with _mode(model, training=True):
+                    changes.append(perturbation_leak(model, rows[0], where, tried, vocab_size, step))
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
-    change = max(changes, key=lambda c: (c != c, c))
+    change = functools.reduce(_larger, changes)
     if gradient != gradient or change != change:
         why = "some predictions are not numbers, so nothing can be said of what they depend on"
         return Verdict("leak", when, step, "NOT A NUMBER", float("nan"), why)
@@ -221,6 +221,21 @@ def leak_probe(
         )
         return Verdict("leak", when, step, LEAK, max(gradient, change), why)
     return Verdict("leak", when, step, OK, 0.0, clean)
+
+
+def _larger(one: float, other: float) -> float:
+    """The larger of two, and of anything and NaN, NaN."""
+    return max(one, other, key=lambda value: (value != value, value))
+
+
+def _asked(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[Batch, Places]]:
+    """Examples and where their text stands: in all rows alike, or in each where its own draws put it."""
+    alone = objective.rearranges
+    for number, rows in enumerate(torch.split(windows, 1) if alone else [windows]):
+        seed = seed_for(0, "mask", "probe", *((step, number) if alone else ()))
+        where = places(objective, torch.Generator().manual_seed(seed))
+        assert where is not None
+        yield objective.batch(rows, torch.Generator().manual_seed(seed)), where
 
 
 def _rows(batch: Batch) -> Iterator[tuple[Tensor, Tensor, int, Tensor | None]]:

@@ -112,6 +112,9 @@ class Evaluator:
     def outputs(self) -> None:
         """A text is scored, and none is written."""
 
+    def predictions(self) -> None:
+        """No question is asked."""
+
     def _nanogpt(self, model: nn.Module) -> float:
         seed, device = self.config.seed, self.tokens.device
         windows = RandomWindows(self.tokens, self.objective.window, self.config.train.batch_size, seed, device)

@@ -5,7 +5,7 @@ of a score. Losses are in nats.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from engine.data.loader import Batches
-from engine.data.objectives import IGNORED, Objective
+from engine.data.objectives import IGNORED, Batch, Objective
 from engine.data.synthetic.grammar import Probe
 
 
@@ -173,9 +173,30 @@ def score_windows(
         raise ValueError(f"{tokens.numel()} tokens are fewer than one window of {objective.window}")
     windows = tokens.unfold(0, objective.window, stride).long()
     examples = objective.batch(windows, generator)  # drawn at once: independent of the batch size
+    pieces = examples.pieces(-(-len(windows) // batch_size))
+    return score_batches(model, pieces, context=context, stride=stride, between=between)
+
+
+def score_batches(
+    model: nn.Module,
+    batches: Iterable[Batch],
+    *,
+    context: int,
+    stride: int,
+    between: Callable[[], None] = lambda: None,
+) -> TokenScores:
+    """Score all that some batches ask.
+
+    Args:
+        model: called with a batch's inputs, gives (B, T, V) logits.
+        batches: at least one, on the model's device.
+        context: the model's, for the score's name.
+        stride: likewise.
+        between: called between batches; may raise to stop.
+    """
     nll, correct, place = [], [], []
     with evaluating(model):
-        for batch in examples.pieces(-(-len(windows) // batch_size)):
+        for batch in batches:
             between()
             logits = model(*batch.inputs).float()
             scored = batch.targets != IGNORED

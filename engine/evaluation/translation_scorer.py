@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import IGNORED
 from engine.data.pairs import EncodedPairs, pair_batch
 from engine.data.parallel.pairs import Pairs
 from engine.data.tokenizers import PairTokenizer
 from engine.evaluation.evaluator import evaluation_batch
-from engine.evaluation.metrics import TokenScores, evaluating
+from engine.evaluation.metrics import TokenScores, score_batches
 from engine.evaluation.translation import TranslationScores, exact_match, score_translations
 from engine.generation.translator import Translator, both_specials
 from engine.model.transformer import EncoderDecoder
@@ -82,24 +80,20 @@ class TranslationScorer:
         references = list(self.split.pairs.targets[: len(self._outputs)])
         return {"beam": self.config.evaluation.beam, "references": references, "outputs": self._outputs}
 
+    def predictions(self) -> None:
+        """No question is asked."""
+
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         """The nll of every token of the references, ends included, without smoothing."""
         encoded = self.split.encoded
         order = np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
         size = evaluation_batch(self.config)
-        nll, correct, place = [], [], []
-        with evaluating(model):
-            for start in range(0, len(order), size):
-                between()
-                batch = pair_batch(encoded.chosen(order[start : start + size]), self._special, self.device)
-                logits = model(*batch.inputs).float()
-                scored = batch.targets != IGNORED
-                targets = batch.targets[scored]
-                nll.append(F.cross_entropy(logits[scored], targets, reduction="none").double().cpu().numpy())
-                correct.append((logits[scored].argmax(-1) == targets).cpu().numpy())
-                place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))
         context = self.config.model.context_length
-        return TokenScores(np.concatenate(nll), np.concatenate(correct), np.concatenate(place), context, context)
+        batches = (
+            pair_batch(encoded.chosen(order[start : start + size]), self._special, self.device)
+            for start in range(0, len(order), size)
+        )
+        return score_batches(model, batches, context=context, stride=context, between=between)
 
     def translations(
         self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None] = lambda: None

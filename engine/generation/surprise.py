@@ -7,14 +7,17 @@ at least half a context before it. Losses are in nats. T tokens, V vocabulary, K
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
+from engine.data.padding import Tokens
 from engine.errors import InputError
 from engine.evaluation.metrics import evaluating, windows
+from engine.generation.prompts import Prompt
 from engine.generation.sampling import Alternative
 from engine.generation.translator import Translator
 from engine.model.transformer import EncoderDecoder, Network
@@ -154,6 +157,35 @@ def of_translation(translator: Translator, source: str, target: str, alternative
         logits = translator.model(read[None], tokens[None])[0]
         found = _scored(logits, answers, translator.tokenizer.vocab_size, alternatives)
     return Surprise(tuple(found), tuple(read.tolist()), context, context)
+
+
+def of_answer(
+    model: Network, prompt: Prompt, answer: Tokens, vocab_size: int, alternatives: int = 0
+) -> list[Surprising]:
+    """How surprised a model of documents is by each token of an answer, its end included.
+
+    Args:
+        model: a decoder, or an encoder-decoder where the prompt has a source.
+        prompt: what stands before the answer.
+        answer: (T,) without its end.
+        vocab_size: tokens of the text.
+        alternatives: how many of the likeliest tokens to tell in each place.
+
+    Raises:
+        InputError: the context has no room for it.
+    """
+    device, context = next(model.parameters()).device, model.config.context_length
+    tokens = np.concatenate((prompt.tokens, answer)).astype(np.int64)
+    if len(tokens) > context:
+        raise InputError(f"surprise: with the answer there are {len(tokens)} tokens; this model sees {context} at once")
+    read, asked = torch.from_numpy(tokens).to(device), torch.tensor([*answer.tolist(), prompt.end], device=device)
+    with evaluating(model):
+        if isinstance(model, EncoderDecoder):
+            assert prompt.source is not None
+            logits = model(torch.from_numpy(prompt.source).to(device)[None], read[None])[0]
+        else:
+            logits = model(read[None])[0]
+        return _scored(logits[-asked.numel() :], asked, vocab_size, alternatives)
 
 
 def _scored(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[Surprising]:

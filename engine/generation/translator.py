@@ -19,7 +19,7 @@ from engine.generation.beam import translate_batch
 from engine.generation.greedy import Written, stream_translation
 from engine.generation.hypotheses import Hypothesis
 from engine.generation.sampling import Drawn, FromSource, Sampling, stream
-from engine.model.cache import Cache
+from engine.generation.until_the_end import UntilTheEnd
 from engine.model.transformer import EncoderDecoder
 
 AT_ONCE = 64  # sentences
@@ -148,11 +148,13 @@ class Translator:
         source = self.encoded(sentence)
         start = source.new_tensor([special.start])
         with evaluating(self.model):
-            writer = _UntilTheEnd(self.model, source[None], text, special.end)
+            writer = UntilTheEnd(FromSource(self.model, source[None]), text, special.end)
         how = replace(how, overflow="stop")
         most = min(length, self._most(source.numel()))
         context = self.config.model.context_length
-        for one in stream(writer, start, most, how, seed, context=context, allowed=text + 1, alternatives=alternatives):
+        for one in stream(
+            writer, start, most, how, seed, context=context, allowed=writer.allowed, alternatives=alternatives
+        ):
             if one.token == text:
                 return
             yield one
@@ -173,21 +175,6 @@ class Translator:
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
         longest = self.model.encoder.positions.longest
         return source if longest is None else source[: longest - 1]
-
-
-class _UntilTheEnd(FromSource):
-    """A decoder over a source whose tokens are those of the text, and after them the end; no other can be drawn."""
-
-    def __init__(self, model: EncoderDecoder, source: Tensor, text: int, end: int) -> None:
-        super().__init__(model, source)
-        self._text, self._end = text, end
-
-    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
-        """(B, T) → (B, text + 2): the last is all that is never drawn, so that probabilities stay the model's."""
-        logits = super().next_logits(tokens, cache)
-        text, end = logits[:, : self._text], logits[:, self._end : self._end + 1]
-        never = torch.cat((logits[:, self._text : self._end], logits[:, self._end + 1 :]), dim=1)
-        return torch.cat((text, end, never.logsumexp(-1, keepdim=True)), dim=1)
 
 
 def both_specials(tokenizer: PairTokenizer) -> BothSpecials:

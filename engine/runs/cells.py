@@ -16,6 +16,8 @@ from engine.config.keys import all_keys, diff, flatten, is_bookkeeping
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
 from engine.errors import InputError
+from engine.runs.lineage import INIT_FROM
+from engine.runs.stages import Link, Stage, chain
 
 if TYPE_CHECKING:
     from engine.runs.study import Study, Variant
@@ -32,12 +34,26 @@ class Cell:
         seed: of the run.
         config: complete; not yet resolved.
         name: of the run's directory.
+        stage: of an earlier stage its name; "" for the run that is compared.
+        after: the name of the cell whose weights it starts with; "" where it begins anew.
     """
 
     variant: str
     seed: int
     config: RunConfig
     name: str
+    stage: str = ""
+    after: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What is the same in the cells of all seeds: the variant, with the stage where that is an earlier one."""
+        return f"{self.variant}.{self.stage}" if self.stage else self.variant
+
+    @property
+    def begins_with(self) -> str:
+        """The stage whose weights it starts with; "" where it begins anew."""
+        return self.after.removesuffix(f".s{self.seed}").rpartition(f".{self.variant}.")[2] if self.after else ""
 
     def differs(self, ran: RunConfig) -> dict[str, Change]:
         """Where a run was asked for something else: dotted key → (what it ran, what this cell asks for).
@@ -55,29 +71,44 @@ class Cell:
             return str(Path(str(asked)).resolve()) == str(Path(str(ran)).resolve())
         if key == "train.epochs":
             return ran is None
+        if key == INIT_FROM and self.after:  # the other cell's run may have another name by now
+            return ran is not None and str(ran).rpartition("@")[2] == str(asked).rpartition("@")[2]
         if key == "evaluation.stride":  # at most what a window predicts
             return bool(ran == self.config.stride)
         return isinstance(asked, str) and isinstance(ran, int)  # "5 epochs" in steps
 
 
 def cells_of(study: "Study") -> tuple[Cell, ...]:
-    """Every cell, seeds first: what is done of an interrupted study is a smaller complete one.
+    """Every cell, seeds first: what is done of an interrupted study is a smaller complete one; each after its stages.
 
     Raises:
         InputError: no such preset, a change that is illegal, or two variants that ask for the same.
     """
-    configs = {variant.name: variant_config(study, variant) for variant in study.variants}
-    _require_different(configs)
+    configs: dict[str, list[tuple[Link | None, RunConfig]]] = {}
+    for variant in study.variants:
+        links = chain(study.stages, variant.stages) or (None,)
+        configs[variant.name] = [(k, variant_config(study, variant, k.stage if k else None)) for k in links]
+    _require_different({name: [config for _, config in links] for name, links in configs.items()})
     return tuple(
-        Cell(name, seed, config.model_copy(update={"seed": seed}), run_name(study.name, name, seed))
+        _cell(study.name, name, seed, config, link, last=link is links[-1][0])
         for seed in study.seeds
-        for name, config in configs.items()
+        for name, links in configs.items()
+        for link, config in links
     )
 
 
-def run_name(study: str, variant: str, seed: int) -> str:
-    """`attention.win16.s2`."""
-    return f"{study}.{variant}.s{seed}"
+def _cell(study: str, variant: str, seed: int, config: RunConfig, link: Link | None, *, last: bool) -> Cell:
+    stage = link.stage.name if link is not None and not last else ""
+    after = run_name(study, variant, seed, link.after) if link is not None and link.after else ""
+    config = config.model_copy(update={"seed": seed})
+    if link is not None and after:
+        config = capabilities.with_value(config, INIT_FROM, f"{after}@{link.checkpoint}")
+    return Cell(variant, seed, config, run_name(study, variant, seed, stage), stage, after)
+
+
+def run_name(study: str, variant: str, seed: int, stage: str = "") -> str:
+    """`attention.win16.s2`; of an earlier stage `attention.win16.pretrain.s2`."""
+    return ".".join(part for part in (study, variant, stage, f"s{seed}") if part)
 
 
 def base_tables(base: str) -> dict[str, Any]:
@@ -93,8 +124,10 @@ def base_tables(base: str) -> dict[str, Any]:
     return _laid([link.tables for link in links]) | {"preset": base}
 
 
-def variant_config(study: "Study", variant: "Variant") -> RunConfig:
-    """What a variant trains with the study's first seed: base, the study's changes, overlay, the variant's changes.
+def variant_config(study: "Study", variant: "Variant", stage: Stage | None = None) -> RunConfig:
+    """What a variant trains with the study's first seed.
+
+    Base, the study's changes, the stage's, overlay, the variant's changes: each wins over those before it.
 
     Raises:
         InputError: anything wrong with it; names the variant.
@@ -106,7 +139,9 @@ def variant_config(study: "Study", variant: "Variant") -> RunConfig:
         overlay = _overlay(variant.preset, "a variant changes the study's base") if variant.preset else []
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    tables = _laid([base, nested(study.changes), *(link.tables for link in overlay), nested(variant.changes)])
+    where += f", stage '{stage.name}'" if stage is not None else ""
+    staged = nested(stage.changes) if stage is not None else {}
+    tables = _laid([base, nested(study.changes), staged, *(link.tables for link in overlay), nested(variant.changes)])
     if overlay:
         tables["preset"] = variant.preset if overlay[0].extends == study.base else f"{variant.preset}@{study.base}"
     config = validate(tables | {"seed": study.seeds[0]}, where)
@@ -139,10 +174,11 @@ def _overlay(name: str, why: str) -> Sequence[presets.Preset]:
     return links
 
 
-def _require_different(configs: Mapping[str, RunConfig]) -> None:
+def _require_different(configs: Mapping[str, Sequence[RunConfig]]) -> None:
+    """By the settings of all stages."""
     asked: dict[str, str] = {}
-    for name, config in configs.items():
-        settings = {key: value for key, value in flatten(config.dump()).items() if not is_bookkeeping(key)}
+    for name, stages in configs.items():
+        settings = [{k: v for k, v in flatten(c.dump()).items() if not is_bookkeeping(k)} for c in stages]
         other = asked.setdefault(json.dumps(settings, sort_keys=True), name)
         if other != name:
             raise InputError(

@@ -40,11 +40,20 @@ def append_whole(file: IO[bytes], data: bytes) -> None:
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Replace a file in one step: a reader sees the old text or the new one, never a part."""
+    """Replace a file in one step: a reader sees the old text or the new one, never a part.
+
+    Raises:
+        OSError: it cannot be written; the file is what it was, and named in the error.
+    """
     staged = path.with_name(f".{path.name}.new")
-    with staged.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-        file.write(text)
-    staged.replace(path)
+    try:
+        with staged.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
+            file.write(text)
+        staged.replace(path)
+    except OSError as error:  # what a write says of a full disk lacks the file's name
+        with contextlib.suppress(OSError):
+            staged.unlink(missing_ok=True)
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def write_json(path: Path, data: Any) -> None:

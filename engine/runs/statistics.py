@@ -74,11 +74,13 @@ class Judgement:
         kind: for colours and counting.
         text: in words.
         seeds: about how many would settle it with the effect and the noise seen so far; None if nothing is open.
+        amounts: the numbers in the text as they are written there, for who says it in another language.
     """
 
     kind: Kind
     text: str
     seeds: int | None = None
+    amounts: tuple[str, ...] = ()
 
 
 def within(t: float, df: int) -> float:
@@ -186,11 +188,13 @@ def judge(
     holm_p = found.p if found.holm_p is None else found.holm_p
     if holm_p < LEVEL:
         kind: Kind = "better" if (found.difference < 0) == lower_is_better else "worse"
-        return Judgement(kind, f"{kind} by {digits(abs(found.difference))} ± {digits(found.half)}")
+        amounts = digits(abs(found.difference)), digits(found.half)
+        return Judgement(kind, f"{kind} by {amounts[0]} ± {amounts[1]}", amounts=amounts)
     largest = abs(found.difference) + found.half
     if largest <= margin:
-        none = "no difference at all" if largest == 0 else f"no difference larger than {digits(largest)}"
-        return Judgement("same", none)
+        if largest == 0:
+            return Judgement("same", "no difference at all")
+        return Judgement("same", f"no difference larger than {digits(largest)}", amounts=(digits(largest),))
     seeds = seeds_needed(found)
     would = f"about {seeds:,} seeds would" if seeds is not None else f"nor would {MOST_SEEDS:,} seeds"
     return Judgement("cannot-tell", f"cannot tell; {would}", seeds)

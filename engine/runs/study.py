@@ -17,7 +17,9 @@ from engine.config.keys import all_keys, flatten
 from engine.config.toml import read, shown, unknown_key
 from engine.errors import InputError, nearest, one_of
 from engine.runs.cells import Cell, cells_of, run_name
+from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name
+from engine.runs.stages import Stage, chain, check_kept, check_stages
 
 SCHEMA = 1
 SUFFIX = ".study.toml"
@@ -41,12 +43,14 @@ class Variant:
         preset: an overlay applied to the study's base; "" for none.
         changes: dotted config keys on top.
         expect: a measure → an outcome, against the study's baseline.
+        stages: of the study that it goes through, the last among them; none named means all.
     """
 
     name: str
     preset: str = ""
     changes: Mapping[str, Any] = field(default_factory=dict)
     expect: Mapping[str, str] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Study:
         changes: dotted config keys for all variants, below what a variant changes.
         description: one line.
         why: variant → one sentence: why that is expected.
+        stages: that a variant goes through with each seed, each from the weights of an earlier one; the last is
+            compared. None: a run each.
 
     Raises:
         InputError: anything of that which cannot be; what a variant asks for is looked at in `cells`.
@@ -75,6 +81,7 @@ class Study:
     changes: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
     why: Mapping[str, str] = field(default_factory=dict)
+    stages: tuple[Stage, ...] = ()
 
     def __post_init__(self) -> None:
         where = f"study '{self.name[:80]}'"
@@ -92,6 +99,15 @@ class Study:
         if self.baseline not in names:
             hint = nearest(self.baseline, names) or f"; they are {one_of(names)}"
             raise InputError(f"{where}: baseline '{self.baseline[:80]}' is none of the variants{hint}")
+        check_stages(self.stages, where)
+        for stage in self.stages:
+            _check_name(stage.name, f"{where}, stage '{stage.name[:80]}'")
+            _check_changes(stage.changes, f"{where}, stage '{stage.name}': changes")
+            if stage.starts_from and INIT_FROM in stage.changes:
+                raise InputError(f"{where}, stage '{stage.name}': changes: '{INIT_FROM}' is what its `from` says")
+        for variant in self.variants:
+            check_kept(self.stages, variant.stages, f"{where}, variant '{variant.name}'")
+        self._check_runs(where)
         self._check_seeds(where)
         _check_changes(self.changes, f"{where}: changes")
         for variant in self.variants:
@@ -101,10 +117,24 @@ class Study:
             if name not in names:
                 raise InputError(f"{where}: why: no variant is called '{name[:80]}'{nearest(name, names)}")
 
+    def _check_runs(self, where: str) -> None:
+        """Earlier stages have names of their own, which must be legal, and no other variant's."""
+        seed = _longest(self.seeds)
+        names = [(v, run_name(self.name, v.name, seed, stage)) for v in self.variants for stage in self.runs_of(v)]
+        for variant, name in names:
+            _check_name(name, f"{where}, variant '{variant.name}'")
+            if [other for _, other in names].count(name) > 1:
+                raise InputError(f"{where}: two of its runs would be called '{name}'; rename variant or stage")
+
+    def runs_of(self, variant: Variant) -> tuple[str, ...]:
+        """The stages of a variant, as its runs are named: the last one has no name, it is what is compared."""
+        links = chain(self.stages, variant.stages)
+        return (*(link.stage.name for link in links[:-1]), "")
+
     def _check_seeds(self, where: str) -> None:
         if not self.seeds:
             raise InputError(f"{where}: has no seeds; e.g. seeds = [1, 2, 3]")
-        runs = len(self.seeds) * len(self.variants)
+        runs = len(self.seeds) * sum(len(self.runs_of(variant)) for variant in self.variants)
         if runs > MOST_RUNS:
             raise InputError(f"{where}: {runs:,} runs; at most {MOST_RUNS:,} make one study")
         for seed in self.seeds:
@@ -126,13 +156,19 @@ class Study:
         tables: dict[str, Any] = {"schema": SCHEMA, "name": self.name, "description": self.description}
         tables |= {"base": self.base, "baseline": self.baseline, "seeds": list(self.seeds)}
         tables["changes"] = dict(self.changes)
+        tables["stages"] = [_stage_table(stage) for stage in self.stages]
         tables["variants"] = [self._variant_table(variant) for variant in self.variants]
-        return tomli_w.dumps({key: value for key, value in tables.items() if value not in ("", {})})
+        return tomli_w.dumps({key: value for key, value in tables.items() if value not in ("", {}, [])})
 
     def _variant_table(self, variant: Variant) -> dict[str, Any]:
         table: dict[str, Any] = {"name": variant.name, "preset": variant.preset, "why": self.why.get(variant.name, "")}
-        table |= {"changes": dict(variant.changes), "expect": dict(variant.expect)}
-        return {key: value for key, value in table.items() if value not in ("", {})}
+        table |= {"changes": dict(variant.changes), "expect": dict(variant.expect), "stages": list(variant.stages)}
+        return {key: value for key, value in table.items() if value not in ("", {}, [])}
+
+
+def _stage_table(stage: Stage) -> dict[str, Any]:
+    table = {"name": stage.name, "from": stage.starts_from, "changes": dict(stage.changes)}
+    return {key: value for key, value in table.items() if value not in ("", {})}
 
 
 def _check_name(name: str, where: str) -> None:
@@ -172,9 +208,18 @@ STUDY_KEYS: dict[str, type] = {
     "baseline": str,
     "seeds": list,
     "changes": dict,
+    "stages": list,
     "variants": list,
 }
-VARIANT_KEYS: dict[str, type] = {"name": str, "preset": str, "why": str, "changes": dict, "expect": dict}
+STAGE_KEYS: dict[str, type] = {"name": str, "from": str, "changes": dict}
+VARIANT_KEYS: dict[str, type] = {
+    "name": str,
+    "preset": str,
+    "why": str,
+    "changes": dict,
+    "expect": dict,
+    "stages": list,
+}
 KINDS = {int: "a whole number", str: "text", list: "a list", dict: "a table"}
 
 
@@ -192,29 +237,38 @@ def read_study(path: Path) -> Study:
     for key in ("base", "baseline", "variants"):
         if key not in tables:
             raise InputError(f"{where}: '{key}' is missing; a study has base, baseline and variants")
-    rows = tables["variants"]
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: variant {number} = {shown(row)}: must be a table, [[variants]]")
-        _check_keys(row, VARIANT_KEYS, f"{where}: variant {number}")
-        if "name" not in row:
-            raise InputError(f"{where}: variant {number} has no name")
+    rows, stages = tables["variants"], tables.get("stages", [])
+    for what, known, found in (("variant", VARIANT_KEYS, rows), ("stage", STAGE_KEYS, stages)):
+        for number, row in enumerate(found, 1):
+            if not isinstance(row, dict):
+                raise InputError(f"{where}: {what} {number} = {shown(row)}: must be a table, [[{what}s]]")
+            _check_keys(row, known, f"{where}: {what} {number}")
+            if "name" not in row:
+                raise InputError(f"{where}: {what} {number} has no name")
     try:
         return Study(
             name=tables.get("name", path.name.removesuffix(SUFFIX).removesuffix(".toml")),
             base=tables["base"],
-            variants=tuple(
-                Variant(row["name"], row.get("preset", ""), flatten(row.get("changes", {})), row.get("expect", {}))
-                for row in rows
-            ),
+            variants=tuple(_variant(row) for row in rows),
             baseline=tables["baseline"],
             seeds=tuple(tables.get("seeds", (1, 2, 3))),
             changes=flatten(tables.get("changes", {})),
             description=tables.get("description", ""),
             why={row["name"]: row["why"] for row in rows if row.get("why")},
+            stages=tuple(Stage(row["name"], row.get("from", ""), flatten(row.get("changes", {}))) for row in stages),
         )
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def _variant(row: Mapping[str, Any]) -> Variant:
+    return Variant(
+        row["name"],
+        row.get("preset", ""),
+        flatten(row.get("changes", {})),
+        row.get("expect", {}),
+        tuple(row.get("stages", ())),
+    )
 
 
 def _check_keys(table: Mapping[str, Any], known: Mapping[str, type], where: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from engine.config.keys import diff
 from engine.errors import InputError
 from engine.runs.files import read_lines
+from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader, list_runs
 
 # Settings that may rightly change nothing: they act only when something happens.
@@ -56,6 +57,8 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
             "model.n_kv_heads": ours.kv_heads == theirs.kv_heads,
             "model.source_length": ours.source_tokens == theirs.source_tokens,
         }
+        origins = [read_origin(reader.facts("run")) for reader in (run, other)]
+        said_aloud["train.init_from"] = all(origins) and len({o.sha256 for o in origins if o is not None}) == 1
         found = {key: v for key, v in found.items() if key not in CONDITIONAL and not said_aloud.get(key)}
         if found and other.config.seed == run.config.seed:
             yield other.name, found

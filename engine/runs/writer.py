@@ -1,6 +1,8 @@
 """RunWriter: the one writer of a run directory. It holds the lock; everybody else only reads."""
 
+import logging
 import os
+import shutil
 import socket
 import time
 import uuid
@@ -20,9 +22,12 @@ from engine.errors import InputError
 from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
-from engine.runs.room import FULL, GiveUp, Waiting, patiently
+from engine.runs.room import GiveUp, Waiting, patiently
+
+log = logging.getLogger(__name__)
 
 STREAMS = ("metrics", "events", "samples")
+PREDICTIONS = "predictions.txt"
 WAITING_FOR_SPACE = "waiting-for-space"  # a phase
 STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
 
@@ -92,27 +97,33 @@ class RunWriter:
             raise InputError(f"run '{name}' exists already in {root}; choose another --name") from None
         except OSError as error:
             raise InputError(f"cannot write in the runs folder {str(root)[:200]}: {error.strerror or error}") from None
-        writer = cls(path)
-        write_json(
-            path / "run.json",
-            {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": config.preset} | dict(facts),
-        )
-        write_atomic(path / "config.toml", config_toml(config))
-        writer._status = {
+        try:
+            return cls(path)._begun(config, facts, state)
+        except OSError as error:
+            shutil.rmtree(path, ignore_errors=True)  # nothing is in it yet; its name is free again
+            raise InputError(f"cannot write the run directory {str(path)[:200]}: {error.strerror or error}") from None
+
+    def _begun(self, config: RunConfig, facts: Mapping[str, Any], state: str) -> "RunWriter":
+        """The files of a new run."""
+        preset = config.preset
+        first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": preset}
+        write_json(self.path / "run.json", first | dict(facts))
+        write_atomic(self.path / "config.toml", config_toml(config))
+        self._status = {
             "schema": SCHEMA,
             "state": state,
             "phase": "loading" if state == "starting" else "",
             "reason": "",
             "step": 0,
             "steps": config.train.steps,
-            **writer._owner(),
+            **self._owner(),
             "device": "",
             "beat": 0,
             "control_id": 0,
             "checkpoint": None,
         }
-        writer.status()
-        return writer
+        self.status()
+        return self
 
     @classmethod
     def adopt(cls, path: Path, *, launch: str = "process") -> "RunWriter":
@@ -129,6 +140,13 @@ class RunWriter:
         writer._status = status | writer._owner() | {"state": "starting", "phase": "loading", "reason": ""}
         writer.status()
         return writer
+
+    def born(self, facts: Mapping[str, Any]) -> None:
+        """Add to run.json what only the start of the run knows; what stands there stays."""
+        path = self.path / "run.json"
+        before = read_json(path)
+        before = before if isinstance(before, dict) else {}
+        write_json(path, before | {key: value for key, value in facts.items() if key not in before})
 
     def keep_config(self, config: RunConfig) -> None:
         """What was asked, with what only the start of a run knows filled in; before it is trained."""
@@ -207,6 +225,10 @@ class RunWriter:
         """Replace translations.json: what was written at the newest evaluation."""
         self._replace("translations", {"schema": SCHEMA, **data})
 
+    def predictions(self, text: str) -> None:
+        """Replace predictions.txt: the answers at the best evaluation, a line each."""
+        patiently(lambda: write_atomic(self.path / PREDICTIONS, text), self.waiting)
+
     def status(self, **changes: Any) -> None:
         """Change status.json. Where nothing or the step alone is new, it is written at most twice a second."""
         new = {key for key, value in changes.items() if self._status.get(key, "unset") != value}
@@ -238,6 +260,11 @@ class RunWriter:
             file.close()
         self._lock.release()
 
+    def discard(self) -> None:
+        """Take back a run that could not begin: its directory goes, its name is free again."""
+        self.release()
+        shutil.rmtree(self.path, ignore_errors=True)
+
     def close(self, state: str, reason: str = "", successor: Successor | None = None) -> None:
         """Say how the run ended, if the disk has room for that, and let go of the lock.
 
@@ -252,9 +279,8 @@ class RunWriter:
             owner = {"pid": successor.pid, "process_started": successor.started, "launch": "process"}
         try:
             self.status(state=state, phase="", reason=reason, **owner)
-        except OSError as error:
-            if error.errno not in FULL:
-                raise
+        except OSError as error:  # the run has ended all the same
+            log.warning("%s: its end could not be written: %s", self.path, error.strerror or error)
         finally:
             self.release()
 

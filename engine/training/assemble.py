@@ -21,14 +21,17 @@ from engine.model.attention import Situation, choose
 from engine.model.heads import SelfAttention
 from engine.model.span import Span
 from engine.model.transformer import Network, build_model
+from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
+from engine.training.beginning import Beginning, begun_from
 from engine.training.control import Control
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
+from engine.training.init_from import find_parent
 from engine.training.numerics import chosen_precision, compiles
-from engine.training.task import Shower, Task, load_task
+from engine.training.task import Shower, Task, load_task, load_task_of
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
@@ -143,9 +146,14 @@ def assemble(
     """
     if name is not None:
         check_name(name)
-    loaded = _loaded(config, data_dir, device)
+    loaded = _loaded(config, runs_dir, data_dir, device)
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
-    return _opened(loaded, RunWriter.create(runs_dir, name, loaded.config, {"command": command}), control)
+    writer = RunWriter.create(runs_dir, name, loaded.config, {"command": command})
+    try:
+        return _opened(loaded, writer, control)
+    except OSError:
+        writer.discard()
+        raise
 
 
 def begin(
@@ -170,7 +178,7 @@ def begin(
     """
     writer = RunWriter.adopt(run, launch=launch)
     try:
-        loaded = _loaded(RunReader(run).config, data_dir, device)
+        loaded = _loaded(RunReader(run).config, run.parent, data_dir, device)
         writer.keep_config(loaded.config)
         return _opened(loaded, writer, control)
     except BaseException as error:
@@ -189,30 +197,39 @@ class _Loaded:
     model: Network
     shower: Shower
     lints: Sequence[Lint]
+    beginning: Beginning | None
 
 
-def _loaded(config: RunConfig, data_dir: Path | None, device: str) -> _Loaded:
+def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str) -> _Loaded:
     said = f"preset '{config.preset}'" if config.preset else "config"
     capabilities.require(config, said)
     where = resolve_device(device)
-    task = load_task(config, data_dir)
+    parent = find_parent(config, runs_dir)
+    task = load_task(config, data_dir, None if parent is None else parent.tokenizer)
     config = task.resolved(config, said, default_threads())
-    found = task.found_again(config)  # a file: the run's own config must find it from anywhere
-    if found != config.data.corpus:
-        config = capabilities.with_value(config, "data.corpus", found)
+    found = {"data.corpus": task.found_again(config)}  # a file: the run's own config must find it from anywhere
+    found |= {} if parent is None else {INIT_FROM: parent.said_as}
+    for key, value in found.items():
+        config = capabilities.with_value(config, key, value)
     lints = [*lint(config, task.train_tokens), *_crowded(config, where)]
     model = built(config, config.needed_tokens(task.vocab_size), where)
-    return _Loaded(config, task, where, model, task.shower(config), lints)
+    beginning = None if parent is None else begun_from(model, config, parent, task, data_dir)
+    lints += [] if beginning is None else beginning.lints
+    return _Loaded(config, task, where, model, task.shower(config), lints, beginning)
 
 
 def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
-    config, task, where = loaded.config, loaded.task, loaded.device
+    config, task, where, beginning = loaded.config, loaded.task, loaded.device, loaded.beginning
+    if beginning is not None:
+        writer.born({"from": beginning.origin.to_json()})
     writer.facts("model", model_facts(config, loaded.model))
     writer.facts("data", task.facts(config))
     first = environment(where, config.train.threads or 1, writer.attempt)
     writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
     writer.text("tokenizer.json", task.tokenizer.to_json())
     writer.status(device=str(where))
+    for text in () if beginning is None else beginning.said:
+        writer.event("init_from", text)
     for warning in loaded.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
     trainer = make_trainer(config, loaded.model, task, where, writer, control, loaded.shower)
@@ -275,7 +292,7 @@ def resume(
         if handed_over and reader.status.get("state") != "handing-over":
             raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.get('state')}")
         folder, damaged = checkpoint.newest_intact(run)
-        task = load_task(config, data_dir)
+        task = load_task_of(reader, data_dir)
         recorded = reader.facts("data")
         if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
             raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")

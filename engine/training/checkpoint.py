@@ -7,6 +7,7 @@ JSON: no pickle is ever written or loaded. `last` and `best` are one-line text f
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -19,12 +20,18 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine import capabilities
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, read_tokenizer
+from engine.data.tokenizers import (
+    AnyTokenizer,
+    BpeTokenizer,
+    CharacterTokenizer,
+    PairTokenizer,
+    WordTokenizer,
+    read_tokenizer,
+)
 from engine.errors import InputError
-from engine.model.transformer import NETWORKS, EncoderDecoder, Network, build_model
+from engine.model.transformer import NETWORKS, DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
-from engine.runs.room import FULL
 from engine.training.state import TrainerState
 
 WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
@@ -108,14 +115,14 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
 
 
 def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
-    """Write tensors; a full disk is an OSError here, which safetensors' own error for it is not."""
+    """Write tensors; a full or a broken disk is an OSError here, which safetensors' own error for it is not."""
     try:
         save_file(dict(values), path)
     except SafetensorError as error:
-        for number in FULL:
-            if f"os error {number}" in str(error):
-                raise OSError(number, os.strerror(number), str(path)) from error
-        raise
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
 def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many: int) -> list[int]:
@@ -257,8 +264,15 @@ def load_trained(
     """The model of a text's run, in evaluation mode, with its tokenizer and step.
 
     Raises:
-        InputError: no such checkpoint, its files do not belong together, or it translates.
+        InputError: no such checkpoint, its files do not belong together, or it translates or is about documents.
     """
+    config = reader.config
+    if config.on_documents:
+        does = "answers questions" if config.answers else "fills in documents"
+        raise InputError(
+            f"run '{reader.name}' {does} instead of going on with a text: `tui-transformer evaluate {reader.name}` "
+            "shows what it writes"
+        )
     model, tokenizer, step = load_network(reader, which, device)
     if not isinstance(tokenizer, CharacterTokenizer):
         raise InputError(f"run '{reader.name}' translates sentences: `tui-transformer translate {reader.name}`")
@@ -276,6 +290,20 @@ def load_translator(
     model, tokenizer, step = load_network(reader, which, device)
     if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
         raise InputError(f"run '{reader.name}' does not translate: `tui-transformer sample {reader.name}`")
+    return model, tokenizer, step
+
+
+def load_of_documents(
+    reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
+) -> tuple[DecoderLM | EncoderDecoder, CharacterTokenizer | BpeTokenizer | WordTokenizer, int]:
+    """The model of a run on documents or questions, in evaluation mode, with its tokenizer and step.
+
+    Raises:
+        InputError: no such checkpoint, its files do not belong together, or it is about something else.
+    """
+    model, tokenizer, step = load_network(reader, which, device)
+    if not reader.config.on_documents or isinstance(tokenizer, PairTokenizer) or isinstance(model, EncoderLM):
+        raise InputError(f"run '{reader.name}' is not about documents: `tui-transformer sample {reader.name}`")
     return model, tokenizer, step
 
 
@@ -317,17 +345,27 @@ def check_shapes(path: Path, expected: Mapping[str, Sequence[int]]) -> None:
     Raises:
         InputError: unreadable, or weights of another model; names the first that does not fit.
     """
-    try:
-        with safe_open(path, framework="numpy") as file:
-            saved = {name: list(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot read these weights: {error}") from None
+    saved = saved_shapes(path)
     for name in sorted(expected.keys() ^ saved.keys()):
         where = "it" if name in saved else "the config's model"
         raise InputError(f"{path}: weights of another model: '{name}' is only in {where}")
     for name, shape in expected.items():
-        if saved[name] != list(shape):
-            raise InputError(f"{path}: weights of another model: '{name}' is {saved[name]}, the config's {list(shape)}")
+        if saved[name] != tuple(shape):
+            found = list(saved[name])
+            raise InputError(f"{path}: weights of another model: '{name}' is {found}, the config's {list(shape)}")
+
+
+def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each saved weight; none is read.
+
+    Raises:
+        InputError: unreadable.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot read these weights: {error}") from None
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

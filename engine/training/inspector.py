@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.evaluation.alarms import implausible, not_learning, same_text
+from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.order import order_check
 from engine.evaluation.shape import curve, no_number
@@ -69,6 +69,8 @@ class Inspector:
     def finished(self, step: int) -> None:
         """Was it long enough? Is there another run with other settings and the very same metrics?"""
         self._curve("after", step)
+        best = self._reader.summary.get("best") or {}
+        self._note(majority_only(best, self._reader.facts("data"), when="after", step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"

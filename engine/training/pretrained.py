@@ -48,7 +48,10 @@ def write_pretrained(reader: RunReader, which: str, folder: Path) -> int:
         write_atomic(folder / checkpoint.TOKENIZER, tokenizer.to_json())
         write_json(folder / CONFIG, _config(reader.config, model, tokenizer, step))
         special = reader.config.special_tokens
-        write_json(folder / SPECIAL, {ROLES[token]: token for token in special})
+        named: dict[str, Any] = {ROLES[token]: token for token in special if token in ROLES}
+        if others := [token for token in special if token not in ROLES]:
+            named["additional_special_tokens"] = others
+        write_json(folder / SPECIAL, named)
     except OSError as error:
         raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
     return step

@@ -122,20 +122,23 @@ class Stepper:
                 with autocast(self.precision, self.device):
                     logits = self._forward(*piece.inputs).float()
                 flat, targets = logits.flatten(0, 1), piece.targets.flatten()
-                total = F.cross_entropy(flat, targets, ignore_index=IGNORED, reduction="sum")
-                aim = total if not self._smoothing else self._smoothed(total, flat, targets)
+                # cross_entropy in its two parts: smoothing needs the first of them too
+                log_p = flat.log_softmax(-1)
+                total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
+                aim = total if not self._smoothing else self._smoothed(total, log_p, targets)
                 # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
                 torch.autograd.backward(aim / scored)
                 totals.append(total.detach())
         return totals, scored
 
-    def _smoothed(self, total: Tensor, logits: Tensor, targets: Tensor) -> Tensor:
+    def _smoothed(self, total: Tensor, log_p: Tensor, targets: Tensor) -> Tensor:
         """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""
         share, words, special = self._smoothing, self.batches.objective.vocab_size, self.config.special_tokens
-        spread = logits.log_softmax(-1)[targets != IGNORED]
-        others = spread[:, :words].sum()
+        may_follow = log_p.new_zeros(log_p.shape[1])
+        may_follow[:words] = 1.0
         if END in special:
-            others = others + spread[:, words + special.index(END)].sum()
+            may_follow[words + special.index(END)] = 1.0
+        others = log_p.mv(may_follow).dot((targets != IGNORED).to(log_p.dtype))
         return (1.0 - share) * total - share * others / (words + (END in special))
 
     def _seed_dropout(self, step: int, micro: int) -> None:

@@ -1,4 +1,4 @@
-"""What a run is trained on and how it is scored and shown: a text, or pairs of sentences."""
+"""What a run is trained on and how it is scored and shown: a text, pairs of sentences, documents, or questions."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +9,10 @@ from torch import nn
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.data.tokenizers import AnyTokenizer
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import Network
+from engine.runs.reader import RunReader
 
 
 class Scorer(Protocol):
@@ -23,6 +24,10 @@ class Scorer(Protocol):
 
     def outputs(self) -> dict[str, Any] | None:
         """What was written to be scored for the last record: translations.json. None where nothing is."""
+        ...
+
+    def predictions(self) -> str | None:
+        """The answers of the last record, a line each: predictions.txt. None where no question is asked."""
         ...
 
 
@@ -100,19 +105,64 @@ class Task(Protocol):
         ...
 
 
-def load_task(config: RunConfig, data_dir: Path | None) -> Task:
+def load_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
     """The task of a config.
 
+    Args:
+        config: of the run.
+        data_dir: where named corpora are looked for first.
+        tokenizer: of the run that this one starts from, where it does; else the corpus gets one of its own.
+
     Raises:
-        InputError: no such corpus, bad text, or splits too short for the context.
+        InputError: no such corpus, bad text, splits too short for the context, or text that is not in the tokenizer.
     """
     if config.translates:
         from engine.training.translation_task import TranslationTask
 
-        return TranslationTask.load(config, data_dir)
+        return TranslationTask.load(config, data_dir, tokenizer)
+    if config.answers:
+        from engine.training.question_task import QuestionTask
+
+        return QuestionTask.load(config, data_dir, tokenizer)
+    if config.on_documents:
+        from engine.training.span_task import SpanTask
+
+        return SpanTask.load(config, data_dir, tokenizer)
     from engine.training.text_task import TextTask
 
-    return TextTask.load(config, data_dir)
+    return TextTask.load(config, data_dir, tokenizer)
+
+
+def load_task_of(reader: RunReader, data_dir: Path | None) -> Task:
+    """The task of a run that was begun: where it started from another run's weights, with the tokenizer it has kept.
+
+    Raises:
+        InputError: as `load_task`, or the tokenizer cannot be read.
+    """
+    config = reader.config
+    kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
+    return load_task(config, data_dir, kept)
+
+
+def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
+    """Refuse text that a tokenizer taken over from another run cannot encode.
+
+    Args:
+        tokenizer: taken over.
+        text: to be encoded.
+        where: what it is, for the error, e.g. `corpus notes.txt: its train split`.
+
+    Raises:
+        InputError: names the first such character and its place.
+    """
+    place = tokenizer.first_unknown(text)
+    if place is not None:
+        character, line = text[place], text.count("\n", 0, place) + 1
+        raise InputError(
+            f"{where} has {character!a} (U+{ord(character):04X}) at character {place + 1:,} (line {line:,}), and the "
+            f"tokenizer of the run it starts from has no such among its {tokenizer.vocab_size} characters; take it out "
+            "of the text, or leave train.init_from out"
+        )
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:

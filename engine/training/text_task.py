@@ -13,12 +13,12 @@ from engine.data.cache import tokens_of
 from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
-from engine.data.tokenizers import CharacterTokenizer
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
-from engine.training.task import require_vocabulary
+from engine.training.task import require_known, require_vocabulary
 
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
 
@@ -32,14 +32,28 @@ class TextTask:
     tokens: dict[str, torch.Tensor]
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None) -> "TextTask":
+    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TextTask":
         """Corpus and tokens of a config. The vocabulary is every character of every split, as nanoGPT's is.
 
+        Args:
+            config: of the run.
+            data_dir: where named corpora are looked for first.
+            given: the tokenizer of the run that this one starts from; its vocabulary is used then.
+
         Raises:
-            InputError: no such corpus, bad text, or splits too short for the context.
+            InputError: no such corpus, bad text, splits too short for the context, or text that is not in the
+                vocabulary.
         """
         corpus = load_corpus(config.data, data_dir)
-        tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values())
+        tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values()) if given is None else given
+        if not isinstance(tokenizer, CharacterTokenizer):
+            raise InputError(
+                f"train.init_from: '{config.objective.kind}' reads a text by characters, and that run's tokenizer is "
+                f"of kind '{tokenizer.kind}' ({described(tokenizer)}): its weights mean other tokens"
+            )
+        if given is not None:
+            for name, split in corpus.splits.items():
+                require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")
         tokens = {
             name: tokens_of(
                 len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.encode, split.text)

@@ -337,6 +337,8 @@ class Trainer:
         if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
             patiently(lambda: checkpoint.point_best(self.writer.path, state.step), self.writer.waiting)
+            if (answers := self.scorer.predictions()) is not None:
+                self.writer.predictions(answers)
         else:
             state.evaluations_since_best += 1
         self.inspector.probe("evaluation", state.step)
@@ -412,7 +414,7 @@ class Trainer:
 def better(record: dict[str, Any], best: dict[str, Any] | None, select: str) -> bool:
     """Whether a validation record is the best so far: the least loss, or the most of any other score.
 
-    Of equal translations the one with the lower loss is better; a loss that is no number never is.
+    Of equal other scores the one with the lower loss is better; a loss that is no number never is.
     """
     if not math.isfinite(record["loss"]):
         return False

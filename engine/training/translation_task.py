@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.config.schema import RunConfig, Translated
+from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
 from engine.data.pairs import EncodedPairs, PairBatches
 from engine.data.parallel.by_path import absolute, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import PARALLEL, load_parallel
-from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, bpe_of
+from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
 from engine.errors import InputError
 from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
 from engine.evaluation.translation_scorer import ScoredSplit, TranslationScorer
 from engine.generation.translation_samples import TranslationSampler
 from engine.generation.translator import both_specials
-from engine.training.task import require_vocabulary
+from engine.training.task import require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
 SPLITS = ("train", "validation", "test")  # any other is a probe
@@ -37,14 +37,20 @@ class TranslationTask:
     encoded: Mapping[str, EncodedPairs]
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None) -> "TranslationTask":
+    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TranslationTask":
         """Corpus and tokens of a config. Byte pairs are learned from the training split, characters are all there are.
 
+        Args:
+            config: of the run.
+            data_dir: where named corpora are looked for first.
+            given: the tokenizer of the run that this one starts from; its vocabularies are used then.
+
         Raises:
-            InputError: no such corpus, something wrong with it, or no pair is short enough.
+            InputError: no such corpus, something wrong with it, no pair is short enough, or text that is not in the
+                vocabulary.
         """
         corpus = load_parallel(config.data, data_dir)
-        tokenizer = make_tokenizer(corpus, config)
+        tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
         encoded = {
             name: EncodedPairs(tokenizer.source.encode_all(pairs.sources), tokenizer.target.encode_all(pairs.targets))
             for name, pairs in corpus.splits.items()
@@ -95,10 +101,8 @@ class TranslationTask:
                 f"and special ones; leave it out, or set at least {sources}"
             )
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
-        known = Translated(steps, None if config.data.shared_vocabulary else sources)
-        return resolved(
-            config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens, translation=known
-        )
+        known = Rows(steps, None if config.data.shared_vocabulary else sources)
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens, rows=known)
 
     def facts(self, config: RunConfig) -> dict[str, Any]:
         """The content of data.json."""
@@ -174,6 +178,26 @@ class TranslationTask:
                 "data.max_length or model.context_length"
             )
         return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())
+
+
+def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> PairTokenizer:
+    """The tokenizer of another run, if it can encode these sentences.
+
+    Raises:
+        InputError: it cannot; names the first character and its sentence.
+    """
+    if not isinstance(given, PairTokenizer):
+        raise InputError(
+            f"train.init_from: a translation has a tokenizer for each side, and that run's is of kind '{given.kind}' "
+            f"({described(given)}): its weights mean other tokens"
+        )
+    for side in ("source", "target"):
+        tokenizer = getattr(given, side)
+        if isinstance(tokenizer, CharacterTokenizer):
+            for name, pairs in corpus.splits.items():
+                for number, sentence in enumerate(getattr(pairs, f"{side}s"), start=1):
+                    require_known(tokenizer, sentence, f"corpus {corpus.name}: {side} {number:,} of its {name} split")
+    return given
 
 
 def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:

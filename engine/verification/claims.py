@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.verification import inputs, records, replay, scores, verdicts
+from engine.verification import inputs, lineage, records, replay, scores, verdicts
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Finding, Outcome, Result, Unknown
 
@@ -15,6 +15,7 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
     "config": inputs.config,
     "tokenizer": inputs.tokenizer,
     "data": inputs.data,
+    "lineage": lineage.lineage,
     "checkpoints": inputs.checkpoints,
     "states": inputs.states,
     "metrics": records.metrics,

@@ -12,12 +12,14 @@ from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.model.transformer import Network
+from engine.runs.lineage import INIT_FROM, Origin, at_hand, read_origin
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
+from engine.training.init_from import Parent, find_parent, inherit
 from engine.training.numerics import chosen_precision, set_fp32_matmul
-from engine.training.task import Task, load_task
+from engine.training.task import Task, load_task_of
 from engine.verification.closeness import COARSE
 from engine.verification.finding import Unknown
 
@@ -128,7 +130,33 @@ class Evidence:
     @cached_property
     def task(self) -> Task:
         """Its corpus, generated or read again."""
-        return load_task(self.config, self.data_dir)
+        return load_task_of(self.reader, self.data_dir)
+
+    @cached_property
+    def origin(self) -> Origin | None:
+        """What its first weights came from; None where from its own seed."""
+        return read_origin(self.reader.facts("run"))
+
+    @cached_property
+    def parent(self) -> Parent:
+        """The run that it started from, wherever it is called by that name or has that id.
+
+        Raises:
+            Unknown: it is not at hand, or the checkpoint is not kept.
+        """
+        origin = self.origin
+        assert origin is not None
+        reader = at_hand(origin, self.config.train.init_from, self.reader.path.parent)
+        if reader is None:
+            raise Unknown(f"run '{origin.name}', which it started from, is not at hand")
+        step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
+        asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
+        try:
+            found = find_parent(asked, self.reader.path.parent)
+        except InputError as error:
+            raise Unknown(f"run '{reader.name}', which it started from, has lost that checkpoint: {error}") from None
+        assert found is not None
+        return found
 
     @cached_property
     def saved(self) -> list[Path]:
@@ -146,9 +174,23 @@ class Evidence:
         return model, step
 
     def fresh(self) -> Network:
-        """The model before its first step, from the seed."""
+        """The model before its first step: from the seed, or from the run that it started from.
+
+        Raises:
+            Unknown: it started from another run's weights, and neither these nor its own first checkpoint are at hand.
+        """
         capabilities.require(self.config, str(self.reader.path / "config.toml"))
-        return built(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
+        model = built(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
+        if self.origin is None:
+            return model
+        first = self.folder_of(0)
+        try:
+            inherit(model, self.config, self.parent)
+        except Unknown:
+            if first is None:
+                raise
+            checkpoint.load_weights(model, first / checkpoint.WEIGHTS)
+        return model
 
     @contextmanager
     def process(self) -> Iterator[None]:

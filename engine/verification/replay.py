@@ -10,7 +10,7 @@ from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
-from engine.training.assemble import built, make_trainer
+from engine.training.assemble import make_trainer
 from engine.training.control import Control
 from engine.training.ends import Diverged, Leaking
 from engine.verification.closeness import differences
@@ -41,7 +41,7 @@ def steps(evidence: Evidence) -> Outcome:
         wrong += differences(
             said, record, f"at step {step:,}", exact=evidence.exact, factor=evidence.step_factor, skip=frozenset()
         )
-    whence = f"from the checkpoint of step {start:,}" if folder is not None else "from the seed"
+    whence = f"from the checkpoint of step {start:,}" if folder is not None else _start(evidence)
     return Outcome(
         f"steps {start + 1:,} to {until:,} taken again {whence}: {len(found):,} records, {evidence.how_exact}",
         tuple(wrong),
@@ -63,9 +63,8 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
     with TemporaryDirectory(prefix="tui-transformer-verify-") as root:
         writer = RunWriter.create(Path(root), "repeated", config, {})
         try:
-            model = built(config, config.needed_tokens(task.vocab_size), device)
             shower = task.shower(config)
-            trainer = make_trainer(config, model, task, device, writer, Control(), shower)
+            trainer = make_trainer(config, evidence.fresh(), task, device, writer, Control(), shower)
             if folder is not None:
                 trainer.restore(folder)
             trainer.begin()
@@ -77,6 +76,10 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
             writer.release()
         records = RunReader(writer.path).records("metrics")
         return {record["step"]: record for record in records if record.get("kind") == "train"}
+
+
+def _start(evidence: Evidence) -> str:
+    return "from the seed" if evidence.origin is None else f"from the weights of {evidence.origin.shown}"
 
 
 def _until(evidence: Evidence, start: int) -> int:

@@ -5,7 +5,7 @@ An inert switch is told from other runs of the folder, and those may have come o
 
 from collections.abc import Iterator
 
-from engine.evaluation.alarms import implausible, not_learning, same_text
+from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.order import order_check
 from engine.evaluation.shape import curve
@@ -78,6 +78,8 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
             not_learning(record, facts, warmup=warmup, when="evaluation", step=step),
             _curve(evidence, step),
         ]
+    if evidence.finished and isinstance(best := evidence.summary.get("best"), dict):
+        found.append(majority_only(best, facts, when="after", step=evidence.end))
     samples = list(evidence.reader.records("samples"))
     if samples:
         found.append(same_text(samples[-1], samples, step=samples[-1]["step"]))

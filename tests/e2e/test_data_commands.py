@@ -37,7 +37,9 @@ def test_texts_and_pairs_are_in_one_list_with_what_kind_they_are(capsys, tmp_pat
     assert any(row.startswith("playlets text built in") for row in rows)
     assert any(row.startswith(f"multi30k pairs, en → de {tmp_path}/multi30k") for row in rows)
     assert any(row.startswith("tatoeba-en-de pairs, en → de not here") for row in rows)
-    assert "text.en,text.de" in rows[-1]
+    assert any(row.startswith("biographies documents built in") for row in rows)
+    assert any(row.startswith("cs224n-birthplaces documents not here") for row in rows)
+    assert "text.en,text.de" in rows[-1] and "documents.txt" in rows[-1]
 
 
 def test_the_list_as_json_has_a_record_a_corpus(capsys) -> None:
@@ -72,8 +74,11 @@ def test_doctor_names_the_corpora_of_both_kinds_and_how_to_get_them(capsys, tmp_
         "multi30k": True,
         "tatoeba-en-de": False,
         "iwslt2017-en-de": False,
+        "cs224n-birthplaces": False,
     }
     assert "data fetch tatoeba-en-de" in next(r["advice"] for r in corpora if "tatoeba" in r["found"])
+    by_hand = next(r["advice"] for r in corpora if "cs224n" in r["found"])
+    assert by_hand.startswith("put wiki.txt, birth_places_train.tsv, ") and by_hand.endswith("cs224n-birthplaces")
 
 
 # show
@@ -122,6 +127,54 @@ def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys) -> None:
     assert "note        " in shown and "by heart" in shown
 
 
+def test_documents_are_shown_with_questions_baseline_and_examples(capsys) -> None:
+    assert main(["data", "show", "biographies"]) == 0
+    shown = lines(capsys)
+    assert shown[0] == "biographies@1, generated"
+    assert "  documents   train 4,000, validation 500" in shown
+    assert any("train 250, validation 250; 500 different ones, 24 different answers" in line for line in shown)
+    assert any("'Arlow' is right in 12.0% of train (30 of 250), 12.0% of validation" in line for line in shown)
+    assert any(line.startswith("  note") and "250 of the 500 people" in line for line in shown)
+    assert any(line.startswith("Where was ") and "  →  " in line for line in shown[-4:])
+    assert shown[-5] == "" and shown[-10] == ""
+
+
+def test_documents_as_json_have_all_of_it(capsys) -> None:
+    assert main(["data", "show", "biographies-named", "--json"]) == 0
+    (shown,) = records(capsys)
+    assert (shown["kind"], shown["version"]) == ("documents", "biographies-named@1")
+    assert shown["documents"] == {"train": 2400, "validation": 300}
+    assert shown["questions"] == {"train": 150, "validation": 150} and shown["different_questions"] == 300
+    assert shown["majority"]["answer"] == "Arlow" and shown["majority"]["splits"]["validation"]["of"] == 150
+    assert shown["recalls"] == {"recall": 300, "recall-reworded": 300} and shown["vocabulary"]["words"] > 400
+    assert {len(sha256) for sha256 in shown["sha256"].values()} == {64} and len(shown["notes"]) == 2
+    question, answer = shown["examples"]["questions"][0]
+    assert question.count(". Where was ") == 1 and answer
+
+
+def test_a_folder_of_documents_is_shown_and_poison_in_it_reaches_no_terminal(capsys, tmp_path) -> None:
+    poison = "".join(f"\x1b]0;x\x07P{i}. P{i} \u202ewas born\x9b31m in T{i % 3}.\n" for i in range(40))
+    (tmp_path / "documents.txt").write_text(poison, encoding="utf-8")
+    assert main(["data", "show", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "  questions   none" in shown and "baseline" not in shown and "train 36, validation 4" in shown
+    for name, rows in {"train": range(20), "dev": range(20, 40)}.items():
+        table = "".join(f"Where was P{i} \x1b[2Jborn?\tT{i % 3}\x07\n" for i in rows)
+        (tmp_path / f"{name}.tsv").write_text(table, encoding="utf-8")
+    assert main(["data", "show", str(tmp_path)]) == 0
+    shown += capsys.readouterr().out
+    assert "always answering 'T0" in shown and not set(shown) & set("\x1b\x07\x9b\u202e")
+
+
+def test_a_wrong_line_in_a_folder_of_documents_is_one_line(capsys, tmp_path) -> None:
+    (tmp_path / "documents.txt").write_text("one\ntwo\nthree\n")
+    (tmp_path / "train.tsv").write_text("Where?\tHere\nWhere?\n")
+    (tmp_path / "validation.tsv").write_text("Where?\tHere\n")
+    assert main(["data", "show", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "train.tsv: line 2: one column" in error and error.count("\n") == 1
+
+
 @pytest.mark.parametrize("form", ["table", "columns", "files", "folder"])
 def test_pairs_are_shown_by_any_path_that_a_run_takes(capsys, tmp_path, form: str) -> None:
     table(tmp_path / "own.tsv", 60)
@@ -152,6 +205,8 @@ def test_poison_in_pairs_reaches_no_terminal(capsys, tmp_path) -> None:
     [
         ("multi3k", "did you mean 'multi30k'?"),
         ("playlet", "did you mean 'playlets'?"),
+        ("biografies", "did you mean 'biographies'?"),
+        ("cs224n-birthplaces", "put wiki.txt, birth_places_train.tsv, birth_dev.tsv, birth_test_inputs.tsv"),
         ("multi30k#fr,en", "has the directions"),
         ("multi30k", "data fetch multi30k"),
         ("nowhere.tsv", "no such file"),
@@ -203,6 +258,19 @@ def test_every_file_of_a_corpus_is_fetched_and_held_against_its_hash(capsys, tmp
     assert not list((tmp_path / "data").rglob("*.gz"))
 
 
+def test_files_that_no_address_has_come_from_a_mirror_or_by_hand(capsys, tmp_path, monkeypatch, real_data) -> None:
+    fetch = ["data", "fetch", "cs224n-birthplaces", "--data-dir", str(tmp_path)]
+    assert main(fetch) == 2
+    error = capsys.readouterr().err
+    assert f"put that file at {tmp_path}/cs224n-birthplaces/wiki.txt" in error and error.count("\n") == 1
+    if (real_data / "cs224n-birthplaces" / "wiki.txt").is_file():
+        monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(real_data))
+        assert main([*fetch, "--json"]) == 0
+        assert [record["checked"] for record in records(capsys)] == ["known"] * 4
+        assert main(["data", "show", "cs224n-birthplaces", "--data-dir", str(tmp_path)]) == 0
+        assert "always answering 'London' is right in 4.5% of train" in capsys.readouterr().out
+
+
 def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, real_data) -> None:
     monkeypatch.setenv("TUI_TRANSFORMER_MIRROR", str(real_data))
     assert main(["data", "fetch", "tiny-shakespeare", "--data-dir", str(tmp_path)]) == 0
@@ -224,6 +292,10 @@ def test_fetch_takes_files_from_a_mirror_folder(capsys, tmp_path, monkeypatch, r
         (["--preset", "demo", "--corpus", "tatoeba-en-de"], "--preset tatoeba trains on it"),
         (["--preset", "multi30k", "--corpus", "playlets"], "--preset demo trains on it"),
         (["--preset", "report-translation", "--corpus", "tiny-shakespeare"], "--preset shakespeare-cpu trains on it"),
+        (["--preset", "demo", "--corpus", "biographies"], "documents with questions, and 'next-token' needs one text"),
+        (["--preset", "multi30k", "--corpus", "biographies"], "a translation needs sentence pairs, such as phrasebook"),
+        (["--preset", "demo", "--set", "data.tokenizer=words"], "words are for documents with questions"),
+        (["--preset", "multi30k", "--set", "data.tokenizer=words"], "words are for documents with questions"),
     ],
 )
 @pytest.mark.parametrize("command", ["run", "check"])

@@ -25,8 +25,8 @@ def call(runs: Path, *arguments: str) -> int:
 def test_an_honest_run_is_confirmed_a_line_a_claim(runs, capsys) -> None:
     assert call(runs, "verify", "one", "--device", "cpu") == 0
     *claims, conclusion = capsys.readouterr().out.splitlines()
-    assert all(line.startswith("✓ ") for line in claims) and len(claims) == 17
-    assert conclusion == "one: nothing differs, 17 claims confirmed"
+    assert all(line.startswith("✓ ") for line in claims) and len(claims) == 18
+    assert conclusion == "one: nothing differs, 18 claims confirmed"
 
 
 def test_what_differs_is_said_with_both_values_and_exit_code_1(runs, capsys, tmp_path) -> None:
@@ -46,7 +46,7 @@ def test_json_is_a_line_a_claim_and_a_conclusion(runs, capsys) -> None:
     assert call(runs, "verify", "one", "--device", "cpu", "--json") == 0
     *claims, conclusion = map(json.loads, capsys.readouterr().out.splitlines())
     assert {claim["result"] for claim in claims} == {"confirmed"} and claims[0]["claim"] == "config"
-    assert conclusion == {"kind": "conclusion", "run": "one", "confirmed": 17, "differs": 0, "unchecked": 0}
+    assert conclusion == {"kind": "conclusion", "run": "one", "confirmed": 18, "differs": 0, "unchecked": 0}
 
 
 def test_two_runs_are_one_csv_on_stdout(runs, capsys) -> None:

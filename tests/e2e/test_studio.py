@@ -62,7 +62,7 @@ def design(screen: Screen, *changes: str) -> None:
     time.sleep(0.3)  # the list has the keys now
     screen.press("o")
     screen.until("on which base")
-    screen.press("down", "down", "enter")
+    screen.press("down", "down", "down", "enter")
     screen.until("2,800")
     screen.until_gone("on which base")
     for change in (*SMALL, *changes):

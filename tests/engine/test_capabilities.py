@@ -54,6 +54,44 @@ def test_an_objective_needs_its_network(tables: dict, says: str) -> None:
     assert refusal is not None and says in refusal.reason
 
 
+DOCUMENTS = {
+    "spans of an encoder": (
+        {"model": {"architecture": "encoder"}},
+        "span-corruption",
+        "an encoder fills gaps in place",
+    ),
+    "answers of an encoder": ({"model": {"architecture": "encoder"}}, "question-answer", "an answer is written"),
+    "a form for a source": ({"objective": {"span_form": "t5"}}, "span-corruption", "--set objective.span_form=cs224n"),
+    "a form without a source": (
+        {"model": {"architecture": "encoder-decoder"}},
+        "span-corruption",
+        "--set objective.span_form=t5",
+    ),
+    "no room for marks": ({"model": {"context_length": 5}}, "span-corruption", "at least 6 tokens"),
+    "windows of documents": ({"data": {"window_stride": 3}}, "span-corruption", "which have no windows"),
+    "the BLEU of answers": ({"evaluation": {"select": "bleu"}}, "question-answer", "questions exact_match"),
+    "exact matches of spans": ({"evaluation": {"select": "exact_match"}}, "span-corruption", "has no exact_match"),
+    "a text as documents": ({"data": {"corpus": "playlets"}}, "question-answer", "needs documents with questions"),
+}
+
+
+@pytest.mark.parametrize(("tables", "kind", "says"), DOCUMENTS.values(), ids=DOCUMENTS.keys())
+def test_what_documents_and_questions_are_not_for_has_its_reason(tables: dict, kind: str, says: str) -> None:
+    usual = {"data": {"corpus": "biographies"}, "objective": {"kind": kind}}
+    merged = {section: usual.get(section, {}) | tables.get(section, {}) for section in usual | tables}
+    refusal = capabilities.check(RunConfig.model_validate(merged))
+    assert refusal is not None and says in refusal.reason
+
+
+@pytest.mark.parametrize("tokenizer", ["characters", "words", "bpe"])
+@pytest.mark.parametrize("kind", ["span-corruption", "question-answer"])
+def test_documents_are_read_by_any_tokens(kind: str, tokenizer: str) -> None:
+    data = {"corpus": "biographies", "tokenizer": tokenizer}
+    select = {"select": "exact_match"} if kind == "question-answer" else {}
+    tables = {"data": data, "objective": {"kind": kind}, "evaluation": select}
+    assert capabilities.check(RunConfig.model_validate(tables)) is None
+
+
 TRANSLATION = {"model": {"architecture": "encoder-decoder"}, "objective": {"kind": "translation"}}
 
 
@@ -120,7 +158,7 @@ def test_options_grey_out_what_cannot_be_chosen() -> None:
 
 def test_the_grid_covers_every_value_of_every_axis() -> None:
     cells = list(capabilities.legal_cells(RunConfig()))
-    assert len(cells) == 1_120  # of 8,064 combinations
+    assert len(cells) == 1_680  # of 10,368 combinations
     for key, values in capabilities.AXES.items():
         section, name = key.split(".")
         found = {getattr(getattr(cell, section), name) for cell in cells}

@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.errors import InputError
 from tui_transformer.prompt import Settings
-from tui_transformer.written import Alternative, Attended, Piece, Surprised
+from tui_transformer.written import Alternative, Attended, Piece, Surprised, Whole
 
 PLAY = " is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 WIDE = "门已关上，无人可过。🌙 月亮落下之前\nこんにちは世界 👩‍🚀 é café 한국어 🇩🇪\n"
@@ -34,7 +34,7 @@ class FakeWriter:
         name: of the run.
         step: of the checkpoint.
         text: what it writes.
-        kind: "next-token", "masked" or "copy".
+        kind: "next-token", "masked", "copy" or "question-answer".
         gate: waits for it before each token but the first `free`.
     """
 
@@ -56,6 +56,10 @@ class FakeWriter:
     @property
     def continues(self) -> bool:
         return self.kind == "next-token"
+
+    @property
+    def ranks(self) -> bool:
+        return self.kind == "question-answer"
 
     @property
     def invitation(self) -> str:
@@ -85,6 +89,9 @@ class FakeWriter:
     def _check(self, text: str) -> None:
         if "Ω" in text:
             raise InputError("this model has never seen '\\u03a9' (U+03A9); it knows 64 characters: abc")
+
+    def wholes(self, text: str, written: str, others: int) -> tuple[Whole, ...]:
+        return (Whole(written, 0.83), Whole("Arlow", 0.1), Whole("Corvik", 0.02))[: 1 + others]
 
     def surprise(self, text: str, alternatives: int = 0) -> Surprised:
         self._check(text)

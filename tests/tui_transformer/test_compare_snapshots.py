@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input, TextArea
 
+from tests.tui_transformer.comparison.asking import asking
 from tests.tui_transformer.comparison.variants import AT, LEAK, study, variant
-from tests.tui_transformer.test_snapshots import MEDIUM, PICTURES, pressing, studio, when
+from tests.tui_transformer.test_snapshots import MEDIUM, SMALLEST, pressing, studio, when
 
 pytestmark = pytest.mark.usefixtures("plain_surroundings")
 RUNS = Path("runs")
@@ -19,7 +20,7 @@ def cursors_that_stand_still(monkeypatch) -> None:
         monkeypatch.setattr(kind.cursor_blink, "_default", False)
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_compare_without_a_run(snap_compare, size) -> None:
     act = pressing("3", then=when("There is nothing to compare yet"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
@@ -31,23 +32,32 @@ def test_compare_with_one_run(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_compare_with_runs(snap_compare, size) -> None:
     study(RUNS)
     act = pressing("3", then=when("enc-next", "space draws"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_with_what_always_the_same_answer_scores(snap_compare, size) -> None:
+    for name, exact in (("finetuned", 0.62), ("scratch", 0.1)):
+        asking(RUNS, name, exact)
+    act = pressing("3", then=when("no run: always"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
 SELECT = ("3", "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_compare_with_curves(snap_compare, size) -> None:
     study(RUNS)
     act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["studio-light", "studio-colour-blind"])
 def test_compare_in_other_themes(snap_compare, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
@@ -56,6 +66,7 @@ def test_compare_in_other_themes(snap_compare, plain_surroundings, theme) -> Non
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [("c",), ("right", "right", "o", "o", "O")], ids="-".join)
 def test_compare_looked_at_otherwise(snap_compare, keys) -> None:
     study(RUNS)
@@ -63,7 +74,7 @@ def test_compare_looked_at_otherwise(snap_compare, keys) -> None:
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_compare_where_nothing_matches(snap_compare, size) -> None:
     study(RUNS)
     act = pressing("3", "slash", *"badge:inert", then=when("no run matches badge:inert"))
@@ -76,13 +87,14 @@ def test_compare_with_a_mistake_in_the_filter(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_compare_all_about_a_run(snap_compare, size) -> None:
     study(RUNS)
     act = pressing("3", "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "words"), [("n", "ctrl+s"), ("g", "Tags of"), ("e", "Export")])
 def test_compare_asks(snap_compare, key, words) -> None:
     study(RUNS)
@@ -90,7 +102,7 @@ def test_compare_asks(snap_compare, key, words) -> None:
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
-@pytest.mark.parametrize("size", PICTURES)
+@pytest.mark.parametrize("size", SMALLEST)
 def test_compare_with_wide_characters_and_long_names(snap_compare, size) -> None:
     variant(
         RUNS,

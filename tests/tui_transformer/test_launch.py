@@ -64,7 +64,7 @@ def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> N
         await_start(RunReader(run), again, 1)
 
 
-@pytest.mark.parametrize("moment", [0.0, 0.1, 0.25])
+@pytest.mark.parametrize("moment", [0.1, *(pytest.param(moment, marks=pytest.mark.slow) for moment in (0.0, 0.25))])
 def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undisturbed, moment: float) -> None:
     here = training(tmp_path)
     here.start()
@@ -238,6 +238,7 @@ def test_detached_from_the_command_line(tmp_path) -> None:
     assert missing.returncode == 2 and len(missing.stderr.splitlines()) == 1 and not (tmp_path / "demo-2").exists()
 
 
+@pytest.mark.slow
 def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled_it(tmp_path) -> None:
     bad = HOSTED.model_copy(update={"data": HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})})
     for i, config in enumerate((HOSTED, HOSTED, bad, HOSTED, HOSTED)):

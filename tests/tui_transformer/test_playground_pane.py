@@ -426,6 +426,7 @@ async def test_many_lines_can_be_pasted(app) -> None:
         assert found._first.given == "to be\nor[2J not"
 
 
+@pytest.mark.slow
 async def test_drawing_beside_a_stream_never_holds_the_screen_for_long(app, fakes) -> None:
     lags: list[float] = []
 

@@ -27,6 +27,7 @@ def fakes(monkeypatch) -> Iterator[FakeWriters]:
     monkeypatch.setattr(playground, "Writers", lambda device: found)
     monkeypatch.setattr("tui_transformer.widgets.playground.column.monotonic", lambda: 0.0)
     monkeypatch.setattr("tui_transformer.widgets.playground.stream.SLICE", 0.0)  # a piece at a time
+    monkeypatch.setattr("textual.widgets.Input._toggle_cursor", lambda line: None)  # it does not blink in a picture
     record(Path("runs"), "baseline", created="2026-11-21T01:01:00+00:00")
     record(Path("runs"), "win16", created="2026-11-21T01:02:00+00:00")
     yield found
@@ -120,6 +121,14 @@ def test_wide_characters(snap_compare, fakes, size) -> None:
 
 
 @pytest.mark.parametrize("size", SMALLEST)
+def test_two_runs_answer_a_question(snap_compare, fakes, size) -> None:
+    fakes.known["win16"] = FakeWriter(text="Dunholt", kind="question-answer")
+    fakes.known["baseline"] = FakeWriter("baseline", text="Arlow!!", kind="question-answer")
+    steps = ("/length 7", "/vs baseline", "Where was Carl Ronoton born?", written, "key:escape")
+    assert snap_compare(studio(), terminal_size=size, run_before=act(*steps))
+
+
+@pytest.mark.parametrize("size", SMALLEST)
 def test_loading(snap_compare, fakes, size) -> None:
     fakes.gate = threading.Event()
     assert snap_compare(studio(), terminal_size=size, run_before=act(wait=("loading the",)))
@@ -148,17 +157,20 @@ def test_streaming(snap_compare, fakes) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act("the gate", first_pieces))
 
 
+@pytest.mark.slow
 def test_stopped(snap_compare, fakes) -> None:
     fakes.known["win16"] = FakeWriter(gate=threading.Event(), free=40)
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act("the gate", first_pieces, "key:escape"))
 
 
+@pytest.mark.slow
 def test_too_long_for_the_context(snap_compare, fakes) -> None:
     assert snap_compare(
         studio(), terminal_size=MEDIUM, run_before=act("/length 200", "the gate", written, "key:escape")
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["masked", "copy"])
 def test_unusual_models(snap_compare, fakes, kind) -> None:
     fakes.known["win16"] = FakeWriter(kind=kind, text="the gate")
@@ -166,12 +178,14 @@ def test_unusual_models(snap_compare, fakes, kind) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act(*steps))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["studio-light", "studio-colour-blind"])
 def test_themes(snap_compare, fakes, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act(*STATES["alternatives"]))
 
 
+@pytest.mark.slow
 def test_without_colour(snap_compare, fakes, monkeypatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act(*STATES["attention"]))

@@ -93,8 +93,9 @@ def test_train_without_a_run(snap_compare, size) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-# Every state at one size, a live and a waiting run at all: (size, which run of the list).
-STATES = [(MEDIUM, down) for down in range(9)] + [(size, down) for size in SIZES if size != MEDIUM for down in (0, 2)]
+# Every state at one size, a live and a waiting run at the ends, which is for CI: (size, which run of the list).
+STATES = [pytest.param(MEDIUM, down, marks=pytest.mark.slow) for down in range(9)]
+STATES += [pytest.param(size, down) for size in SIZES if size != MEDIUM for down in (0, 2)]
 
 
 @pytest.mark.parametrize(("size", "down"), STATES)
@@ -104,6 +105,7 @@ def test_train_with_a_run_in_each_state(snap_compare, size, down) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keys", [("z",), ("y", "x"), ("tab", "left", "left"), ("v",), ("l",)], ids="-".join)
 def test_train_looked_at_otherwise(snap_compare, keys) -> None:
     everything(Path("runs"))
@@ -115,6 +117,7 @@ def test_too_small(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=(40, 10), run_before=when("40 × 10"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["studio-light", "studio-colour-blind"])
 def test_themes(snap_compare, plain_surroundings, theme) -> None:
     plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')

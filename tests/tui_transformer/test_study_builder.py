@@ -26,6 +26,7 @@ from tui_transformer.widgets.design.ticks import Ticks
 from tui_transformer.widgets.dialog import Ask, AskText, Read
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
+SMALLEST = [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])]
 MEDIUM = (120, 36)
 
 
@@ -102,7 +103,7 @@ async def until(pilot: Pilot, true: Callable[[], bool]) -> None:
     pytest.fail(f"it never came:\n{pilot.app.text}")
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", SMALLEST)
 async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[int, int]) -> None:
     async with app.run_test(size=size) as pilot:
         await opened(pilot)

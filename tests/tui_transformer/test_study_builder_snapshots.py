@@ -73,6 +73,7 @@ def test_presets_to_tick(snap_compare, size) -> None:
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
+@pytest.mark.slow
 def test_the_last_of_the_presets_are_those_that_cannot_be(snap_compare) -> None:
     act = doing("p", "end", then="the design has this already")
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
@@ -83,24 +84,29 @@ def test_a_mistake_in_a_setting(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=SMALL, run_before=act)
 
 
+@pytest.mark.slow
 def test_studies_to_take(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("l", then="Take whose"))
 
 
+@pytest.mark.slow
 def test_seeds_are_asked_for(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=SMALL, run_before=doing("n", then="nothing can be concluded"))
 
 
+@pytest.mark.slow
 def test_the_whole_study(snap_compare) -> None:
     act = doing(*SHIPPED, "t", then="the whole study")
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
+@pytest.mark.slow
 def test_many_variants(snap_compare) -> None:
     act = doing(*GRID, then="= 20")
     assert snap_compare(studio(), terminal_size=SMALL, run_before=act)
 
 
+@pytest.mark.slow
 def test_a_measurement_that_failed(snap_compare, monkeypatch) -> None:
     async def plan(*_: object) -> Estimate:
         from engine.errors import InputError
@@ -112,6 +118,7 @@ def test_a_measurement_that_failed(snap_compare, monkeypatch) -> None:
     assert snap_compare(studio(), terminal_size=SMALL, run_before=doing(*HEADS, "m", then="gets it"))
 
 
+@pytest.mark.slow
 def test_the_light_theme(snap_compare, plain_surroundings) -> None:
     plain_surroundings.write_text('welcomed = true\ntheme = "studio-light"\n')
     act = doing(*HEADS, then="= 12 runs")

@@ -1,6 +1,7 @@
 """The Train pane: every state at every size, keys that do the right thing, runs that grow and vanish while it looks."""
 
 import asyncio
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from textual.pilot import Pilot
 
 from engine.errors import InputError
 from engine.runs.commands import Command, read_commands
+from engine.runs.lineage import Origin
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
 from tests.tui_transformer.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.test_feed import spoil
@@ -106,7 +108,7 @@ STATES = {
 }
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])])
 async def test_every_state_says_what_it_is_at_every_size(root, size) -> None:
     everything(root)
     async with Open(root, "baseline", size) as studio:
@@ -426,3 +428,16 @@ async def test_a_thousand_runs_are_a_list_like_any_other(root) -> None:
         await studio.until(lambda: "RUNS  1,000" in studio.text)
         await studio.pilot.press("end")
         await studio.until(lambda: "run-0000" in studio.text)
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+async def test_a_run_says_over_its_charts_what_it_started_from(root, size) -> None:
+    run = record(root, "finetune")
+    first = Origin("0", "first", "last", 9, "cd")
+    origin = Origin("1", "pretrain", "best", 1500, "ab", first)
+    born = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(born | {"from": origin.to_json()}))
+    async with Open(root, "finetune", size) as studio:
+        said = shown(studio.app)
+        assert "first ─▶ pretrain ─▶ finetune" in said if size[0] > 100 else "from pretrain@best" in said
+        assert "pretrain@best (step 1,500)" in said

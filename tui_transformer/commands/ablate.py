@@ -31,7 +31,7 @@ from tui_transformer.studies.progress import Board, Json, Lines, Screen, how_it_
 from tui_transformer.studies.ready import How, Ready, make_ready
 from tui_transformer.studies.record import is_run, only_runner, study_file, write
 from tui_transformer.studies.runner import Audience, Orders, Runner
-from tui_transformer.studies.standing import ABSENT, Standing
+from tui_transformer.studies.standing import ABSENT, SKIPPED, Standing
 
 STARTS = 60.0  # seconds for a detached runner to take its study
 
@@ -145,7 +145,7 @@ def _audience(board: Board, how: How) -> Iterator[Audience]:
 def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], how: How) -> int:
     """Say how the study stands; the exit code."""
     undone = [standing for standing in standings if standing.state != "finished"]
-    failed = [standing for standing in undone if standing.state == "failed"]
+    failed = [standing for standing in undone if standing.state in ("failed", SKIPPED)]
     if how.as_json:
         state = "finished" if not undone else "interrupted" if heard else "unfinished"
         counts = {"runs": len(standings), "finished": len(standings) - len(undone), "failed": len(failed)}
@@ -173,7 +173,7 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
 
 def _print_table(study: Study, standings: Sequence[Standing], how: How) -> None:
     """What the runs so far say of the variants, as `compare` prints it."""
-    entries = [read_entry(standing.path) for standing in standings if standing.state != ABSENT]
+    entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     sys.stdout.write(study_text(entries, read_study_file(study_file(how.runs_dir, study.name)), width=width) + "\n")
 

@@ -18,7 +18,7 @@ from tui_transformer.words import count, duration, memory, short
 LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
 
 
-def check_command(request: Request, *, device: str, as_json: bool, data_dir: Path | None) -> int:
+def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None) -> int:
     """Print verdicts and costs; exit code 1 if something does not hold."""
     config = request.resolve()
     source = request.source()
@@ -30,15 +30,18 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         from engine.training.assemble import built
         from engine.training.crossover import crossover
         from engine.training.devices import default_threads, device_name, resolve_device
+        from engine.training.init_from import find_parent, inherit
         from engine.training.task import load_task
         from engine.training.trial import cache_parity, one_step_fit, switch_effect
 
         where = resolve_device(device)
-        task = load_task(config, data_dir)
+        begun_from = find_parent(config, runs_dir)
+        task = load_task(config, data_dir, None if begun_from is None else begun_from.tokenizer)
         characters = task.vocab_size
         vocabulary = config.needed_tokens(characters)
         runnable = task.resolved(config, f"preset '{source.name}'", default_threads())
         model = built(runnable, vocabulary, where)
+        inherited = () if begun_from is None else inherit(model, runnable, begun_from).lints
         batches = task.batches(config, where)
     with loading("checking"):
         verdicts = [leak_probe(model, batches.objective, batches.probed(), characters, when="before", step=0)]
@@ -61,7 +64,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
     parameters = size.parameter_count(runnable.model, vocabulary)
     total = fit.seconds * runnable.train.steps
     peak = fit.peak_bytes or size.memory_bytes(runnable, vocabulary)
-    lints = lint(config, task.train_tokens)
+    lints = [*lint(config, task.train_tokens), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if as_json:
         for verdict in verdicts:
@@ -79,7 +82,7 @@ def check_command(request: Request, *, device: str, as_json: bool, data_dir: Pat
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
         text.append(clean_line(f"{verdict.check}: {'' if good else verdict.verdict + ': '}{verdict.why}") + "\n")
     windows = runnable.train.batch_size * config.train.accumulation * config.window_targets
-    rate = (fit.targets if config.translates else windows) / fit.seconds
+    rate = (fit.targets if config.on_rows else windows) / fit.seconds
     about = "peak" if fit.peak_bytes is not None else "about"
     text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
     text.append(

@@ -14,7 +14,7 @@ from tui_transformer.commands.compare_variants import print_variants, standings,
 from tui_transformer.commands.meant import Meant, find
 from tui_transformer.comparison.columns import Column, columns
 from tui_transformer.comparison.comparable import unit_of
-from tui_transformer.comparison.entry import Entry, read_entry
+from tui_transformer.comparison.entry import Entry, majority_rows, read_entry
 from tui_transformer.comparison.export import FORMATS, save
 from tui_transformer.comparison.folder import Folder
 from tui_transformer.comparison.order import sort
@@ -77,9 +77,10 @@ def compare_command(
         count, show = len(found), partial(print_variants, found, all_settings=all_settings)
     else:
         order, reverse = _order(sort_by, entries)
-        shown = sort(filtered(entries, pinned), order, pinned, reverse=reverse)
+        matching = filtered(entries, pinned)
+        shown = [*sort(matching, order, pinned, reverse=reverse), *majority_rows(matching)]
         made = table(shown, pinned, all_settings=all_settings) if kind else None
-        count, show = len(shown), partial(_print, columns(shown, pinned, all_settings=all_settings), shown, pinned)
+        count, show = len(matching), partial(_print, columns(shown, pinned, all_settings=all_settings), shown, pinned)
     if not count:
         say(filtered.why_none(entries, pinned))
     if made is not None and kind == "json" and out is None:

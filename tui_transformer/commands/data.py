@@ -25,13 +25,21 @@ def list_command(*, as_json: bool, data_dir: Path | None) -> int:
         return ExitCode.DONE
     rows = [(entry.name, entry.words, _where(entry, data_dir), entry.description) for entry in entries]
     print_columns([("CORPUS", "KIND", "WHERE", "WHAT IT IS"), *rows])
-    print("\nand yours, by --corpus: any UTF-8 text file; pairs.tsv, text.en,text.de or a folder of sentence pairs")
+    print(
+        "\nand yours, by --corpus: any UTF-8 text file; pairs.tsv, text.en,text.de or a folder of sentence pairs; "
+        "a folder with documents.txt"
+    )
     return ExitCode.DONE
 
 
 def show_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     """What is in a corpus: a name, or a path as a run takes it."""
-    if kind_of(name) == "pairs":
+    kind = kind_of(name)
+    if kind == "documents":
+        from tui_transformer.commands.documents_shown import show_documents
+
+        return show_documents(name, as_json=as_json, data_dir=data_dir)
+    if kind == "pairs":
         from tui_transformer.commands.pairs_shown import show_pairs
 
         return show_pairs(name, as_json=as_json, data_dir=data_dir)

@@ -95,9 +95,14 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
 
 
 def _corpus(entry: Listed, data_dir: Path | None) -> Finding:
-    path = entry.found(data_folders(data_dir))
+    folders = data_folders(data_dir)
+    path = entry.found(folders)
     found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"
-    return Finding("corpus", path is not None, found, f"`tui-transformer data fetch {entry.name}`")
+    advice = f"`tui-transformer data fetch {entry.name}`"
+    if entry.by_hand:
+        files = ", ".join(Path(remote.file).name for remote in entry.remotes)
+        advice = f"put {files} into {(folders[-1] / entry.remotes[0].file).parent}"
+    return Finding("corpus", path is not None, found, advice)
 
 
 def _bf16(device: "object") -> str:

@@ -1,6 +1,9 @@
-"""`evaluate`: score any checkpoint of any run, on any split, with any stride; the score says all of it."""
+"""`evaluate`: score any checkpoint of any run, on any split, with any stride; the score says all of it.
 
-from collections.abc import Mapping
+Runs on documents and questions are scored in `evaluate_documents`.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +35,7 @@ class Asked:
     device: str
     as_json: bool
     data_dir: Path | None
+    predictions: Path | None = None
 
 
 def evaluate_command(run: str, asked: Asked, *, runs_dir: Path) -> int:
@@ -40,13 +44,16 @@ def evaluate_command(run: str, asked: Asked, *, runs_dir: Path) -> int:
     config = reader.config
     if not config.translates and asked.split not in SPLITS:
         raise InputError(f"--split {asked.split[:40]!r}: must be {one_of(SPLITS)}")
-    wrong = ("--stride", asked.stride) if config.translates else ("--beam", asked.beam)
-    if wrong[1] is not None:
-        kind = "translates sentences, which have no windows" if config.translates else "does not translate"
-        raise InputError(f"{wrong[0]} {wrong[1]}: run '{reader.name}' {kind}; leave it out")
+    beside = (
+        ("--stride", asked.stride, config.on_rows, "is scored row by row and has no windows"),
+        ("--beam", asked.beam, not config.translates, "does not translate"),
+        ("--predictions", asked.predictions, not config.answers, "answers no questions"),
+    )
+    for option, value, is_wrong, why in beside:
+        if value is not None and is_wrong:
+            raise InputError(f"{option} {str(value)[:80]}: run '{reader.name}' {why}; leave it out")
     stamp(reader)
-    score = _score_translation if config.translates else _score_text
-    record, words = score(reader, asked)
+    record, words = _scoring(config)(reader, asked)
     named = {"run": reader.name, "split": asked.split, "checkpoint": asked.checkpoint, "badges": list(reader.badges)}
     if asked.as_json:
         emit({"kind": "evaluation", **named, **record})
@@ -58,18 +65,38 @@ def evaluate_command(run: str, asked: Asked, *, runs_dir: Path) -> int:
     return ExitCode.DONE
 
 
-def _same_text(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str) -> None:
-    """Refuse a split that the corpus has not, or that is not the one the run was made with."""
+def _scoring(config: "RunConfig") -> Callable[[RunReader, Asked], tuple[dict[str, Any], list[str]]]:
+    """What scores a run, and says it in words."""
+    if config.translates:
+        return _score_translation
+    if config.on_documents:
+        from tui_transformer.commands.evaluate_documents import score_documents, score_questions
+
+        return score_questions if config.answers else score_documents
+    return _score_text
+
+
+def require_same_text(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str, *, part: str = "") -> None:
+    """Refuse a split that the corpus has not, or that is not the one the run was made with.
+
+    Args:
+        reader: the run.
+        corpus: its name.
+        splits: hashes by split.
+        split: the one that is asked for.
+        part: what stands before the split's name in data.json.
+    """
     if split not in splits:
         raise InputError(f"run '{reader.name}' has no {split[:40]} split; it has {one_of(splits)}")
-    if (reader.facts("data").get("sha256") or {}).get(split) != splits[split]:
+    if (reader.facts("data").get("sha256") or {}).get(part + split) != splits[split]:
         raise InputError(
             f"corpus {corpus}: its {split} split is not the one that run '{reader.name}' was made with "
             "(another SHA-256); put the original text back, or train a new run on this one"
         )
 
 
-def _changed(config: "RunConfig", **values: int | None) -> "RunConfig":
+def changed(config: "RunConfig", **values: int | None) -> "RunConfig":
+    """A config with other values of `evaluation`, where they are asked for."""
     from engine import capabilities
 
     for name, value in values.items():
@@ -97,12 +124,12 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
         set_fp32_matmul("exact")
         model, tokenizer, step = load_trained(reader, asked.checkpoint, where)
         corpus = load_corpus(config.data, asked.data_dir)
-        _same_text(reader, corpus.name, corpus.sha256, asked.split)
+        require_same_text(reader, corpus.name, corpus.sha256, asked.split)
         part = corpus.splits[asked.split]
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
-    changed = _changed(config, stride=stride, batch_size=asked.batch_size)
+    wanted = changed(config, stride=stride, batch_size=asked.batch_size)
     with loading(f"scoring {len(part.text):,} characters"):
-        record = Evaluator(changed, part, tokens, tokenizer.vocab_size).record(model)
+        record = Evaluator(wanted, part, tokens, tokenizer.vocab_size).record(model)
     of = unit(config.objective.kind)
     words = [
         f"  loss                {record['loss']:.4f} nats per {of}, context {context}, stride {stride}",
@@ -124,7 +151,7 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
 
 
 def _score_translation(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[str]]:
-    config = _changed(reader.config, beam=asked.beam, batch_size=asked.batch_size, translations=0)
+    config = changed(reader.config, beam=asked.beam, batch_size=asked.batch_size, translations=0)
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_translator
         from engine.training.devices import resolve_device
@@ -133,9 +160,10 @@ def _score_translation(reader: RunReader, asked: Asked) -> tuple[dict[str, Any],
 
         where = resolve_device(asked.device)
         set_fp32_matmul("exact")
-        model, _, step = load_translator(reader, asked.checkpoint, where)
-        task = TranslationTask.load(config, asked.data_dir)
-        _same_text(reader, task.name, task.sha256, asked.split)
+        model, tokenizer, step = load_translator(reader, asked.checkpoint, where)
+        taken_over = tokenizer if config.train.init_from is not None else None
+        task = TranslationTask.load(config, asked.data_dir, taken_over)
+        require_same_text(reader, task.name, task.sha256, asked.split)
         scorer = task.scorer(config, where, asked.split)
     with loading(f"translating {len(scorer.split.pairs):,} sentences"):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)

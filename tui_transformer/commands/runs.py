@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader, list_runs
 from tui_transformer.badges import badge
+from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
 from tui_transformer.output import emit, say
 
-HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "checks")
+HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks")
 
 
 def runs_command(*, as_json: bool, runs_dir: Path) -> int:
@@ -21,12 +23,17 @@ def runs_command(*, as_json: bool, runs_dir: Path) -> int:
     if not readers:
         say(f"there is no run in {runs_dir} yet; `tui-transformer run --preset demo` makes one")
         return 0
-    print_columns([HEAD, *(_row(_facts(reader)) for reader in readers)])
+    rows = [HEAD, *(_row(_facts(reader)) for reader in readers)]
+    if not any(row[HEAD.index("from")] for row in rows[1:]):  # most folders have none that starts from another
+        rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
+    print_columns(rows)
     return 0
 
 
 def _facts(reader: RunReader) -> dict[str, Any]:
     status, last = reader.status, reader.summary.get("last") or {}
+    born = reader.facts("run")
+    origin = read_origin(born)
     return {
         "run": reader.name,
         "state": reader.state,
@@ -34,7 +41,8 @@ def _facts(reader: RunReader) -> dict[str, Any]:
         "steps": status.get("steps", 0),
         "loss": last.get("loss"),
         "perplexity": last.get("perplexity"),
-        "preset": reader.facts("run").get("preset", ""),
+        "preset": born.get("preset", ""),
+        "from": None if origin is None else origin.to_json(),
         "badges": list(reader.badges),
     }
 
@@ -53,5 +61,6 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         number("loss", 4),
         number("perplexity", 3),
         str(facts["preset"]),
+        clean_line(origin.shown) if (origin := read_origin(facts)) is not None else "",
         checks,
     )

@@ -12,11 +12,13 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.commands.run import loading
+from tui_transformer.document_writer import DocumentWriter, Example
 from tui_transformer.output import emit, is_terminal, say, stamp, stdout, warn
-from tui_transformer.prompt import Prompt, Settings, checked, converse
-from tui_transformer.writer import Writer
-from tui_transformer.written import Piece, Surprised, level, number, sign
+from tui_transformer.prompt import ASKING, WRITING, Prompt, Settings, checked, converse
+from tui_transformer.writer import Writer, Writes
+from tui_transformer.written import Piece, Surprised, Whole, in_words, level, number, sign
 
+OTHERS = 3  # answers that are told besides the one that is given
 LISTED = 5  # tokens that /alternatives lists, and alternatives of each
 AROUND = 12  # characters before a listed token
 STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
@@ -37,16 +39,18 @@ class Writing:
     device: str
     checkpoint: str
     as_json: bool
-    writers: list[Writer] = field(default_factory=list)
+    writers: list[Writer | DocumentWriter] = field(default_factory=list)
     answers: list[list[Piece]] = field(default_factory=list)
     _noticed: set[str] = field(default_factory=set)
 
-    def load(self, run: str) -> Writer:
+    def load(self, run: str) -> Writer | DocumentWriter:
         """A run's model; says what is wrong with its scores."""
         reader = RunReader.resolve(run, self.runs_dir)
         stamp(reader)
         with loading("loading the model"):
-            return Writer(reader, self.checkpoint, self.device)
+            if not reader.config.on_documents:
+                return Writer(reader, self.checkpoint, self.device)
+            return DocumentWriter(reader, self.checkpoint, self.device)
 
     def answer(self, text: str, settings: Settings, which: int = 0) -> None:
         """What each model makes of a text; `which` counts answers to the same prompt."""
@@ -61,22 +65,27 @@ class Writing:
                     if writer.continues and not self.as_json:
                         sys.stdout.write(clean(text))
                 pieces.append(piece)
-                if not self.as_json:
+                if not self.as_json and not isinstance(writer, DocumentWriter):
                     sys.stdout.write(clean(piece.text))
                     sys.stdout.flush()
+            written = "".join(piece.text for piece in pieces)
+            wholes = writer.wholes(text, written, OTHERS)
             if self.as_json:
-                emit(_record(writer, text, which, pieces) | settings)
+                emit(_record(writer, text, which, pieces) | _whole_record(writer, text, written, wholes) | settings)
+            elif isinstance(writer, DocumentWriter):
+                print(clean_line(writer.filled(text, written) or written.strip()))
+                print(f"  {clean_line(in_words(wholes))}", flush=True)
             else:
                 print(flush=True)
 
-    def _notice(self, writer: Writer, text: str, settings: Settings) -> None:
+    def _notice(self, writer: Writes, text: str, settings: Settings) -> None:
         """Once a model is enough."""
         notice = writer.notice(text, settings)
         if notice and writer.name not in self._noticed:
             self._noticed.add(writer.name)
             warn(notice)
 
-    def _title(self, writer: Writer) -> None:
+    def _title(self, writer: Writes) -> None:
         if len(self.writers) > 1 and not self.as_json:
             print(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
 
@@ -107,6 +116,20 @@ class Writing:
             else:
                 stdout().print(_coloured(found))
                 print(found.words, flush=True)
+
+    def examples(self, _: str) -> None:
+        """Held-out questions, or documents with gaps, and what each model makes of them."""
+        for writer in self.writers:
+            if not isinstance(writer, DocumentWriter):
+                raise InputError(f"examples: {writer.name} goes on with any text; runs on documents have some")
+            with loading("loading the corpus"):
+                found = writer.examples()
+            self._title(writer)
+            for one in found:
+                if self.as_json:
+                    emit({"run": writer.name, "checkpoint_step": writer.step, **one.record()})
+                else:
+                    stdout().print(_example_line(one), soft_wrap=True)
 
     def take_run(self, run: str) -> None:
         """Another run in place of the first."""
@@ -156,23 +179,26 @@ def sample_command(
         return 0
     if is_terminal(sys.stdin):
         names = " and ".join(_name(writer) for writer in writing.writers)
-        say(f"{names}: {first.invitation}, /help for commands, /quit to leave")
+        some = ", examples for some to try" if isinstance(first, DocumentWriter) else ""
+        say(f"{names}: {first.invitation}{some}, /help for commands, /quit to leave")
     session = Prompt(
         settings,
         lambda text: writing.answer(text, session.settings),
         {
             "alternatives": writing.alternatives,
             "surprise": writing.surprise,
+            "examples": writing.examples,
             "run": writing.take_run,
             "vs": writing.take_second,
             "checkpoint": writing.take_checkpoint,
         },
+        ASKING if isinstance(first, DocumentWriter) else WRITING,
     )
     converse(session)
     return 0
 
 
-def _name(writer: Writer) -> str:
+def _name(writer: Writes) -> str:
     return f"{writer.name} at step {writer.step:,}"
 
 
@@ -184,7 +210,7 @@ def _count(argument: str) -> int:
     return int(argument)
 
 
-def _record(writer: Writer, text: str, which: int, pieces: Sequence[Piece]) -> dict[str, object]:
+def _record(writer: Writes, text: str, which: int, pieces: Sequence[Piece]) -> dict[str, object]:
     known = [piece.nats for piece in pieces if piece.nats is not None]
     return {
         "run": writer.name,
@@ -195,6 +221,29 @@ def _record(writer: Writer, text: str, which: int, pieces: Sequence[Piece]) -> d
         "nll": math.fsum(known) if known else None,
         "probabilities": [piece.probability for piece in pieces],
     }
+
+
+def _whole_record(writer: Writes, text: str, written: str, wholes: Sequence[Whole]) -> dict[str, object]:
+    """Of an answer that has an end; {} of a text that could go on."""
+    if not wholes:
+        return {}
+    others = [{"text": one.text, "probability": one.probability} for one in wholes[1:]]
+    filled = writer.filled(text, written) if isinstance(writer, DocumentWriter) else ""
+    found: dict[str, object] = {"text": wholes[0].text, "probability": wholes[0].probability, "alternatives": others}
+    return found | ({"filled": filled} if filled else {})
+
+
+def _example_line(one: Example) -> Text:
+    """`right  Where was Ada Goroton born? → Dunholt`, or what would have been right."""
+    line = Text()
+    if one.right:
+        line.append("right  ", "green")
+    elif one.reference:
+        line.append("wrong  ", "red")
+    line.append(f"{clean_line(one.asked)} → {clean_line(one.written) or '(nothing)'}")
+    if one.reference and not one.right:
+        line.append(f"   = {clean_line(one.reference)}", "dim")
+    return line
 
 
 def _token(piece: Piece) -> dict[str, object]:
@@ -208,7 +257,7 @@ def _token(piece: Piece) -> dict[str, object]:
     }
 
 
-def _surprise_record(writer: Writer, text: str, found: Surprised) -> dict[str, object]:
+def _surprise_record(writer: Writes, text: str, found: Surprised) -> dict[str, object]:
     return {
         "run": writer.name,
         "surprise_of": text,

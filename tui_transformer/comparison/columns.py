@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.config.schema import RunConfig
+from engine.runs.lineage import INIT_FROM
 from tui_transformer.badges import badge
 from tui_transformer.comparison import differences
 from tui_transformer.comparison.comparable import comparable
 from tui_transformer.comparison.entry import SCORES, Entry
+from tui_transformer.comparison.majority import NO_RUN, SCORE
 from tui_transformer.comparison.verdict import verdict
 from tui_transformer.words import duration, short
 
@@ -112,7 +114,10 @@ _decimals: Callable[[Value], str] = "{:.4f}".format
 
 
 def _study(entry: Entry, baseline: Entry | None) -> str:
-    return f"{entry.study.name}: {entry.study.variant}, seed {entry.study.seed}" if entry.study else ""
+    study = entry.study
+    if study is None:
+        return ""
+    return ", ".join([f"{study.name}: {study.variant}", *([study.stage] if study.stage else []), f"seed {study.seed}"])
 
 
 NAME = Column("run", "run", "run", lambda e, b: e.name, _text, _text, right=False, always=True)
@@ -153,8 +158,9 @@ ABOUT = (
     Column("tags", "tags", "tags", lambda e, b: e.tags, _words, ", ".join, right=False),
     Column("notes", "notes", "notes", lambda e, b: e.notes, _text, _text, right=False),
 )
-FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, *ABOUT)}
+
 ALIASES = {
+    "from": INIT_FROM,
     "loss": "last",
     "name": "run",
     "dlast": "Δlast",
@@ -190,8 +196,24 @@ def probe(name: str) -> Column:
 
 def score(name: str) -> Column:
     """The column of another score of the last evaluation."""
+    if name == "exact_match":
+        value = lambda e, b: e.scores.get(name)
+        return Column(name, "exact match", "exact match, last (share)", value, "{:.1%}".format, _exact)
     title = name.replace("_", " ")
     return Column(name, title, f"{title}, last", lambda e, b: e.scores.get(name), "{:.4g}".format, _exact)
+
+
+OVER_MAJORITY = Column(
+    "Δmajority",
+    "Δ majority",
+    "exact match − that of always the most frequent answer",
+    lambda e, b: None if e.state == NO_RUN else e.over_majority,
+    "{:+.1%}".format,
+    _change_exact,
+)
+
+
+FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
 
 
 def probes(entries: Sequence[Entry]) -> list[str]:
@@ -213,13 +235,18 @@ def columns(
     among = of or entries
     keys = differences.settings(among) if all_settings else differences.differing(among)
     titles = differences.short_names(keys)
+    asked = [score(SCORE), OVER_MAJORITY] if any(entry.majority is not None for entry in entries) else []
     offered = [
-        *(NAME, *JUDGED, *(setting(key, titles[key]) for key in keys), *MEASURED),
+        *(NAME, *JUDGED, *asked, *(setting(key, titles[key]) for key in keys), *MEASURED),
         *(probe(name) for name in probes(entries)),
-        *(score(name) for name in SCORES if any(name in entry.scores for entry in entries)),
+        *(score(name) for name in SCORES if _scored(name, entries) and not (asked and name == SCORE)),
         *(column for column in ABOUT if column.key not in ("context", "stride") or _varies(column, entries)),
     ]
     return [c for c in offered if c.always or c.dotted or any(_has(c.value(e, baseline)) for e in entries)]
+
+
+def _scored(name: str, entries: Sequence[Entry]) -> bool:
+    return any(name in entry.scores for entry in entries)
 
 
 def _has(value: Value) -> bool:

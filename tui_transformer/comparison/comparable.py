@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from tui_transformer.badges import badge
 from tui_transformer.comparison.entry import Entry, Listed, Protocol
+from tui_transformer.comparison.language import ENGLISH, Language, Said, Word
 
 
 @dataclass(frozen=True)
@@ -14,40 +15,48 @@ class Difference:
     Args:
         word: what is another one.
         part: what must be equal; None and "" are not known yet, and differ from nothing.
-        shown: how it is said in a sentence.
+        shown: what of it stands in a sentence.
+        phrase: the sentence's, of `scored.…`.
     """
 
     word: str
     part: Callable[[Protocol], object]
-    shown: Callable[[Protocol], str]
+    shown: Callable[[Protocol], object]
+    phrase: str
 
 
-_CORPUS = Difference("corpus", lambda p: p.corpus, lambda p: f"on {p.corpus}")
+_CORPUS = Difference("corpus", lambda p: p.corpus, lambda p: p.corpus, "corpus")
 _SCORE = (
-    Difference("objective", lambda p: p.objective, lambda p: f"by {p.objective}"),
-    Difference("unit", lambda p: p.unit, lambda p: f"in nats per {p.unit}"),
-    Difference("tokens", lambda p: p.tokens, lambda p: f"over tokens of vocabulary {p.tokens[:8] or 'unknown'}"),
-    Difference("context", lambda p: p.context, lambda p: f"with context {p.context}"),
-    Difference("stride", lambda p: p.stride, lambda p: f"with stride {p.stride}"),
+    Difference("objective", lambda p: p.objective, lambda p: p.objective, "objective"),
+    Difference("unit", lambda p: p.unit, lambda p: Word(p.unit), "unit"),
+    Difference("tokens", lambda p: p.tokens, lambda p: p.tokens[:8] or Word("unknown"), "tokens"),
+    Difference("context", lambda p: p.context, lambda p: p.context, "context"),
+    Difference("stride", lambda p: p.stride, lambda p: p.stride, "stride"),
 )
 DIFFERENCES = (
     _CORPUS,
-    Difference("split", lambda p: p.split, lambda p: f"on the text with SHA-256 {p.split[:8]}…"),
+    Difference("split", lambda p: p.split, lambda p: p.split[:8], "split"),
     *_SCORE,
 )
 # Before data.json says which text it is, the settings must do: without them nothing is known, and nothing differs.
 ASKED_DIFFERENCES = (
     _CORPUS,
-    Difference("corpus", lambda p: p.asked[:1], lambda p: f"on {p.asked[0]}"),
-    Difference("split", lambda p: p.asked[1:], lambda p: "on a text that was cut otherwise"),
+    Difference("corpus", lambda p: p.asked[:1], lambda p: p.asked[0], "corpus"),
+    Difference("split", lambda p: p.asked[1:], lambda p: "", "cut"),
     *_SCORE,
 )
 
 
-def other(entry: Entry, baseline: Entry) -> str:
-    """What makes the scores of two runs different measures, as `other corpus`; "" if nothing does."""
+def other_said(entry: Entry, baseline: Entry) -> Said | None:
+    """What makes the scores of two runs different measures, as `other corpus`; None if nothing does."""
     found = _difference(entry.protocol, baseline.protocol)
-    return f"other {found.word}" if found is not None else ""
+    return Said("other", {"what": Word(found.word)}) if found is not None else None
+
+
+def other(entry: Entry, baseline: Entry) -> str:
+    """The same in English; "" if nothing does."""
+    found = other_said(entry, baseline)
+    return ENGLISH.tell(found) if found is not None else ""
 
 
 def void(entry: Entry) -> str:
@@ -60,15 +69,17 @@ def comparable(entry: Entry, baseline: Entry) -> bool:
     return not (other(entry, baseline) or void(entry) or void(baseline))
 
 
-def why_not(entry: Entry, baseline: Entry) -> str:
+def why_not(entry: Entry, baseline: Entry, language: Language = ENGLISH) -> str:
     """One sentence for the detail; "" where they can be compared."""
     for run in (entry, baseline):
         if void(run):
-            return f"{run.name} has the badge {void(run)}: {badge(void(run)).means}"
+            return language.say("has-badge", name=run.name, badge=void(run), means=language.badge(void(run)).means)
     found = _difference(entry.protocol, baseline.protocol)
     if found is not None:
-        own, others = found.shown(entry.protocol), found.shown(baseline.protocol)
-        return f"{entry.name} was scored {own}, {baseline.name} {others}: the two losses are different measures."
+        own, others = (
+            Said(f"scored.{found.phrase}", {"value": found.shown(p)}) for p in (entry.protocol, baseline.protocol)
+        )
+        return language.say("measures", a=entry.name, own=own, b=baseline.name, others=others)
     return ""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from engine.runs.lineage import drawn
 from tui_transformer.badges import badge
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.comparison import differences
@@ -40,6 +41,7 @@ def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
     blocks = [
         Block("What is wrong with it", tuple(_badges(entry))),
         Block("Beside the baseline", tuple(_beside(entry, baseline))),
+        Block("Where its first weights come from", tuple(_lineage(entry))),
         Block("Notes and tags", tuple(_notes(entry))),
         Block("Scores", tuple(_values(entry))),
         Block("Probes: share right", tuple(Line(clean_line(n), f"{v:.1%}") for n, v in entry.probes.items())),
@@ -82,6 +84,13 @@ def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
 
 def _text(value: object) -> str:
     return UNSET if value is None else setting_text(value)
+
+
+def _lineage(entry: Entry) -> Iterator[Line]:
+    origin = entry.origin
+    if origin is not None:
+        yield Line("chain", clean_line(drawn(origin, entry.name)))
+        yield Line("from", clean_line(f"{origin.shown}, weights with SHA-256 {origin.sha256[:12]}…"))
 
 
 def _notes(entry: Entry) -> Iterator[Line]:

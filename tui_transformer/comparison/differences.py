@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.config.keys import all_keys, is_bookkeeping
+from engine.runs.lineage import INIT_FROM
 from tui_transformer.comparison.entry import Entry
+
+NAMES = {INIT_FROM: "from"}
 
 
 def settings(entries: Sequence[Entry]) -> list[str]:
@@ -25,8 +28,8 @@ def differing(entries: Sequence[Entry]) -> list[str]:
 
 
 def short_names(keys: Sequence[str]) -> dict[str, str]:
-    """Each key's last part, or all of it where that says which of several is meant."""
-    lasts = [key.rpartition(".")[2] for key in keys]
+    """Each key's last part, or all of it where that says which of several is meant; some have a better name."""
+    lasts = [NAMES.get(key, key.rpartition(".")[2]) for key in keys]
     return {key: last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)}
 
 

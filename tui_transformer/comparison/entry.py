@@ -2,16 +2,18 @@
 
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.errors import InputError
 from engine.runs.files import read_json
+from engine.runs.lineage import INIT_FROM, Origin, read_origin
 from engine.runs.manage import read_notes
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.comparison.config_table import config_table
+from tui_transformer.comparison.majority import NO_RUN, SCORE, Majority, different, path_of, read_majority
 from tui_transformer.facts import Record, number, rows, table, text, whole
 from tui_transformer.words import unit
 
@@ -27,11 +29,18 @@ _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Study:
-    """The place of a run in a study."""
+    """The place of a run in a study.
+
+    Args:
+        stage: of an earlier stage its name; "" for the run that is compared.
+        after: the stage whose weights it started with; "" where it began anew.
+    """
 
     name: str
     variant: str
     seed: int
+    stage: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,8 +106,11 @@ class Entry:
         scores: other scores of the last evaluation, by name.
         probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
         badges: what is wrong with its scores, and why.
-        config: every setting, by its dotted key.
+        origin: the checkpoint that it started from; None where from weights of its own.
+        config: every setting, by its dotted key; in a study `train.init_from` names the stage and not its run, so that
+            the seeds of a variant have their settings in common.
         problems: files that are damaged.
+        majority: what always giving the same answer scores on its questions; None where it asks none.
     """
 
     path: Path
@@ -126,9 +138,17 @@ class Entry:
     tags: tuple[str, ...] = ()
     seed: int | None = None
     study: Study | None = None
+    origin: Origin | None = None
     protocol: Protocol = Protocol()
     config: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
+    majority: Majority | None = None
+
+    @property
+    def over_majority(self) -> float | None:
+        """Exact match − that of always the same answer."""
+        own = self.scores.get(SCORE)
+        return own - self.majority.share if own is not None and self.majority is not None else None
 
     @property
     def name(self) -> str:
@@ -156,6 +176,23 @@ def read_entry(path: Path) -> Entry:
     return _Reading(path).entry()
 
 
+def majority_rows(entries: Sequence[Entry]) -> list[Entry]:
+    """A row for each answer that always given would be right in some of these runs' questions: no runs."""
+    found = []
+    for one in different(entry.majority for entry in entries):
+        beside = next(entry for entry in entries if entry.majority == one)
+        found.append(
+            Entry(
+                path=path_of(beside.path, one),
+                state=NO_RUN,
+                scores={SCORE: one.share},
+                protocol=beside.protocol,
+                majority=one,
+            )
+        )
+    return found
+
+
 class _Reading:
     """One reading of a run's files."""
 
@@ -166,7 +203,11 @@ class _Reading:
     def entry(self) -> Entry:
         """What they say."""
         born, status, summary = self._json("run"), self._json("status"), self._json("summary")
-        config, best, last = self._config(), table(summary.get("best")), table(summary.get("last"))
+        study, config = _study(table(born.get("study"))), self._config()
+        if study is not None and study.after and INIT_FROM in config:
+            _, at, checkpoint = text(config[INIT_FROM]).rpartition("@")
+            config[INIT_FROM] = f"{study.after}{at}{checkpoint if at else ''}"
+        best, last = table(summary.get("best")), table(summary.get("last"))
         said = text(status.get("state"))
         state = self._reader.state if said in LIVE_STATES else said or DAMAGED
         reason, notes = text(status.get("reason")), read_notes(self._path)
@@ -199,10 +240,12 @@ class _Reading:
             notes=notes.text,
             tags=notes.tags,
             seed=_count(config.get("seed")),
-            study=_study(table(born.get("study"))),
+            study=study,
+            origin=read_origin(born),
             protocol=_protocol(config, data, last),
             config=config,
             problems=tuple(self._problems),
+            majority=read_majority(data),
         )
 
     def _json(self, name: str) -> Record:
@@ -249,7 +292,10 @@ def _badges(reader: RunReader, state: str, reason: str) -> dict[str, str]:
 
 def _study(born: Record) -> Study | None:
     name = text(born.get("name"))
-    return Study(name, text(born.get("variant")), whole(born.get("seed"))) if name else None
+    if not name:
+        return None
+    stage, after = text(born.get("stage")), text(born.get("after"))
+    return Study(name, text(born.get("variant")), whole(born.get("seed")), stage, after)
 
 
 def _protocol(config: Mapping[str, Any], data: Record, last: Record) -> Protocol:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.runs.statistics import Judgement
+from tui_transformer.comparison.language import ENGLISH, Language
 from tui_transformer.comparison.measures import LAST, Measure
 from tui_transformer.comparison.standing import Standing
 
@@ -57,11 +58,12 @@ def _outcome(said: str, kinds: Sequence[str]) -> str:
     return AS_EXPECTED if kinds and all(kind == said for kind in kinds) else OPEN
 
 
-def summary(found: Sequence[Expectation]) -> str:
+def summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
     """A few words for a cell: the outcome they share, or how many had which."""
     outcomes = [expectation.outcome for expectation in found]
     counts = {outcome: outcomes.count(outcome) for outcome in (NOT_AS_EXPECTED, AS_EXPECTED, OPEN, BEFOREHAND)}
     present = [(outcome, count) for outcome, count in counts.items() if count]
     if len(present) == 1:
-        return present[0][0]
-    return ", ".join(f"{count} {outcome.removesuffix(' beforehand')}" for outcome, count in present)
+        return language.word(present[0][0])
+    words = (f"{count} {language.word(outcome.removesuffix(' beforehand'))}" for outcome, count in present)
+    return language.say("join.comma").join(words)

@@ -139,6 +139,27 @@ FAIRNESS = (PARAMETERS, MORE_PARAMETERS, *map(_averaged, ("tokens", "flops", "to
 HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
 
 
+def _over_majority(standing: Standing, baseline: object) -> float | None:
+    found = [run.over_majority for run in standing.group.counted.values()]
+    known = [value for value in found if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _majority(standing: Standing, baseline: object) -> float | None:
+    found = standing.group.representative.majority
+    return None if found is None else found.share
+
+
+MAJORITY = Column(
+    *("majority", "majority", "exact match of always the most frequent answer (no run)", _majority),
+    *("{:.1%}".format, "{:.6g}".format),
+)
+OVER_MAJORITY = Column(
+    *("Δmajority", "Δ majority", "exact match − that of always the most frequent answer", _over_majority),
+    *("{:+.1%}".format, "{:+.5g}".format),
+)
+
+
 def _of_representative(column: Column) -> Column:
     """A column of runs that is the same in every run of a variant."""
     value = lambda s, b: column.value(s.group.representative, None)
@@ -196,7 +217,7 @@ def columns(standings: Sequence[Standing], *, all_settings: bool = False) -> lis
         if measure.judged:
             more += [difference_column(measure), verdict_column(measure)]
     main = main_columns(standings, all_settings=all_settings)
-    return [*main, *_with_values([*more, STUDY, *ABOUT_GROUPS], standings)]
+    return [*main, *_with_values([*more, MAJORITY, OVER_MAJORITY, STUDY, *ABOUT_GROUPS], standings)]
 
 
 def data_columns(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
@@ -206,6 +227,7 @@ def data_columns(standings: Sequence[Standing], *, all_settings: bool = False) -
     names = [STUDY, VARIANT, SEEDS, *(_plain(k, n, v) for k, n, v in _COUNTS), VERDICT, SENTENCE, CHECKS]
     numbers = [column for measure in (*LOSSES, *others) for column in _numbers(measure)]
     rest = [expected_column(others), *settings(standings, all_settings=all_settings), *FAIRNESS, *HANDED_IN]
+    rest += _with_values((MAJORITY, OVER_MAJORITY), standings)
     return [*names, *numbers, *(_as_data(column) for column in (*rest, *ABOUT_GROUPS))]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from engine.runs.lineage import drawn
 from tui_transformer.badges import badge
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison import differences
@@ -32,6 +33,7 @@ def group_detail(standing: Standing) -> tuple[Block, ...]:
         Block("What is wrong with its runs", tuple(_badges(standing))),
         Block("What was expected beforehand", tuple(_expected(standing, others, why))),
         Block("Its runs", tuple(_runs(standing))),
+        Block("Where their first weights come from", tuple(_earlier(standing))),
         Block("Scores: mean ± half of the 95 % interval over seeds", tuple(_scores(standing, LOSSES))),
         Block("Probes and other scores", tuple(_scores(standing, others))),
         Block("What it cost", tuple(_cost(standing))),
@@ -80,6 +82,16 @@ def _runs(standing: Standing) -> Iterator[Line]:
         text = f"{run.state:<10}  last {loss}{best}{badges}{f'   does not count: {reason}' if reason else ''}"
         head = f"seed {seed if seed is not None else UNSET}  {run.name}"
         yield Line(clean_line(head), clean_line(text), "warn" if reason else "plain")
+
+
+def _earlier(standing: Standing) -> Iterator[Line]:
+    for run in standing.runs:
+        if run.origin is not None:
+            yield Line(clean_line(f"seed {seed_of(run)}"), clean_line(drawn(run.origin, run.name)))
+    for run in standing.group.earlier:
+        loss = UNSET if run.last is None else f"{run.last:.4f} nats per {run.protocol.unit}"
+        badges = "".join(f"   {name}" for name in run.badges)
+        yield Line(clean_line(run.name), clean_line(f"{run.state:<10}  last {loss}{badges}"))
 
 
 def _scores(standing: Standing, measures: Sequence[Measure]) -> Iterator[Line]:

@@ -3,7 +3,7 @@
 import operator
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -29,6 +29,7 @@ class Group:
         runs: all of them, by seed.
         counted: seed -> the run whose scores count.
         left_out: run -> why it does not count.
+        earlier: runs of earlier stages, whose weights it came to; nothing of them counts.
     """
 
     path: Path
@@ -37,6 +38,7 @@ class Group:
     runs: tuple[Entry, ...]
     counted: Mapping[int, Entry]
     left_out: Mapping[Path, str]
+    earlier: tuple[Entry, ...] = ()
 
     @property
     def name(self) -> str:
@@ -115,25 +117,30 @@ class Grouping:
     def of(self, entries: Iterable[Entry]) -> tuple[Group, ...]:
         """Every run in its group: of a study by its variant, any other with those that differ in the seed alone.
 
-        Groups come in the order of their first run.
+        Groups come in the order of their first run. What a variant's runs started from is none of them.
         """
         found: dict[Path, list[Entry]] = {}
+        earlier: dict[Path, list[Entry]] = {}
         alike: dict[Hashable, Path] = {}
         for entry in entries:
             if entry.study is not None and entry.study.variant:
                 path = entry.path.parent / "studies" / entry.study.name / entry.study.variant
+                if entry.study.stage:
+                    earlier.setdefault(path, []).append(entry)
+                    continue
             elif entry.config:
                 path = alike.setdefault(self._of_settings(entry), entry.path)
             else:  # damaged: nobody knows what it is a seed of
                 path = entry.path
             found.setdefault(path, []).append(entry)
-        self._made = {path: self._group(path, runs) for path, runs in found.items()}
+        self._made = {path: self._group(path, runs, earlier.get(path, [])) for path, runs in found.items()}
         return tuple(self._made.values())
 
-    def _group(self, path: Path, runs: Sequence[Entry]) -> Group:
-        made, ordered = self._made.get(path), sorted(runs, key=_by_seed)
-        same = made is not None and len(made.runs) == len(ordered) and all(map(operator.is_, made.runs, ordered))
-        return made if made is not None and same else _group(path, ordered, self._of_settings)
+    def _group(self, path: Path, runs: Sequence[Entry], earlier: Sequence[Entry]) -> Group:
+        made, ordered, before = self._made.get(path), sorted(runs, key=_by_seed), sorted(earlier, key=_by_seed)
+        if made is not None and _same(made.runs, ordered) and _same(made.earlier, before):
+            return made
+        return replace(_group(path, ordered, self._of_settings), earlier=tuple(before))
 
     def _of_settings(self, entry: Entry) -> Hashable:
         """What is equal in the seeds of one variant."""
@@ -142,6 +149,10 @@ class Grouping:
             said = sorted((k, repr(v)) for k, v in entry.config.items() if k != SEED and not is_bookkeeping(k))
             kept = self._settings[entry.path] = entry, (entry.path.parent, tuple(said))
         return kept[1]
+
+
+def _same(ones: Sequence[Entry], others: Sequence[Entry]) -> bool:
+    return len(ones) == len(others) and all(map(operator.is_, ones, others))
 
 
 def _by_seed(run: Entry) -> tuple[int, str, str]:

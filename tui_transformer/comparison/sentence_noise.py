@@ -5,13 +5,14 @@ from pathlib import Path
 
 from engine.evaluation.significance import SAMPLES, paired_bootstrap
 from engine.runs.files import read_json
+from tui_transformer.comparison.language import ENGLISH, Language
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.facts import table
 
 Translated = tuple[list[str], list[str]]  # references, outputs
 
 
-def noise_of_sentences(standing: Standing) -> Iterator[str]:
+def noise_of_sentences(standing: Standing, language: Language = ENGLISH) -> Iterator[str]:
     """A sentence for a translation's variant, of all seeds that the baseline has too; about a second for each seed."""
     baseline = standing.family.baseline
     if baseline is None or standing.is_baseline or standing.why_not:
@@ -24,10 +25,11 @@ def noise_of_sentences(standing: Standing) -> Iterator[str]:
             continue
         found = paired_bootstrap(ours[0], ours[1], theirs[1])
         n = found.n
-        said.append(f"seed {seed} {found.difference:+.2f} BLEU, p {found.p:.3f}")
+        each = {"seed": seed, "difference": f"{found.difference:+.2f}", "p": f"{found.p:.3f}"}
+        said.append(language.say("sentences.seed", **each))
     if said:
-        drawn = f"{SAMPLES:,} draws of {n:,} test sentences, sacreBLEU's paired bootstrap"
-        yield f"the noise of the sentences, seed by seed ({drawn}): {'; '.join(said)}"
+        told = language.say("join.semicolon").join(said)
+        yield language.say("sentences", samples=f"{SAMPLES:,}", n=f"{n:,}", each=told)
 
 
 def _translated(run: Path) -> Translated | None:

@@ -13,14 +13,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from engine.runs.statistics import Judgement, Mean, Paired, holm, judge, mean_of, paired
-from tui_transformer.comparison.comparable import other
+from tui_transformer.comparison.comparable import other_said
 from tui_transformer.comparison.entry import Entry, Protocol
 from tui_transformer.comparison.groups import INERT, Group
+from tui_transformer.comparison.language import ENGLISH, Language, Said, Word
 from tui_transformer.comparison.measures import LAST, LOSSES, Measure, probes, scores
 from tui_transformer.comparison.studies import StudyFile
 from tui_transformer.comparison.verdict import BASELINE
 
 _KEPT = 16_384  # differences
+OWN, BASELINES = Said("whose.own"), Said("whose.baseline")  # whose scores something is wrong with
 
 
 class Family:
@@ -36,7 +38,7 @@ class Family:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
         self._differences: dict[str, Mapping[Path, Paired]] = {}
         self._ranks: dict[Path, int] | None = None
-        self._reasons: dict[Path, str] = {}
+        self._reasons: dict[Path, Said | None] = {}
 
     @property
     def study(self) -> str:
@@ -50,22 +52,28 @@ class Family:
 
     def why_not(self, group: Group) -> str:
         """Why a variant is not held against the baseline, in a few words; "" if it is."""
+        found = self.reason(group)
+        return ENGLISH.tell(found) if found is not None else ""
+
+    def reason(self, group: Group) -> Said | None:
+        """The same in no language yet; None if it is."""
         if group.path not in self._reasons:
             self._reasons[group.path] = self._reason(group)
         return self._reasons[group.path]
 
-    def _reason(self, group: Group) -> str:
+    def _reason(self, group: Group) -> Said | None:
         baseline = self.baseline
         if baseline is None or group is baseline:
-            return ""
+            return None
         if group.void or baseline.void:
-            return f"{group.void or f'baseline {baseline.void}'}: not comparable"
+            whose = OWN if group.void else BASELINES
+            return Said("no.badge", {"whose": whose, "badge": group.void or baseline.void})
         if INERT in group.badges:
-            return f"{INERT}: not comparable"
+            return Said("no.badge", {"whose": OWN, "badge": INERT})
         if not group.counted or not baseline.counted:
-            return _nothing(group, "") if not group.counted else _nothing(baseline, "baseline ")
-        reason = other(group.representative, baseline.representative)
-        return f"{reason}: not comparable" if reason else ""
+            return _nothing(group, OWN) if not group.counted else _nothing(baseline, BASELINES)
+        reason = other_said(group.representative, baseline.representative)
+        return Said("no.other", {"what": reason}) if reason is not None else None
 
     def differences(self, measure: Measure) -> Mapping[Path, Paired]:
         """Of every variant that can be held against the baseline, paired by seed, Holm over all of them."""
@@ -106,13 +114,12 @@ def values(group: Group, measure: Measure) -> dict[int, float]:
     return {seed: value for seed, value in found.items() if value is not None}
 
 
-def _nothing(group: Group, whose: str) -> str:
+def _nothing(group: Group, whose: Said) -> Said:
     """What is to be said of a variant none of whose runs counts."""
     if group.diverged == len(group.runs):
-        return f"{whose}diverged in all {len(group.runs)} seeds" if len(group.runs) > 1 else f"{whose}diverged"
-    if group.live:
-        return f"{whose}still training: cannot tell"
-    return f"{whose}no finished seed: cannot tell"
+        key = "no.all-diverged" if len(group.runs) > 1 else "no.diverged"
+        return Said(key, {"whose": whose, "n": len(group.runs)})
+    return Said("no.training" if group.live else "no.seed", {"whose": whose})
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,10 +174,16 @@ class Standing:
     @property
     def seeds(self) -> str:
         """The same in words: `2 of 3 seeds; 1 diverged`."""
+        return self.seeds_in(ENGLISH)
+
+    def seeds_in(self, language: Language) -> str:
+        """The same in a language."""
         count, total = len(self.group.counted), self.planned
-        why = [f"{number} {reason}" for reason, number in Counter(self.group.left_out.values()).items()]
-        why += [f"{total - len(self.runs)} not begun"] if total > len(self.runs) else []
-        return "; ".join([f"{count} of {total} seeds" if why else f"{count} seed{'s' if count != 1 else ''}", *why])
+        left = Counter(self.group.left_out.values()).items()
+        why = [language.say("seeds.left-out", n=number, why=Word(reason)) for reason, number in left]
+        why += [language.say("seeds.not-begun", n=total - len(self.runs))] if total > len(self.runs) else []
+        said = language.say("seeds.of", n=count, total=total) if why else language.counted("seeds", count)
+        return language.say("join.semicolon").join([said, *why])
 
     @property
     def is_baseline(self) -> bool:
@@ -216,9 +229,14 @@ class Standing:
     @property
     def verdict(self) -> str:
         """A few words; the difference stands beside them."""
-        if self.family.baseline is None:
-            return ""
-        return BASELINE if self.is_baseline else self.why_not or brief(self.judgement(LAST))
+        return self.verdict_in(ENGLISH)
+
+    def verdict_in(self, language: Language) -> str:
+        """The same in a language."""
+        reason = self.family.reason(self.group)
+        if self.family.baseline is None or self.is_baseline:
+            return "" if self.family.baseline is None else BASELINE
+        return language.tell(reason) if reason is not None else brief(self.judgement(LAST), language)
 
     def per_cent(self) -> float | None:
         """The difference of the losses as a share of the baseline's."""
@@ -241,21 +259,9 @@ def _mean_last(group: Group) -> float | None:
     return mean_of(found).mean if found else None
 
 
-_BRIEF = {
-    "better": "better",
-    "worse": "worse",
-    "one-seed": "one seed: cannot tell",
-    "nothing": "no seed in common",
-}
-
-
-def brief(judgement: Judgement | None) -> str:
+def brief(judgement: Judgement | None, language: Language = ENGLISH) -> str:
     """A verdict where its numbers stand beside it."""
-    if judgement is None:
-        return ""
-    if judgement.kind == "cannot-tell":
-        return f"cannot tell, n ≈ {judgement.seeds:,}" if judgement.seeds is not None else "cannot tell"
-    return _BRIEF.get(judgement.kind, judgement.text.replace("larger than", ">"))
+    return language.judgement(judgement, "brief") if judgement is not None else ""
 
 
 class Standings:

@@ -24,6 +24,7 @@ class StudyFile:
         seeds: that each is to be trained with.
         expect: variant -> what is scored ("loss", or a family of probes) -> one of `EXPECTED`, said before it ran.
         why: variant -> one sentence.
+        description: one line.
         problem: why the file cannot be read; "" where it can.
     """
 
@@ -33,6 +34,7 @@ class StudyFile:
     seeds: tuple[int, ...] = ()
     expect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     why: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
     problem: str = ""
 
 
@@ -51,6 +53,7 @@ def read_study_file(path: Path) -> StudyFile:
         seeds=tuple(seed for seed in _list(tables.get("seeds")) if isinstance(seed, int)),
         expect={variant: _expect(table(row.get("expect"))) for variant, row in variants.items()},
         why={variant: text(row.get("why")) for variant, row in variants.items()},
+        description=text(tables.get("description")),
     )
 
 

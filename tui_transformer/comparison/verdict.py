@@ -6,6 +6,7 @@ baseline five times in six. So nothing is ever called better here. Statistics ov
 
 from tui_transformer.comparison.comparable import other, void
 from tui_transformer.comparison.entry import Entry
+from tui_transformer.comparison.majority import NO_RUN
 
 BASELINE = "—"
 ENDED_EARLY = ("stopped", "interrupted", "failed", "lost")
@@ -17,6 +18,8 @@ def verdict(entry: Entry, baseline: Entry | None) -> str:
         return ""
     if entry.path == baseline.path:
         return BASELINE
+    if entry.state == NO_RUN:
+        return NO_RUN
     return _cannot_compare(entry, baseline) or _too_early(entry, baseline) or _judged(entry, baseline)
 
 

@@ -14,8 +14,9 @@ from engine.errors import InputError
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison import group_columns
 from tui_transformer.comparison.columns import Column, columns
-from tui_transformer.comparison.entry import Entry, Listed
+from tui_transformer.comparison.entry import Entry, Listed, majority_rows
 from tui_transformer.comparison.groups import Grouping
+from tui_transformer.comparison.majority import NO_RUN
 from tui_transformer.comparison.order import sort
 from tui_transformer.comparison.query import Known, Query, begun, unfinished
 from tui_transformer.comparison.standing import Standing, Standings
@@ -85,8 +86,13 @@ class Shown:
     nothing: str = ""
 
     @property
+    def count(self) -> int:
+        """How many runs, or variants, are shown: without rows that are none."""
+        return sum(row.entry.state != NO_RUN for row in self.rows)
+
+    @property
     def runs(self) -> list[Entry]:
-        """The runs of its rows."""
+        """The runs of its rows, and rows beside them that are none."""
         return [row.entry for row in self.rows if isinstance(row.entry, Entry)]
 
     @property
@@ -130,7 +136,7 @@ class View:
             nothing = "" if made.rows else _why_nothing(query, among, options, baseline)
             return replace(made, baseline=baseline, mistake=mistake, nothing=nothing)
         order = _column(options.sort, known)
-        shown = sort(matching, order, baseline, reverse=options.reverse)
+        shown = [*sort(matching, order, baseline, reverse=options.reverse), *majority_rows(matching)]
         of = chosen if len(chosen) > 1 else ()
         offered = columns(shown, baseline, of=of, all_settings=options.all_settings)
         rows = self._rows(shown, offered, baseline)

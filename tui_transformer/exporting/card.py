@@ -37,7 +37,7 @@ SCORES = (
     ("nanogpt_loss", "loss of nanoGPT's random batches, nats", "{:.4f}"),
     ("bleu", "BLEU", "{:.2f}"),
     ("chrf", "chrF", "{:.2f}"),
-    ("exact_match", "sentences translated exactly", "{:.2%}"),
+    ("exact_match", "exactly right", "{:.2%}"),
 )
 
 

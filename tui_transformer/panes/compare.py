@@ -18,10 +18,12 @@ from tui_transformer.clean import clean_line
 from tui_transformer.comparison.curves import MOST, Curves
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.folder import Folder
+from tui_transformer.comparison.majority import NO_RUN
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.comparison.view import RUNS, VARIANTS, Options, Shown, View
 from tui_transformer.keys import COMPARE, bindings
 from tui_transformer.pace import Rhythm
+from tui_transformer.reporting.chosen import Chosen, of_runs, of_variants
 from tui_transformer.widgets.compare import words
 from tui_transformer.widgets.compare.drawing import CompareDrawing, Seen
 from tui_transformer.widgets.compare.run_table import RunTable
@@ -43,6 +45,7 @@ OF_RUNS = (
     "reverse",
     "all_settings",
     "export",
+    "report",
     "train_curves",
     "log_y",
     "over_seeds",
@@ -222,9 +225,11 @@ class ComparePane(CompareDrawing, can_focus=True):
     # Choosing
 
     def current(self) -> Entry | None:
-        """The run under the cursor; None where variants are shown."""
+        """The run under the cursor; None where variants are shown, or on a row that is no run."""
         row = self._table.row
-        return row.entry if row is not None and isinstance(row.entry, Entry) else None
+        if row is None or not isinstance(row.entry, Entry) or row.entry.state == NO_RUN:
+            return None
+        return row.entry
 
     def variant(self) -> Standing | None:
         """The variant under the cursor; None where runs are shown."""
@@ -242,6 +247,13 @@ class ComparePane(CompareDrawing, can_focus=True):
     def what_is_shown(self) -> tuple[Shown, bool]:
         """The runs as they are shown, and whether with every setting."""
         return self.shown, self.options.all_settings
+
+    def what_is_reported(self) -> Chosen:
+        """The study, or the runs, that a report is asked for."""
+        look, selection = self.seen.look, self.selection
+        if self.shown.by == VARIANTS:
+            return of_variants(look, self.shown.variants, selection.baseline, self.variant())
+        return of_runs(look, selection.runs, selection.baseline, self.current())
 
     def on_run_table_chosen(self, event: RunTable.Chosen) -> None:
         """The cursor went to another run."""

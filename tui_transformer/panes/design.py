@@ -87,7 +87,7 @@ class DesignPane(Vertical):
         self._studies: dict[str, StudyDraft] = {}  # by entry as well
         self._at = ""
         self._hinted = ""
-        self._fits = Fits(device, data_dir)
+        self._fits = Fits(device, data_dir, runs_dir)
         self._glimpses: dict[str, Glimpse] = {}
         self._measuring: Draft | None = None
         self._failed: tuple[Draft, str] | None = None

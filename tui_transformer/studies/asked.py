@@ -11,9 +11,10 @@ from engine.config.overrides import parse_overrides
 from engine.config.toml import validate
 from engine.data.catalogue import kind_by_name
 from engine.data.parallel.by_path import absolute
-from engine.errors import InputError
+from engine.errors import InputError, one_of
 from engine.runs.axes import baseline_of, grid, parse_axis
 from engine.runs.cells import base_tables
+from engine.runs.stages import said_by_all
 from engine.runs.study import Study, find_study
 
 MOST_SEEDS = 1_000
@@ -45,6 +46,9 @@ class Asked:
         if self.study is not None and (self.preset is not None or self.vary):
             raise InputError("--study says base and variants; leave out --preset and --vary")
         study = self._named() if self.study is None else self._found(self.study, runs_dir)
+        for key in said_by_all(study.stages, self._changes()):
+            names = one_of(stage.name for stage in study.stages).replace(" or ", " and ")
+            raise InputError(f"--set {key}: stages {names} each say it themselves; change it in a file of your own")
         changes = {**study.changes, **self._changes()}
         seeds = parse_seeds(self.seeds) if self.seeds is not None else study.seeds
         return replace(study, changes=_found_anywhere(changes, study.base), seeds=seeds)
@@ -105,6 +109,6 @@ def _found_anywhere(changes: Mapping[str, Any], base: str) -> dict[str, Any]:
         translates = base_tables(base).get("objective", {}).get("kind") == "translation"
         if changes.get("objective.kind", "translation" if translates else "") == "translation":
             changes["data.corpus"] = absolute(corpus)
-        elif Path(corpus).is_file():
+        elif Path(corpus).exists():
             changes["data.corpus"] = str(Path(corpus).resolve())
     return changes

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.study import Study
 from tui_transformer.logs import last_words
@@ -37,7 +38,7 @@ def measured(
         device: as on the command line.
         jobs: cells at a time, as on the command line.
         cells: that are to be run.
-        took: seconds of a finished run, by variant.
+        took: seconds of a finished run, by `Cell.kind`.
         data_dir: where named corpora are looked for first.
 
     Raises:
@@ -77,16 +78,24 @@ def plan_of(
     devices = tuple(str(resolve_device(name)) for name in several_devices(device))
     fixed = study.changes.get(THREADS)
     cores = default_threads()
-    configs = {cell.variant: cell.config for cell in study.cells()[: len(study.variants)]}
+    first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]
+    kinds = {cell.name: cell.kind for cell in first}
+    configs = {cell.kind: cell.config for cell in first}
     where = f"study '{study.name}', variant"
     tasks: dict[str, Task] = {}
     known: dict[str, Task] = {}
-    for name, config in configs.items():
+    for cell in first:
+        name, config = cell.kind, cell.config
+        parent = kinds.get(cell.after, "")
+        given = tasks[parent].tokenizer if parent else None
         said = json.dumps([config.data.model_dump(mode="json"), config.objective.kind, config.model.context_length])
+        said += given.sha256 if given is not None else ""
         if said not in known:
-            known[said] = load_task(config, data_dir)
+            known[said] = load_task(config, data_dir, given)
         tasks[name] = known[said]
         configs[name] = tasks[name].resolved(config, f"{where} '{name}'", fixed or 1)
+        if parent:
+            _require_fitting(configs[name], configs[parent], parent, tasks[name])
     sized = [(config, config.needed_tokens(tasks[name].vocab_size)) for name, config in configs.items()]
     needed = PROCESS + max(size.memory_bytes(config, vocabulary) for config, vocabulary in sized)
     if torch.device(devices[0]).type == "cpu":
@@ -113,11 +122,34 @@ def plan_of(
             repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # what is slow is steady
             fit = one_step_fit(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
-            step_tokens = fit.targets if config.translates else windows
+            step_tokens = fit.targets if config.on_rows else windows
             scored = evaluation_steps(config, step_tokens, tasks[name].validation_tokens)
             seconds = BEGINNING + fit.seconds * (config.train.steps + scored)
         prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
     return Plan(devices, jobs, threads, prices)
+
+
+def _require_fitting(config: RunConfig, before: RunConfig, name: str, task: "Task") -> None:
+    """Refuse a stage whose model cannot take the weights of the stage before it: now, not after that is trained.
+
+    Args:
+        config: of the stage, resolved.
+        before: of the stage it starts from, resolved.
+        name: of that stage.
+        task: of the stage.
+    """
+    import torch
+
+    from engine.model.transformer import NETWORKS
+    from engine.training.init_from import fitting, require_same_reading, shapes_of
+
+    shapes = []
+    for asked in (config, before):
+        with torch.device("meta"):
+            vocabulary = asked.model.vocab_size or asked.needed_tokens(task.vocab_size)
+            shapes.append(shapes_of(NETWORKS[asked.model.architecture](asked.model, vocabulary)))
+    require_same_reading(config, before, name, task.tokenizer)
+    fitting(config, shapes[0], before, shapes[1], task.tokenizer)
 
 
 def several_devices(device: str) -> list[str]:

@@ -1,6 +1,7 @@
 """What a study will cost before it starts: runs, threads, time and disk. No torch here; `measure` takes the times."""
 
 import heapq
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -46,7 +47,7 @@ class Plan:
         devices: cells are spread over them.
         jobs: cells at a time.
         threads: CPU threads of each, the same for all: sums differ between counts.
-        prices: by variant.
+        prices: by what is the same in the cells of all seeds (`Cell.kind`): a variant, or a stage of one.
     """
 
     devices: tuple[str, ...]
@@ -55,17 +56,25 @@ class Plan:
     prices: Mapping[str, Priced]
 
     def seconds(self, standings: Iterable[Standing]) -> float:
-        """Until all of these cells are done, in their order, `jobs` at a time."""
+        """Until all of these cells are done, `jobs` at a time, in their order but for those that wait for a stage."""
         free = [0.0] * self.jobs
-        for standing in standings:
-            if standing.state != "finished":
-                left = self.prices[standing.cell.variant].seconds * (1.0 - standing.share)
-                heapq.heapreplace(free, free[0] + left)
+        waiting = [standing for standing in standings if standing.state != "finished"]
+        ends = {standing.cell.name: math.inf for standing in waiting}
+
+        def ready(standing: Standing) -> float:
+            return ends.get(standing.cell.after, 0.0)
+
+        while waiting:
+            at = next((i for i, standing in enumerate(waiting) if ready(standing) <= free[0]), None)
+            standing = waiting.pop(at if at is not None else waiting.index(min(waiting, key=ready)))
+            left = self.prices[standing.cell.kind].seconds * (1.0 - standing.share)
+            ends[standing.cell.name] = max(free[0], ready(standing)) + left
+            heapq.heapreplace(free, ends[standing.cell.name])
         return max(free)
 
     def disk(self, standings: Iterable[Standing]) -> int:
         """Bytes that the cells which are still to be run will take."""
-        return sum(self.prices[standing.cell.variant].disk for standing in standings if standing.state != "finished")
+        return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; `read_plan` reads it back."""
@@ -96,7 +105,7 @@ def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: i
     """
     every = config.evaluation.every
     times = config.train.steps // every + (1 if config.train.steps % every else 0) if every else 1
-    read = validation_tokens * (1.0 if config.translates else config.window_targets / config.stride)
+    read = validation_tokens * (1.0 if config.on_rows else config.window_targets / config.stride)
     return times * read * SCORING / step_tokens
 
 

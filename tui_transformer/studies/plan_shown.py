@@ -2,10 +2,13 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from typing import Any
 
 from engine.config.keys import diff
 from engine.config.lints import lint
+from engine.runs.cells import Cell, Change
+from engine.runs.lineage import ARROW, INIT_FROM
 from engine.runs.study import Study
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
@@ -24,19 +27,19 @@ def show_plan(ready: Ready, how: How) -> None:
         emit(_record(ready))
         return
     study, plan, todo = ready.study, ready.plan, ready.open
-    configs = ready.configs
+    configs = {cell.kind: cell.config for cell in ready.first}
     for text in dict.fromkeys(f"{found.key}: {found.text}" for config in configs.values() for found in lint(config)):
         warn(text)
     done = f", {len(ready.cells) - len(todo)} of them finished" if len(todo) < len(ready.cells) else ""
     seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
-    variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds})"
+    variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){_in_stages(study)}"
     print(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
     rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
-    for name, config in configs.items():
-        price = plan.prices[name]
-        changes = [f"{key} = {_value(value)}" for key, (_, value) in diff(configs[study.baseline], config).items()]
-        differs = "the baseline" if name == study.baseline else ", ".join(changes)
-        rows.append((name, short(price.parameters), f"≈ {about(price.seconds)}", _expected(study, name), differs))
+    for cell in ready.first:
+        price, expected = plan.prices[cell.kind], "" if cell.stage else _expected(study, cell.variant)
+        name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
+        differs = _differs(cell, ready)
+        rows.append((name, short(price.parameters), f"≈ {about(price.seconds)}", expected, differs))
     print_columns(rows)
     if todo:
         _say_cost(ready, how)
@@ -57,6 +60,36 @@ def _say_cost(ready: Ready, how: How) -> None:
         warn(f"the disk of {place} has {memory(free)} free; runs wait when it is full")
 
 
+def _in_stages(study: Study) -> str:
+    names = ARROW.join(stage.name for stage in study.stages)
+    return f", in stages {names}" if names else ""
+
+
+def _differs(cell: Cell, ready: Ready) -> str:
+    """What a variant, or a stage of one, changes against the baseline's."""
+    baseline = ready.study.baseline
+    if cell.variant == baseline:
+        return "of the baseline" if cell.stage else "the baseline"
+    other = next((one for one in ready.first if one.variant == baseline and one.stage == cell.stage), None)
+    if other is None:
+        return f"a stage that {baseline} has not"
+    changes = [f"{key} = {_value(value)}" for key, (_, value) in _changed(other, cell).items()]
+    return ", ".join([*_begins(cell, other), *changes])
+
+
+def _begins(cell: Cell, other: Cell) -> Iterator[str]:
+    """Where its first weights come from, where the baseline's come from elsewhere."""
+    if cell.begins_with != other.begins_with:
+        yield f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own"
+
+
+def _changed(baseline: Cell, cell: Cell) -> dict[str, Change]:
+    """Settings that differ; where a stage starts from another is not said by the name of a run."""
+    staged = baseline.after or cell.after
+    found = diff(baseline.config, cell.config)
+    return {key: change for key, change in found.items() if not (staged and key == INIT_FROM)}
+
+
 def _expected(study: Study, name: str) -> str:
     """Without what is unknown, unless all is."""
     expect = study.variant(name).expect
@@ -65,7 +98,8 @@ def _expected(study: Study, name: str) -> str:
 
 
 def _record(ready: Ready) -> dict[str, Any]:
-    study, plan, todo, configs = ready.study, ready.plan, ready.open, ready.configs
+    study, plan, todo = ready.study, ready.plan, ready.open
+    baseline = next(cell for cell in ready.first if cell.variant == study.baseline and not cell.stage)
     return {
         "kind": "plan",
         "study": study.name,
@@ -76,7 +110,8 @@ def _record(ready: Ready) -> dict[str, Any]:
         "to_run": len(todo),
         "seconds": plan.seconds(todo),
         "disk_bytes": plan.disk(todo),
-        "changes": {name: diff(configs[study.baseline], config) for name, config in configs.items()},
+        "changes": {cell.variant: _changed(baseline, cell) for cell in ready.first if not cell.stage},
+        "stages": [stage.name for stage in study.stages],
         "expect": {variant.name: dict(variant.expect) for variant in study.variants},
         "cells": [cell_record(standing) for standing in ready.standings],
         **plan.to_json(),

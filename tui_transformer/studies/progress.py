@@ -13,7 +13,7 @@ from rich.text import Text
 from tui_transformer.clean import clean_line
 from tui_transformer.output import emit, say, stderr
 from tui_transformer.studies.plan import Plan
-from tui_transformer.studies.standing import Standing, Verb
+from tui_transformer.studies.standing import ABSENT, SKIPPED, Standing, Verb
 from tui_transformer.words import duration
 
 PLAIN_INTERVAL = 30.0  # seconds between two plain lines about what is at work
@@ -56,7 +56,7 @@ class Board:
         return sum(self._estimate(standing) * standing.share for standing in todo)
 
     def _estimate(self, standing: Standing) -> float:
-        return self.plan.prices[standing.cell.variant].seconds
+        return self.plan.prices[standing.cell.kind].seconds
 
     @property
     def share(self) -> float:
@@ -71,7 +71,7 @@ class Board:
         open_ = [
             standing
             for name, standing in self._cells.items()
-            if name not in self._left_out and standing.state not in ("finished", "failed", "stopped")
+            if name not in self._left_out and standing.state not in ("finished", "failed", "stopped", SKIPPED)
         ]
         planned = self.plan.seconds(open_)
         passed, went = self._clock() - self._began, self._work_done() - self._before
@@ -98,6 +98,8 @@ def how_it_stands(standing: Standing) -> str:
         "lost": f"its process is gone, at {where}",
         "stopped": f"stopped at {where}",
         "interrupted": f"interrupted at {where}",
+        SKIPPED: f"skipped{reason}",
+        ABSENT: f"not begun{reason}",
     }
     return texts.get(standing.state, f"{standing.state} at {where}")
 
@@ -154,6 +156,7 @@ def cell_record(standing: Standing) -> dict[str, Any]:
     """A cell as JSON."""
     cell = standing.cell
     place = {"kind": "cell", "name": cell.name, "variant": cell.variant, "seed": cell.seed, "path": str(standing.path)}
+    place |= {"stage": cell.stage, "after": cell.after} if cell.stage or cell.after else {}
     state = {"state": standing.state, "step": standing.step, "steps": standing.steps, "loss": standing.loss}
     return {**place, **state, "reason": standing.reason, "device": standing.device}
 

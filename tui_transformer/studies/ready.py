@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from engine.config.schema import RunConfig
 from engine.runs.cells import Cell
 from engine.runs.study import Study
 from tui_transformer.output import warn
 from tui_transformer.studies.measure import measured
 from tui_transformer.studies.plan import Plan
 from tui_transformer.studies.record import THREADS, gone_on_with, recorded
-from tui_transformer.studies.standing import Standing, directories, look, trained_seconds
+from tui_transformer.studies.standing import Standing, directories, look_at_all, trained_seconds
 
 
 @dataclass(frozen=True)
@@ -46,9 +45,9 @@ class Ready:
     standings: Sequence[Standing]
 
     @property
-    def configs(self) -> dict[str, RunConfig]:
-        """What each variant trains, with the first seed."""
-        return {cell.variant: cell.config for cell in self.cells[: len(self.study.variants)]}
+    def first(self) -> list[Cell]:
+        """The cells of the first seed."""
+        return [cell for cell in self.cells if cell.seed == self.study.seeds[0]]
 
     @property
     def open(self) -> list[Standing]:
@@ -65,15 +64,15 @@ def make_ready(asked: Study, how: How) -> Ready:
         warn(f"{added} more seeds than it was started with: added until something differs, they will make it differ")
     cells = study.cells()
     paths = directories(study.name, cells, how.runs_dir)
-    standings = [look(cell, paths[cell.name]) for cell in cells]
+    standings = look_at_all(cells, paths)
     took: dict[str, float] = {}
     for standing in standings:
         seconds = trained_seconds(standing.path) if standing.state == "finished" else None
         if seconds:
-            took[standing.cell.variant] = seconds
+            took[standing.cell.kind] = seconds
     todo = sum(standing.state != "finished" for standing in standings)
     plan = measured(study, device=how.device, jobs=how.jobs, cells=max(1, todo), took=took, data_dir=how.data_dir)
     if THREADS not in study.changes and not any(THREADS in variant.changes for variant in study.variants):
         study = replace(study, changes={**study.changes, THREADS: plan.threads})
         cells = study.cells()
-    return Ready(study, plan, cells, paths, [look(cell, paths[cell.name]) for cell in cells])
+    return Ready(study, plan, cells, paths, look_at_all(cells, paths))

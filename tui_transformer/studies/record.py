@@ -1,6 +1,6 @@
 """A started study's file beside its runs, `RUNS/NAME.study.toml`: what is gone on with, and held to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from engine.config.keys import is_bookkeeping
 from engine.config.toml import shown
 from engine.errors import InputError
 from engine.runs.files import write_atomic
+from engine.runs.stages import Stage
 from engine.runs.study import SUFFIX, Study, read_study
 
 THREADS = "train.threads"  # sums differ between counts, so every cell has the same
@@ -112,6 +113,7 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
     if missing:
         yield f"seed {missing[0]} is left out"
     yield from _changes("", asked.changes, before.changes)
+    yield from _stages(asked.stages, before.stages)
     ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
     for name in [*ours, *(name for name in theirs if name not in ours)]:
         if name not in theirs or name not in ours:
@@ -120,7 +122,16 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
         one, other = ours[name], theirs[name]
         yield from _changed(f"variant '{name}': preset", one.preset, other.preset)
         yield from _changes(f"variant '{name}': ", one.changes, other.changes)
+        yield from _changed(f"variant '{name}': stages", list(one.stages), list(other.stages))
         yield from _changed(f"variant '{name}': what is expected", dict(one.expect), dict(other.expect))
+
+
+def _stages(asked: Sequence[Stage], before: Sequence[Stage]) -> Iterator[str]:
+    names = [stage.name for stage in asked]
+    yield from _changed("the list of stages", names, [stage.name for stage in before])
+    for one, other in zip(asked, before, strict=False):
+        yield from _changed(f"stage '{one.name}': from", one.starts_from, other.starts_from)
+        yield from _changes(f"stage '{one.name}': ", one.changes, other.changes)
 
 
 def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
@@ -135,4 +146,4 @@ def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
 
 
 def _said(value: Any) -> str:
-    return "unset" if value is None or value in ("", {}) else shown(value)
+    return "unset" if value is None or value in ("", {}, []) else shown(value)

@@ -10,17 +10,19 @@ from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from engine import capabilities
 from engine.errors import InputError
 from engine.runs.cells import Cell
+from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
 from tui_transformer.launch import enqueue, spawn
 from tui_transformer.logs import last_words_in
 from tui_transformer.studies.processes import Going, left_behind
-from tui_transformer.studies.standing import Standing, Verb, look
+from tui_transformer.studies.standing import Standing, Verb, look, look_at_all
 
 LOOK = 0.25  # seconds between two looks at what runs
 
@@ -103,7 +105,7 @@ class Runner:
                 self._look()
                 time.sleep(LOOK)
             raise
-        return [self._standing(cell) for cell in self.cells]
+        return look_at_all(self.cells, self.paths)
 
     def _standing(self, cell: Cell) -> Standing:
         return look(cell, self.paths[cell.name])
@@ -124,8 +126,32 @@ class Runner:
                 self._waiting.append(standing)
 
     def _fill(self) -> None:
-        while self._waiting and len(self._going) < self.orders.jobs and not self._stop.is_set():
-            self._going.append(self._begun(self._waiting.popleft()))
+        while len(self._going) < self.orders.jobs and not self._stop.is_set():
+            standing = self._next()
+            if standing is None:
+                return
+            self._going.append(self._begun(standing))
+
+    def _next(self) -> Standing | None:
+        """The first cell that can be begun; what waits for a stage that nobody will finish is let go."""
+        open_ = {standing.cell.name for standing in (*self._waiting, *(going.before for going in self._going))}
+        for standing in list(self._waiting):
+            after = standing.cell.after
+            if after and standing.verb != "resume":  # its own checkpoint is all that it needs
+                if after in open_:
+                    continue
+                if not self._is_finished(after):
+                    self._waiting.remove(standing)
+                    open_.discard(standing.cell.name)  # nor will what starts from it
+                    found = {now.cell.name: now for now in look_at_all(self.cells, self.paths)}
+                    self.audience.ended(found[standing.cell.name])
+                    continue
+            self._waiting.remove(standing)
+            return standing
+        return None
+
+    def _is_finished(self, name: str) -> bool:
+        return RunReader(self.paths[name]).state == "finished"
 
     def _begun(self, before: Standing) -> Going:
         """Start a process for a cell, with a run directory for it where there is none."""
@@ -150,10 +176,16 @@ class Runner:
         return Going(before, device, process)
 
     def _create(self, cell: Cell) -> Path:
-        place = {"name": self.orders.study, "variant": cell.variant, "seed": cell.seed}
+        place: dict[str, Any] = {"name": self.orders.study, "variant": cell.variant, "seed": cell.seed}
+        place |= {"stage": cell.stage} if cell.stage else {}
+        place |= {"after": cell.begins_with} if cell.after else {}
+        config, asked = cell.config, cell.config.train.init_from
+        if cell.after and asked is not None:  # the other cell's run may have been renamed
+            _, checkpoint = split_init_from(asked)
+            config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.after].name}@{checkpoint}")
         runs_dir, command = self.orders.runs_dir, self.orders.command
         try:
-            return enqueue(cell.config, runs_dir=runs_dir, name=cell.name, command=command, study=place)
+            return enqueue(config, runs_dir=runs_dir, name=cell.name, command=command, study=place)
         except OSError as error:
             raise InputError(f"cannot write run '{cell.name}' in {runs_dir}: {error.strerror or error}") from None
 

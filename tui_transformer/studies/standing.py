@@ -1,7 +1,7 @@
 """Where a cell of a study stands, from its run directory alone, and what going on with it means."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -12,6 +12,7 @@ from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from tui_transformer.facts import number, table, text, whole
 
 ABSENT, TORN = "absent", "torn"  # no directory yet; one that was killed before it was whole
+SKIPPED = "skipped"  # no directory, and none will be made: the stage it starts from has failed
 Verb = Literal["create", "begin", "resume", "anew", "wait", "done", "failed"]
 # What going on means, by state. A run that ended early without a checkpoint has nothing to go on from.
 VERBS: Mapping[str, Verb] = {
@@ -20,6 +21,7 @@ VERBS: Mapping[str, Verb] = {
     "queued": "begin",
     "finished": "done",
     "failed": "failed",
+    SKIPPED: "failed",
     **dict.fromkeys(LIVE_STATES, "wait"),
     **dict.fromkeys(("stopped", "interrupted", "lost"), "resume"),
 }
@@ -32,7 +34,7 @@ class Standing:
     Args:
         cell: which.
         path: its run directory, there or to be made.
-        state: of the run; `ABSENT` and `TORN` besides.
+        state: of the run; `ABSENT`, `TORN` and `SKIPPED` besides.
         reason: why it ended, where it says so.
         step: it has come to, of `steps`.
         steps: 0 where unknown.
@@ -77,10 +79,10 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
     for reader in list_runs(runs_dir):
         place = table(table(reader.facts("run")).get("study"))
         if text(place.get("name")) == study:
-            born[text(place.get("variant")), whole(place.get("seed"))] = reader.path
+            born[text(place.get("variant")), text(place.get("stage")), whole(place.get("seed"))] = reader.path
     found = {}
     for cell in cells:
-        path = born.get((cell.variant, cell.seed), runs_dir / cell.name)
+        path = born.get((cell.variant, cell.stage, cell.seed), runs_dir / cell.name)
         if (path / "run.json").exists() and path not in born.values():
             raise InputError(f"run '{cell.name}' exists and is not of study '{study}'; give the study another --name")
         if (path / "config.toml").exists():
@@ -127,6 +129,27 @@ def look(cell: Cell, path: Path, reader: RunReader | None = None) -> Standing:
         number(table(reader.summary.get("last")).get("loss")),
         text(status.get("device")),
     )
+
+
+def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[Standing]:
+    """Where all cells of a study stand: what has not begun and waits for a stage that is not finished says so.
+
+    Args:
+        cells: each after the one whose weights it starts with.
+        paths: run directories by a cell's name.
+    """
+    found: dict[str, Standing] = {}
+    for cell in cells:
+        now, before = look(cell, paths[cell.name]), found.get(cell.after)
+        if before is not None and now.state == ABSENT and before.state != "finished":
+            stage = f"its stage '{before.cell.stage}'"
+            if before.verb == "failed":
+                was = "was skipped" if before.state == SKIPPED else "failed"
+                now = replace(now, state=SKIPPED, reason=f"{stage} {was}")
+            elif before.state != ABSENT:
+                now = replace(now, reason=f"{stage} is {before.state}")
+        found[cell.name] = now
+    return list(found.values())
 
 
 def _has_checkpoint(path: Path) -> bool:

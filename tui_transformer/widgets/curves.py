@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tui_transformer.facts import LARGEST, Record, number
+from tui_transformer.facts import LARGEST, Record, number, table
 from tui_transformer.words import duration, short
 
 LARGEST_LOSS = 50.0  # nats; e to a higher power is no perplexity worth a line
@@ -21,6 +21,7 @@ class Measure:
         of_loss: makes it from a loss, for train records and the floor; None where only evaluations know it.
         best: chooses the best of several.
         share: shown as a percentage.
+        probe: stands among the probes of an evaluation.
     """
 
     key: str
@@ -28,6 +29,11 @@ class Measure:
     of_loss: Callable[[float], float] | None = None
     best: Callable[[Sequence[float]], float] = min
     share: bool = False
+    probe: bool = False
+
+    def of(self, record: Record) -> float | None:
+        """Its value in an evaluation, if it has one."""
+        return number((table(record.get("probes")) if self.probe else record).get(self.key))
 
 
 def _perplexity(loss: float) -> float:
@@ -42,6 +48,8 @@ MEASURES = (
     Measure("bleu", "BLEU", best=max),
     Measure("chrf", "chrF", best=max),
     Measure("exact_match", "exact match", best=max, share=True),
+    Measure("recall", "recall", best=max, share=True, probe=True),
+    Measure("recall-reworded", "recall, reworded", best=max, share=True, probe=True),
 )
 
 AXES = ("step", "tokens", "seconds")
@@ -100,7 +108,7 @@ class Picture:
 
 def known(measure: Measure, validation: Sequence[Record]) -> bool:
     """Whether a run's evaluations have this measure."""
-    return measure.of_loss is not None or any(number(record.get(measure.key)) is not None for record in validation[-1:])
+    return measure.of_loss is not None or any(measure.of(record) is not None for record in validation[-1:])
 
 
 def picture(
@@ -126,15 +134,15 @@ def picture(
     """
     of_loss = measure.of_loss
     raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
-    smooth = _smooth(raw, smoothing.reach) if smoothing.reach and len(raw.x) > 2 else None
-    scored = curve_of(validation, axis, measure.key)
+    smooth = smoothed(raw, smoothing)
+    scored = _curve(validation, axis, measure.of)
     level = of_loss(floor) if of_loss is not None and floor is not None else None
     made = Picture(
         measure,
         axis,
         log,
-        raw=_map(raw, of_loss) if smooth is not None else Curve(),
-        train=_map(smooth or raw, of_loss),
+        raw=_map(raw, of_loss) if smooth is not raw else Curve(),
+        train=_map(smooth, of_loss),
         validation=scored,
         floor=level,
         best=scored.y.index(measure.best(scored.y)) if scored.y else None,
@@ -149,9 +157,13 @@ def _positive(made: Picture) -> bool:
 
 def curve_of(records: Sequence[Record], axis: str, key: str) -> Curve:
     """A field of records over an axis, in its order; what is no number is left out."""
+    return _curve(records, axis, lambda record: number(record.get(key)))
+
+
+def _curve(records: Sequence[Record], axis: str, of: Callable[[Record], float | None]) -> Curve:
     points = []
     for record in records:
-        x, y = number(record.get(axis)), number(record.get(key))
+        x, y = number(record.get(axis)), of(record)
         if x is not None and y is not None and max(abs(x), abs(y)) <= LARGEST:
             points.append((x, y))
     points.sort(key=lambda point: point[0])
@@ -164,6 +176,11 @@ def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
     pairs = [(x, of_loss(y)) for x, y in zip(curve.x, curve.y, strict=True)]
     pairs = [(x, y) for x, y in pairs if math.isfinite(y)]
     return Curve(tuple(x for x, _ in pairs), tuple(y for _, y in pairs))
+
+
+def smoothed(curve: Curve, smoothing: Smoothing) -> Curve:
+    """The curve as smooth as asked for; itself where there is nothing to smooth."""
+    return _smooth(curve, smoothing.reach) if smoothing.reach and len(curve.x) > 2 else curve
 
 
 def _smooth(curve: Curve, reach: float) -> Curve:

@@ -3,6 +3,7 @@
 from textual.content import Content
 from textual.widgets import Static
 
+from engine.runs.lineage import Origin, drawn
 from tui_transformer.clean import clean_line
 from tui_transformer.facts import number
 from tui_transformer.feed import RunRow
@@ -39,6 +40,8 @@ class RunHeader(Static):
         """Show a run; nothing is redrawn if it says the same."""
         width = max(30, self.content_size.width)
         lines = [_first(row, view, pending, width), _progress(row, view, width)]
+        if view is not None and view.origin is not None:
+            lines.append(Content.styled(_lineage(row, view.origin, width), COLOURS["dim"]))
         said = notice(row, view)
         if said.text:
             lines.append(Content.styled(clean_line(said.text), COLOURS[said.style]))
@@ -72,6 +75,14 @@ def _first(row: RunRow, view: RunView | None, pending: str, width: int) -> Conte
         (badges + "  " if badges else "", "$error bold"), (state, "$warning bold" if pending else COLOURS[seen.style])
     )
     return Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
+
+
+def _lineage(row: RunRow, origin: Origin, width: int) -> str:
+    """Where its first weights come from: the checkpoint, and where there were more runs before, the whole chain."""
+    whole = f"{drawn(origin, row.name)}, from {origin.shown}" if origin.before is not None else ""
+    said = [clean_line(text) for text in (whole, f"from {origin.shown}") if text]
+    fits = next((text for text in said if len(text) <= width), said[-1])
+    return fits if len(fits) <= width else fits[: width - 1] + "…"
 
 
 def _progress(row: RunRow, view: RunView | None, width: int) -> Content:

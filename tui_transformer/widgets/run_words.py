@@ -33,6 +33,7 @@ LOOKS = {
     "failed": Look("✗", "bad", "failed"),
     "lost": Look("!", "bad", "lost"),
     "damaged": Look("!", "bad", "damaged"),
+    "no run": Look("=", "ended", "no run"),
 }
 UNKNOWN = Look("?", "ended", "?")
 

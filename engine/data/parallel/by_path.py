@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config.schema import DataConfig
+from engine.data.corpora import is_there
 from engine.data.parallel.aligned import read_aligned
 from engine.data.parallel.languages import LANGUAGES
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
@@ -46,7 +47,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
         InputError: something else than two names behind the #.
     """
     base, mark, behind = corpus.rpartition("#")
-    if not mark or _exists(corpus):
+    if not mark or is_there(corpus):
         return corpus, None
     names = [name.strip() for name in behind.split(",")]
     if len(names) != 2 or not all(names):
@@ -70,7 +71,7 @@ def absolute(corpus: str) -> str:
 
 def files_of(base: str) -> list[str]:
     """The one path, or the two with a comma between them."""
-    return [base] if _exists(base) else base.split(",")
+    return [base] if is_there(base) else base.split(",")
 
 
 def load_path(data: DataConfig) -> ParallelCorpus:
@@ -90,7 +91,7 @@ def load_path(data: DataConfig) -> ParallelCorpus:
 
 def _read(base: str, chosen: tuple[str, str] | None) -> tuple[_Found, str]:
     path = Path(base).expanduser()
-    if _exists(base):
+    if is_there(base):
         return (_folder(path, chosen) if path.is_dir() else _table(path, chosen)), path.resolve().name
     if "," not in base:
         return _table(path, chosen), path.name  # says what is wrong with the path
@@ -172,10 +173,3 @@ def _filled(splits: Mapping[str, Pairs], data: DataConfig, where: str) -> dict[s
 def _language(path: Path, side: int) -> str:
     name = path.name.removesuffix(".gz").rpartition(".")[2]
     return name if name.lower() in LANGUAGES else SIDES[side]
-
-
-def _exists(corpus: str) -> bool:
-    try:
-        return Path(corpus).expanduser().exists()
-    except (OSError, ValueError, RuntimeError):
-        return False

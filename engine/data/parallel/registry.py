@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config.schema import DataConfig
-from engine.data.corpora import data_folders
+from engine.data.corpora import data_folders, is_there
 from engine.data.download import Remote
 from engine.data.parallel.by_path import load_path, split_selector
 from engine.data.parallel.named import (
@@ -156,7 +156,7 @@ def load_parallel(data: DataConfig, data_dir: Path | None = None) -> ParallelCor
             raise InputError(f"corpus '{data.corpus[:80]}': {name} has the directions {known}")
         corpus = entry.load(entry, data, data_folders(data_dir))
         return corpus.reversed() if chosen == directions[1] else corpus
-    if not any(sign in name for sign in "/\\.,~") and not _is_there(name):
+    if not any(sign in name for sign in "/\\.,~") and not is_there(name):
         hint = nearest(name, PARALLEL) or f"; known: {', '.join(PARALLEL)}; or the path of a TSV file or a.en,b.de"
         raise InputError(f"no parallel corpus is called '{name[:80]}'{hint}")
     return load_path(data)
@@ -171,10 +171,3 @@ def _not_here(entry: ParallelEntry, folders: Sequence[Path]) -> InputError:
         f"corpus '{entry.name}' is not on this machine: `tui-transformer data fetch {entry.name}` gets it, or put "
         f"{files} from {entry.remotes[0].url.rpartition('/')[0]} into {place} (looked in {looked}){built_in}"
     )
-
-
-def _is_there(name: str) -> bool:
-    try:
-        return Path(name).exists()
-    except (OSError, ValueError):
-        return False

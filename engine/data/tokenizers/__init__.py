@@ -5,10 +5,12 @@ None of them holds special tokens: whoever needs a start, an end or a mask numbe
 
 from engine.data.tokenizers.bpe import BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
+from engine.data.tokenizers.difference import described, difference
 from engine.data.tokenizers.kept import bpe_of
 from engine.data.tokenizers.load import AnyTokenizer, read_tokenizer
 from engine.data.tokenizers.pair import PairTokenizer
 from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
+from engine.data.tokenizers.words import WordTokenizer
 
 __all__ = [
     "SCHEMA",
@@ -18,6 +20,9 @@ __all__ = [
     "Decoder",
     "PairTokenizer",
     "Tokenizer",
+    "WordTokenizer",
     "bpe_of",
+    "described",
+    "difference",
     "read_tokenizer",
 ]

@@ -41,12 +41,21 @@ class CharacterTokenizer:
         Raises:
             InputError: a character that is not in the vocabulary; names it.
         """
-        codes = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
-        ids = np.minimum(np.searchsorted(self._codes, codes), self.vocab_size - 1)
-        unknown = np.flatnonzero(self._codes[ids] != codes)
+        ids, unknown = self._looked_up(text)
         if unknown.size:
             raise InputError(self._unknown(text, [text[int(i)] for i in unknown[:1000]]))
         return ids.astype(np.int64)
+
+    def first_unknown(self, text: str) -> int | None:
+        """Where the first character stands that is not in the vocabulary, from 0; None where all are."""
+        _, unknown = self._looked_up(text)
+        return int(unknown[0]) if unknown.size else None
+
+    def _looked_up(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(n,) token ids, and the places where there is none."""
+        codes = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
+        ids = np.minimum(np.searchsorted(self._codes, codes), self.vocab_size - 1)
+        return ids, np.flatnonzero(self._codes[ids] != codes)
 
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Token ids of many texts.

@@ -9,11 +9,12 @@ from engine.data.tokenizers.bpe import BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.pair import PairTokenizer
 from engine.data.tokenizers.protocol import SCHEMA
+from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, one_of
 
 MAX_BYTES = 64 * 1024**2
 
-AnyTokenizer = CharacterTokenizer | BpeTokenizer | PairTokenizer
+AnyTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer | PairTokenizer
 
 
 def _pair(data: dict[str, Any]) -> PairTokenizer:
@@ -27,6 +28,7 @@ def _pair(data: dict[str, Any]) -> PairTokenizer:
 KINDS: dict[str, Callable[[dict[str, Any]], AnyTokenizer]] = {
     CharacterTokenizer.kind: CharacterTokenizer.from_json,
     BpeTokenizer.kind: BpeTokenizer.from_json,
+    WordTokenizer.kind: WordTokenizer.from_json,
     PairTokenizer.kind: _pair,
 }
 

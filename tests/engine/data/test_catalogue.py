@@ -7,14 +7,15 @@ import pytest
 from engine.config.schema import DataConfig
 from engine.data.catalogue import catalogue, kind_by_name, kind_of, names_of
 from engine.data.corpora import REGISTRY
+from engine.data.documents.registry import DOCUMENTS, load_documents
 from engine.data.parallel.registry import PARALLEL, ParallelEntry, load_parallel
 from engine.errors import InputError
 
 
 def test_every_registered_corpus_is_listed_once() -> None:
-    assert set(catalogue()) == {*REGISTRY, *PARALLEL}
-    assert len(catalogue()) == len(REGISTRY) + len(PARALLEL)
-    assert sorted(names_of("text") + names_of("pairs")) == sorted(catalogue())
+    assert set(catalogue()) == {*REGISTRY, *PARALLEL, *DOCUMENTS}
+    assert len(catalogue()) == len(REGISTRY) + len(PARALLEL) + len(DOCUMENTS)
+    assert sorted(names_of("text") + names_of("pairs") + names_of("documents")) == sorted(catalogue())
 
 
 def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> None:
@@ -23,6 +24,7 @@ def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> Non
     first = catalogue()[names_of("pairs")[0]]
     assert first.remotes == () and catalogue()["made-up"].words == "pairs, en → de"
     assert names_of("text")[0] == "playlets"
+    assert names_of("documents") == ["biographies", "biographies-named", "cs224n-birthplaces"]
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,8 @@ def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> Non
         ("playlets", "text"),
         ("multi30k", "pairs"),
         ("multi30k#de,en", "pairs"),
+        ("biographies", "documents"),
+        ("cs224n-birthplaces", "documents"),
         ("a.txt", "text"),
         ("some/where", "text"),
         ("a.tsv", "pairs"),
@@ -46,6 +50,9 @@ def test_the_spelling_says_which_kind_a_corpus_is(corpus: str, kind: str) -> Non
 def test_what_stands_there_says_which_kind_a_path_is(tmp_path) -> None:
     (tmp_path / "one, two.txt").write_text("a text whose name has a comma")
     assert kind_of(str(tmp_path)) == "pairs" and kind_of(str(tmp_path / "one, two.txt")) == "text"
+    (tmp_path / "documents.txt").write_text("a document\nanother")
+    assert kind_of(str(tmp_path)) == "documents" and kind_of(str(tmp_path / "documents.txt")) == "text"
+    assert len(load_documents(DataConfig(corpus=str(tmp_path))).documents["train"]) == 1
 
 
 @pytest.mark.parametrize("corpus", ["multi3k", "nobody", "x" * 300, "a.tsv#1", "~no-such-person/x"])
@@ -85,3 +92,12 @@ def test_other_files_that_do_as_well_are_found_as_the_loader_finds_them(tmp_path
     assert talks.found([tmp_path]) is None
     touch(tmp_path, f"iwslt2017-en-de/{talks.instead[0][0]}")
     assert talks.found([tmp_path]) == tmp_path / "iwslt2017-en-de"
+
+
+def test_files_without_an_address_are_here_as_the_loader_finds_them(tmp_path) -> None:
+    entry = catalogue()["cs224n-birthplaces"]
+    assert entry.by_hand and not catalogue()["multi30k"].by_hand and entry.words == "documents"
+    touch(tmp_path, *(remote.file for remote in entry.remotes[:-1]))
+    assert entry.found([tmp_path]) is None
+    touch(tmp_path, entry.remotes[-1].file)
+    assert entry.found([tmp_path]) == tmp_path / "cs224n-birthplaces"

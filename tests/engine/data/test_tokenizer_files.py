@@ -13,16 +13,18 @@ from engine.data.tokenizers import (
     CharacterTokenizer,
     PairTokenizer,
     Tokenizer,
+    WordTokenizer,
     bpe_of,
     read_tokenizer,
 )
 from engine.errors import InputError
 
 TEXTS = ["the cat sat on the mat", "die Katze saß auf der Matte"] * 20
-BPE, OTHER, CHARACTERS = (
+BPE, OTHER, CHARACTERS, WORDS = (
     BpeTokenizer.trained(TEXTS, 285),
     BpeTokenizer.trained(TEXTS, 270),
     CharacterTokenizer.of("abc"),
+    WordTokenizer.of(["abc", "cab, abc."]),
 )
 
 
@@ -34,8 +36,8 @@ def saved(folder: Path, text: str) -> Path:
 
 @pytest.mark.parametrize(
     "tokenizer",
-    [BPE, CHARACTERS, PairTokenizer(BPE, BPE), PairTokenizer(BPE, OTHER), PairTokenizer(CHARACTERS, BPE)],
-    ids=["bpe", "characters", "shared", "two", "mixed"],
+    [BPE, CHARACTERS, WORDS, PairTokenizer(BPE, BPE), PairTokenizer(BPE, OTHER), PairTokenizer(CHARACTERS, BPE)],
+    ids=["bpe", "characters", "words", "shared", "two", "mixed"],
 )
 def test_every_kind_comes_back_as_it_was(tmp_path, tokenizer) -> None:
     again = read_tokenizer(saved(tmp_path, tokenizer.to_json()))
@@ -44,7 +46,7 @@ def test_every_kind_comes_back_as_it_was(tmp_path, tokenizer) -> None:
 
 
 def test_every_kind_of_text_tokenizer_does_the_same_things() -> None:
-    tokenizers: list[Tokenizer] = [BPE, CHARACTERS]
+    tokenizers: list[Tokenizer] = [BPE, CHARACTERS, WORDS]
     for tokenizer in tokenizers:
         ids = tokenizer.encode_all(["abc", "", "cab"])
         assert [tokenizer.decode(one) for one in ids] == ["abc", "", "cab"]
@@ -77,7 +79,7 @@ DAMAGED = {
     "nothing in it": ("{}", "it has no 'schema'"),
     "another version": (bpe(schema=9), r"written by another version \(schema 9; this one reads 1\)"),
     "a version of another type": (bpe(schema=[1]), "written by another version"),
-    "another kind": (bpe(kind="words"), "unknown kind of tokenizer 'words'; characters, bpe or pair"),
+    "another kind": (bpe(kind="syllables"), "unknown kind of tokenizer 'syllables'; characters, bpe, words or pair"),
     "a kind of another type": (bpe(kind=["bpe"]), "unknown kind"),
     "no merges": ('{"schema":1,"kind":"bpe"}', "it has no 'merges'"),
     "merges of another type": (bpe(merges=7), "cannot read"),
@@ -114,9 +116,9 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from(["characters", "bpe", "pair"]), JSON, JSON)
+@given(st.sampled_from(["characters", "bpe", "words", "pair"]), JSON, JSON)
 def test_no_json_at_all_gets_past_an_input_error(tmp_path_factory, kind: str, one: object, other: object) -> None:
-    data = {"schema": 1, "kind": kind, "merges": one, "characters": one, "source": one, "target": other}
+    data = {"schema": 1, "kind": kind, "merges": one, "characters": one, "words": one, "source": one, "target": other}
     path = saved(tmp_path_factory.getbasetemp(), json.dumps(data))
     with suppress(InputError):
         read_tokenizer(path)

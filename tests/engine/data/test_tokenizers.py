@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.data.tokenizers import CharacterTokenizer, read_tokenizer
+from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, difference, read_tokenizer
 from engine.errors import InputError
 
 
@@ -34,3 +34,36 @@ def test_damaged_tokenizers_are_refused(tmp_path, text: str) -> None:
 
 def test_ids_past_the_vocabulary_decode_to_a_mark() -> None:
     assert CharacterTokenizer.of(["ab"]).decode([0, 5, 1]) == "a\ufffdb"
+
+
+DIFFERENCES = {
+    "alike": (CharacterTokenizer("ab"), CharacterTokenizer("ab"), ""),
+    "a character": (CharacterTokenizer("ab"), CharacterTokenizer("ac"), "token 1 is 'b' (U+0062) against 'c' (U+0063)"),
+    "size": (
+        CharacterTokenizer("ab"),
+        CharacterTokenizer("abc"),
+        "2 characters against 3 characters; the first 2 are the same",
+    ),
+    "kind": (CharacterTokenizer("ab"), BpeTokenizer([]), "kind 'characters' against 'bpe'"),
+    "a piece": (
+        BpeTokenizer([(97, 98)]),
+        BpeTokenizer([(97, 99)]),
+        "token 256 is 'ab' against 'ac'",
+    ),
+    "a side": (
+        PairTokenizer(CharacterTokenizer("ab"), CharacterTokenizer("xy")),
+        PairTokenizer(CharacterTokenizer("ab"), CharacterTokenizer("xz")),
+        "of the targets: token 1 is 'y' (U+0079) against 'z' (U+007A)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DIFFERENCES)
+def test_two_tokenizers_differ_in_kind_size_or_a_token_that_is_named(case: str) -> None:
+    one, other, said = DIFFERENCES[case]
+    assert difference(one, other) == said
+
+
+def test_the_first_character_that_is_unknown_is_found_at_its_place() -> None:
+    assert CharacterTokenizer("ab").first_unknown("abba?b!") == 4
+    assert CharacterTokenizer("ab").first_unknown("abba") is None

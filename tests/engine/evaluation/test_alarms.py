@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from engine.evaluation.alarms import implausible, not_learning, same_text
+from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
+from engine.evaluation.verdict import NOT_LEARNING, OK
 
 FLOOR = {"floor": {"nats_per_char": 0.357, "se": 0.004}, "unigram": 3.0}
 NO_FLOOR = {"floor": None, "plausible": None, "unigram": 3.347}
@@ -73,3 +74,26 @@ def test_a_sample_is_not_compared_with_itself_nor_without_chances() -> None:
     a = sample(60, COMMON, 0.2)
     assert same_text(a, [a], step=60).verdict == "ok"
     assert same_text({"step": 1, "text": COMMON}, [a], step=1) is None
+
+
+MAJORITY = {"majority": {"answer": "London", "right": 25, "of": 500}}
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"), [(0.0, NOT_LEARNING), (0.05, NOT_LEARNING), (0.066, NOT_LEARNING), (0.08, OK)]
+)
+def test_answers_must_be_better_than_always_the_same_one(share: float, verdict: str) -> None:
+    """Of 500, 25 are right with London: 5.0 %, and two standard errors are 1.9 %."""
+    found = majority_only({"exact_match": share}, MAJORITY, when="after", step=9)
+    assert found.verdict == verdict and found.value == pytest.approx(share - 0.05)
+    if verdict == NOT_LEARNING:
+        assert "always answering 'London' would be right in 5.0%" in found.why
+
+
+def test_no_majority_and_no_answers_are_no_verdict() -> None:
+    assert majority_only({"exact_match": 0.0}, {}, when="after", step=9) is None
+    assert majority_only({"loss": 1.0}, MAJORITY, when="after", step=9) is None
+    assert (
+        implausible({"loss": 0.001}, {"unigram": 4.0}, kind="question-answer", conditional=False, when="after", step=9)
+        is None
+    )

@@ -40,6 +40,15 @@ def cells() -> list[RunConfig]:
     return list(capabilities.legal_cells(BASE.model_copy(update={"model": BASE.model}), AXES))
 
 
+def some_of(grid: list[RunConfig]) -> list[RunConfig]:
+    """Of every stack × position × attention one norm and place, each norm and place in its turn."""
+    alike: dict[tuple[object, ...], list[RunConfig]] = {}
+    for cell in grid:
+        model = cell.model
+        alike.setdefault((model.architecture, model.causal, model.position, model.attention), []).append(cell)
+    return [norms[turn % len(norms)] for turn, norms in enumerate(alike.values())]
+
+
 def name(cell: RunConfig) -> str:
     model = cell.model
     causal = "" if model.architecture != "encoder" else "-causal" if model.causal else "-both-sides"

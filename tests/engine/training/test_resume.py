@@ -17,12 +17,18 @@ from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
 from engine.training.control import Control
+from tests.small_documents import config as documents
+from tests.small_documents import folder
 
 CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interval_seconds"}
-NAMES = [preset.name for preset in presets.list_presets()]
+IN_CI = ("report-decoder", "report-encoder-decoder", "report-translation")  # of the reports' presets; the rest are slow
+NAMES = [
+    pytest.param(name, marks=pytest.mark.slow if name.startswith("report-") and name not in IN_CI else ())
+    for name in (preset.name for preset in presets.list_presets())
+]
 # Two micro-batches a step, two steps an epoch, an evaluation in several batches.
 HARD = ("train.accumulation=2", "data.window_stride=1200", "evaluation.batch_size=8")
-HARD_PAIRS = ("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8")  # ends of epochs too
+HARD_ROWS = ("train.accumulation=2", "train.batch_tokens=160", "evaluation.batch_size=8")  # ends of epochs too
 
 
 class StopAt(Control):
@@ -104,11 +110,30 @@ def broken(config: RunConfig, root: Path, n: int, *, in_thread: bool = False) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_preset_resumes_bit_for_bit_at_four_points(name: str, tmp_path) -> None:
-    translates = presets.resolve(presets.find(name)).translates
-    config = miniature(name, *(HARD_PAIRS if translates else HARD))
+    rows = presets.resolve(presets.find(name)).on_rows
+    config = miniature(name, *(HARD_ROWS if rows else HARD))
     expected, listened = whole(config, tmp_path)
     for n in (1, listened // 3, 2 * listened // 3, listened - 2):
         assert broken(config, tmp_path, n) == expected, n
+
+
+@pytest.mark.parametrize(
+    ("kind", "reads"),
+    [
+        ("span-corruption", False),
+        pytest.param("span-corruption", True, marks=pytest.mark.slow),
+        ("question-answer", False),
+    ],
+)
+def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bool, tmp_path) -> None:
+    """Over the ends of epochs: what is cut and masked is drawn again as it was."""
+    tables = {"train": {"accumulation": 2, "batch_size": 3, "steps": 4}, "model": {"dropout": 0.1}}
+    own = {"corpus": str(folder(tmp_path / "data")), "corpus_size": None}
+    config = documents(kind, reads=reads, evaluation={"every": 2, "batch_size": 8}, data=own, **tables)
+    expected, listened = whole(config, tmp_path)
+    assert broken(config, tmp_path, listened // 2) == expected
+    answers = [path.read_text() for path in sorted(tmp_path.glob("*/predictions.txt"))]
+    assert len(answers) == (2 if kind == "question-answer" else 0) and len(set(answers)) <= 1
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

@@ -139,7 +139,7 @@ def test_smoothing_moves_mass_to_words_and_the_end_and_to_no_special_token() -> 
         else:
             q[row] = 0.0
     expected = -(q * logits.log_softmax(-1)).sum()
-    assert stepper._smoothed(total, logits, targets) == pytest.approx(float(expected), abs=1e-9)
+    assert stepper._smoothed(total, logits.log_softmax(-1), targets) == pytest.approx(float(expected), abs=1e-9)
 
 
 def test_the_reported_training_loss_is_not_smoothed() -> None:

@@ -164,6 +164,7 @@ def test_ctrl_c_leaves_checkpoints_and_the_same_command_goes_on(undisturbed, tmp
     assert before.items() <= attempts(tmp_path).items()
 
 
+@pytest.mark.slow
 def test_what_failed_is_said_skipped_or_retried_and_holds_up_nothing(tmp_path, capsys) -> None:
     file = tmp_path / "broken.toml"
     text = tmp_path / "text.txt"
@@ -237,7 +238,7 @@ def kill_and_go_on(root: Path, moment: float, chance: random.Random, expected: d
     assert outcomes(root) == expected
 
 
-@pytest.mark.parametrize("share", [0.45, 0.8])
+@pytest.mark.parametrize("share", [0.45, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_killed_and_gone_on_with_a_study_ends_as_if_undisturbed(undisturbed, tmp_path, share: float) -> None:
     _, expected, seconds = undisturbed
     kill_and_go_on(tmp_path, share * seconds, random.Random(str(share)), expected)

@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from engine.runs.cells import Cell
 from engine.runs.files import read_json, write_json
 from engine.runs.reader import RunReader
 from tests.tui_transformer.studies.tiny import tiny_study
@@ -49,8 +50,8 @@ def put(path: Path, state: str, *, step: int = 60, checkpoint: bool = True, reas
 class Stage:
     """Plays the processes, and is told what a runner tells."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root = root
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, cells: Sequence[Cell] = CELLS) -> None:
+        self.root, self.cells = root, cells
         self.script: dict[str, list[Callable[[Path], Any]]] = {}
         self.spawned: list[tuple[str, str, str]] = []
         self.told: list[str] = []
@@ -81,7 +82,7 @@ class Stage:
 
     def made(self, **orders: Any) -> Runner:
         given = {"study": "tiny", "runs_dir": self.root, "data_dir": None, "devices": ("cpu",), "jobs": 2, **orders}
-        return Runner(Orders(**given), CELLS, directories("tiny", CELLS, self.root), self)
+        return Runner(Orders(**given), self.cells, directories("tiny", self.cells, self.root), self)
 
     def verbs(self, name: str = FIRST) -> list[str]:
         return [verb for verb, run, _ in self.spawned if run == name]

@@ -16,6 +16,9 @@ from tui_transformer.comparison.group_detail import group_detail
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.comparison.table import group_table, table
 from tui_transformer.comparison.view import VARIANTS, Shown
+from tui_transformer.reporting.chosen import Chosen
+from tui_transformer.reporting.formats.all import FORMATS as REPORTS
+from tui_transformer.reporting.languages import LANGUAGES
 from tui_transformer.widgets.compare.detail_page import DetailPage
 from tui_transformer.widgets.compare.note_page import NotePage
 from tui_transformer.widgets.design.palette import Palette
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from tui_transformer.app import Studio
 
 FILE = "comparison"  # without its ending
+SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
 
 
 class CompareActions(Vertical):
@@ -40,6 +44,10 @@ class CompareActions(Vertical):
 
     def what_is_shown(self) -> tuple[Shown, bool]:
         """The runs as they are shown, and whether with every setting."""
+        raise NotImplementedError
+
+    def what_is_reported(self) -> Chosen:
+        """The study, or the runs, that a report is asked for."""
         raise NotImplementedError
 
     def look_now(self, run: Path) -> None:
@@ -156,6 +164,41 @@ class CompareActions(Vertical):
 
         self.run_worker(self._write(work), group="export", exit_on_error=False)
 
+    # Reports
+
+    def action_report(self) -> None:
+        """Ask for the format and the language, then for the folder."""
+        chosen = self.what_is_reported()
+        if not chosen.entries:
+            self.say("no run is selected that could be reported", "warning")
+            return
+        kinds = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
+        answers = [Answer(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in kinds]
+        words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
+        question: Ask[tuple[str, str]] = Ask(f"A report on {chosen.name}", answers, words)
+        self.app.push_screen(question, lambda key: self._report_chosen(chosen, key))
+
+    def _report_chosen(self, chosen: Chosen, key: tuple[str, str] | None) -> None:
+        if key is None:
+            return
+        name = "-and-".join(chosen.studies) or chosen.entries[0].name
+        asked = AskText("Write the report into the folder", str(Path.cwd() / "reports" / name), wrong=wrong_folder)
+        self.app.push_screen(asked, lambda folder: self._report(chosen, key, folder))
+
+    def _report(self, chosen: Chosen, key: tuple[str, str], folder: str | None) -> None:
+        if folder is None:
+            return
+        (kind, language), out = key, Path(folder).expanduser()
+
+        def work() -> str:
+            from tui_transformer.reporting.make import make  # matplotlib, off the event loop
+
+            made = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
+            return f"the report is {made.main.absolute()}"
+
+        self.say(f"writing a report on {chosen.name} …")
+        self.run_worker(self._write(work), group="report", exclusive=True, exit_on_error=False)
+
     async def _write(self, work: Callable[[], str]) -> None:
         try:
             self.say(await asyncio.to_thread(work))
@@ -165,6 +208,17 @@ class CompareActions(Vertical):
 
 def _tags(text: str) -> list[str]:
     return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip().lstrip("#").strip())))
+
+
+def wrong_folder(text: str) -> str:
+    """Why no report can be written there; "" if it can, as far as a look tells."""
+    try:
+        path = Path(text).expanduser()
+        if not text.strip():
+            return "a folder's name is needed"
+        return f"{path} is a file: a report is a folder" if path.is_file() else ""
+    except (OSError, ValueError, RuntimeError) as error:
+        return f"this cannot be a folder: {error}"
 
 
 def wrong_path(text: str) -> str:

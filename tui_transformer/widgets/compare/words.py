@@ -11,7 +11,7 @@ from tui_transformer.comparison.view import VARIANTS, Options, Row, Shown
 
 def title(shown: Shown, options: Options, problem: str) -> Text:
     """How many runs, what they are held against, in which order, and what a loss is the mean over."""
-    count = f"{len(shown.rows):,} of {shown.total:,}" if len(shown.rows) != shown.total else f"{shown.total:,}"
+    count = f"{shown.count:,} of {shown.total:,}" if shown.count != shown.total else f"{shown.total:,}"
     parts = [f"{shown.by.upper()}  {count}"]
     if options.selected:
         parts.append(f"{len(options.selected)} selected")

@@ -8,9 +8,12 @@ from pathlib import Path
 from engine.config.schema import RunConfig
 from engine.data.catalogue import catalogue, kind_by_name
 from engine.data.corpora import data_folders, load_corpus, read_text
+from engine.data.documents.corpus import DocumentCorpus
+from engine.data.documents.registry import load_documents
 from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
+from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError
 from tui_transformer.clean import clean_line
 from tui_transformer.cost import Characters
@@ -30,10 +33,12 @@ class Glimpse:
 
     Args:
         corpus: its name or path.
-        lines: its first ones, cleaned; of sentence pairs a source and its target in turns.
+        lines: its first ones, cleaned; of sentence pairs a source and its target in turns, of documents one with a
+            gap and what is missing, of questions one and its answer.
         characters: different ones; None where only a part was read.
         train_tokens: size of a text's training split; None where only a part was read.
         train_pairs: of sentence pairs.
+        train_rows: of documents or of questions, in words.
         problem: why it cannot be read; "" if it can.
     """
 
@@ -42,19 +47,25 @@ class Glimpse:
     characters: Characters | None = None
     train_tokens: int | None = None
     train_pairs: int | None = None
+    train_rows: str = ""
     problem: str = ""
 
 
 def key(config: RunConfig) -> str:
     """What a glimpse depends on."""
-    return json.dumps([config.translates, config.data.model_dump(mode="json")], sort_keys=True)
+    return json.dumps([_kind(config), config.data.model_dump(mode="json")], sort_keys=True)
+
+
+def _kind(config: RunConfig) -> str:
+    """What is read of the corpus."""
+    return "pairs" if config.translates else config.objective.kind if config.on_documents else "text"
 
 
 def glimpse(config: RunConfig, data_dir: Path | None) -> Glimpse:
     """Look at a config's corpus; whatever is wrong with it is an answer too."""
     seen = Glimpse(config.data.corpus)
     try:
-        return (_of_pairs if config.translates else _of_text)(seen, config, data_dir)
+        return _READERS.get(_kind(config), _of_text)(seen, config, data_dir)
     except WRONG as error:
         return replace(seen, problem=str(error) or type(error).__name__)
 
@@ -81,6 +92,46 @@ def _of_pairs(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimps
     return replace(seen, lines=lines, characters=characters, train_pairs=len(train))
 
 
+def _of_documents(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+    """Documents, a half of each masked from its middle on, and what is missing: nothing is drawn, it is a picture."""
+    corpus = load_documents(config.data, data_dir)
+    train = corpus.documents["train"]
+    lines = [part for text in train[: LINES // 2] for part in _masked(text)]
+    rows = f"{len(train):,} documents"
+    return replace(seen, lines=_cleaned(lines), train_rows=rows, characters=_tokens(corpus, config))
+
+
+def _of_questions(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+    corpus = load_documents(config.data, data_dir)
+    asked = corpus.questions.get("train", ())
+    if not asked:
+        return replace(seen, problem=f"corpus {corpus.name} has no questions: it is for span-corruption")
+    lines = [part for one in asked[: LINES // 2] for part in (one.text, one.answer or "")]
+    rows = f"{len(asked):,} questions"
+    return replace(seen, lines=_cleaned(lines), train_rows=rows, characters=_tokens(corpus, config))
+
+
+def _masked(text: str) -> tuple[str, str]:
+    """A document with its middle words taken out, and these."""
+    words = text.split(" ")
+    start, size = len(words) // 2, max(1, len(words) // 4)
+    missing = words[start : start + size]
+    return " ".join((*words[:start], "⁇", *words[start + size :])), " ".join(missing)
+
+
+def _cleaned(lines: Iterable[str]) -> tuple[str, ...]:
+    return tuple(clean_line(line[:WIDEST]) for line in lines)
+
+
+def _tokens(corpus: DocumentCorpus, config: RunConfig) -> Characters:
+    """Different words where they are tokens, else characters."""
+    words = config.data.tokenizer == "words"
+    return Characters(WordTokenizer.of(corpus.texts()).vocab_size if words else _different(corpus.texts()))
+
+
+_READERS = {"pairs": _of_pairs, "span-corruption": _of_documents, "question-answer": _of_questions}
+
+
 def _characters(corpus: ParallelCorpus, *, shared: bool) -> Characters:
     sources, targets = (
         [text for pairs in corpus.splits.values() for text in getattr(pairs, side)] for side in ("sources", "targets")
@@ -99,6 +150,9 @@ def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
     """What is wrong with a config's own files as its corpus, "" if nothing is."""
     corpus = config.data.corpus
     try:
+        if config.on_documents:
+            load_documents(config.data, data_dir)
+            return ""
         if config.translates:
             if _bytes_of_pairs(corpus, data_dir) <= LARGEST_PAIRS:
                 load_parallel(config.data, data_dir)

@@ -130,9 +130,10 @@ def corpus_words(known: Known, palette: Palette, width: int) -> Text:
     if seen is None or seen.problem or not seen.lines:
         return Text()
     text = Text().append(_short(clean_line(seen.corpus)), "bold")
-    if seen.train_pairs is not None:
-        text.append(f", {seen.train_pairs:,} pairs to train on\n", palette.dim)
-        for at, line in enumerate(seen.lines):  # a source, then its target
+    rows = seen.train_rows or (f"{seen.train_pairs:,} pairs" if seen.train_pairs is not None else "")
+    if rows:
+        text.append(f", {rows} to train on\n", palette.dim)
+        for at, line in enumerate(seen.lines):  # a source, then its target; a question, then its answer
             text.append(line[:width] + "\n") if at % 2 == 0 else text.append(f"  {line[: width - 2]}\n", palette.dim)
         return text
     text.append(f", {seen.train_tokens:,} characters to train on\n" if seen.train_tokens else "\n", palette.dim)

@@ -46,6 +46,12 @@ def translates(draft: Draft) -> bool:
 
 def which_file(draft: Draft) -> AskText:
     """The path of a corpus."""
+    config = draft.config or draft.unchanged.config
+    if config is not None and config.on_documents:
+        words = (
+            "A text, each line a document, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
+        )
+        return AskText("Documents", placeholder="path/to/documents.txt or a folder", text=words)
     if not translates(draft):
         return AskText("A text file, UTF-8", placeholder="path/to/text.txt")
     words = "A table, two files with a comma between them, or a folder with train.en, train.de and so on."

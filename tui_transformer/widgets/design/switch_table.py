@@ -179,7 +179,8 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
     "data": (
         Switch("data.corpus", "corpus"),
         Switch("objective.kind", "objective"),
-        Switch("data.tokenizer", "tokenizer", None, _translates),
+        Switch("objective.span_form", "span form", None, lambda c: c.objective.kind == "span-corruption"),
+        Switch("data.tokenizer", "tokenizer", None, lambda c: c.on_rows),
         Switch("data.bpe_size", "  byte pairs", _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
         Switch("data.shared_vocabulary", "shared vocab", None, _translates),
         Switch("objective.label_smoothing", "smoothing", _of(0.0, 0.05, 0.1, 0.15, 0.2), _translates),
@@ -197,7 +198,7 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
     ),
     "evaluation": (
         Switch("evaluation.beam", "beam", _by_one, _translates),
-        Switch("evaluation.select", "best by", None, _translates),
+        Switch("evaluation.select", "best by", None, lambda c: c.translates or c.answers),
     ),
 }
 BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in switches}

@@ -27,9 +27,10 @@ from tui_transformer.widgets.playground.likeliest import LIKELIEST
 from tui_transformer.widgets.playground.stream import pieces_of
 from tui_transformer.widgets.playground.token_text import WEIGHTS, Token, TokenText
 from tui_transformer.writer import Writers, Writes, checkpoints
-from tui_transformer.written import Attended, Piece, Surprised, level
+from tui_transformer.written import Attended, Piece, Surprised, in_words, level
 
 Mode = Literal["write", "surprise", "attention"]
+OTHERS = 3  # answers that are told besides the one that is given
 FAINT = 0.02  # share of a row's largest weight under which a token is not shaded
 FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)
 
@@ -188,7 +189,10 @@ class RunColumn(Vertical):
             self._page.put([_written(piece) for piece in some])
         self.writing = False
         seconds = max(1e-3, monotonic() - begun)
+        ask = lambda: writer.wholes(before, self.written, OTHERS)
+        wholes = await in_engine_thread(ask) if writer.ranks else ()
         done = f"{len(self.pieces):,} tokens at step {writer.step:,} in {seconds:.1f} s, seed {settings['seed']}"
+        done = f"{in_words(wholes)}\n{done}" if wholes else done
         notice = writer.notice(before, settings)
         self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
         self.post_message(self.Changed(self))

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
+from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, NounPhrase
-from engine.data.synthetic.phrasebook.draws import Draws
 from engine.data.synthetic.phrasebook.everyday import EVERYDAY, PHRASE_REPEATS
 from engine.data.synthetic.phrasebook.sentences import Sentence, draw_sentence
 from engine.data.synthetic.phrasebook.words import Adjective, Noun, Verb

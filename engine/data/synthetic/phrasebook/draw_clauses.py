@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
+from engine.data.synthetic.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook import adverbials, lexicon
 from engine.data.synthetic.phrasebook.clause import Circumstance, Clause, Nominal, NounPhrase, Place, Pronoun
 from engine.data.synthetic.phrasebook.draw_nominals import (
@@ -12,7 +13,6 @@ from engine.data.synthetic.phrasebook.draw_nominals import (
     draw_recipient,
     draw_subject,
 )
-from engine.data.synthetic.phrasebook.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook.words import Modal, Time, Verb
 
 _TENSES = Weighted(("present", 38), ("past", 26), ("modal", 20), ("habit", 16))

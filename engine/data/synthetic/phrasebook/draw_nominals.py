@@ -5,9 +5,9 @@ Whatever is drawn makes sense in both languages; what would not is left out here
 
 from collections.abc import Sequence
 
+from engine.data.synthetic.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook import adverbials, lexicon
 from engine.data.synthetic.phrasebook.clause import Name, Nominal, NounPhrase, Place, Pronoun
-from engine.data.synthetic.phrasebook.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook.words import Adjective, Noun, Verb
 
 # Determiner and number, by what kind of noun it is.

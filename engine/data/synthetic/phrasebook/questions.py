@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import english, german
 from engine.data.synthetic.phrasebook.clause import NounPhrase, Pronoun
 from engine.data.synthetic.phrasebook.draw_clauses import (
@@ -9,7 +10,6 @@ from engine.data.synthetic.phrasebook.draw_clauses import (
     draw_dynamic_verb,
     draw_verb,
 )
-from engine.data.synthetic.phrasebook.draws import Draws
 from engine.data.synthetic.phrasebook.told import Told, told_question
 from engine.data.synthetic.phrasebook.words import Address, Verb
 

@@ -3,9 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from engine.data.synthetic.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook import lexicon, questions, simple, two_clauses
 from engine.data.synthetic.phrasebook.clause import Clause
-from engine.data.synthetic.phrasebook.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook.told import Construction
 from engine.data.synthetic.phrasebook.words import Address
 

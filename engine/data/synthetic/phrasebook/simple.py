@@ -1,5 +1,6 @@
 """Constructions of one main clause: statements of all kinds, and what something is."""
 
+from engine.data.synthetic.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook import english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Nominal, NounPhrase, Pronoun
 from engine.data.synthetic.phrasebook.draw_clauses import (
@@ -15,7 +16,6 @@ from engine.data.synthetic.phrasebook.draw_nominals import (
     draw_recipient,
     draw_subject,
 )
-from engine.data.synthetic.phrasebook.draws import Draws, Weighted
 from engine.data.synthetic.phrasebook.told import Told, told_question, told_statement
 from engine.data.synthetic.phrasebook.words import Address
 

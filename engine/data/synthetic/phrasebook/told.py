@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import english, german
 from engine.data.synthetic.phrasebook.clause import Clause
-from engine.data.synthetic.phrasebook.draws import Draws
 from engine.data.synthetic.phrasebook.words import Address
 
 

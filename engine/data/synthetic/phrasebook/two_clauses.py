@@ -1,5 +1,6 @@
 """Constructions of two clauses: subordinate ones with the verb last, and "it" with its antecedent's gender."""
 
+from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
 from engine.data.synthetic.phrasebook.draw_clauses import (
@@ -14,7 +15,6 @@ from engine.data.synthetic.phrasebook.draw_nominals import (
     draw_recipient,
     draw_subject,
 )
-from engine.data.synthetic.phrasebook.draws import Draws
 from engine.data.synthetic.phrasebook.told import Told
 from engine.data.synthetic.phrasebook.words import Address, Verb
 

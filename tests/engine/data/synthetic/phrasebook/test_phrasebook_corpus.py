@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from engine.data.synthetic import phrasebook
+from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.checker import check
 from engine.data.synthetic.phrasebook.clause import NounPhrase
 from engine.data.synthetic.phrasebook.corpus import SPLITS, held_out_pairs
-from engine.data.synthetic.phrasebook.draws import Draws
 from engine.data.synthetic.phrasebook.sentences import CONSTRUCTIONS, draw_sentence
 
 GOLDEN = {  # change corpus.VERSION when one of these changes: saved runs name the version they were made with

@@ -32,6 +32,14 @@ class Draws:
         """Return one of equally likely options."""
         return options[int(self.random() * len(options))]
 
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """Return the items in any order (Fisher and Yates)."""
+        order = list(items)
+        for last in range(len(order) - 1, 0, -1):
+            chosen = int(self.random() * (last + 1))
+            order[last], order[chosen] = order[chosen], order[last]
+        return order
+
     def weighted(self, choice: Weighted[T]) -> T:
         """Return an option by its weight."""
         return choice.options[bisect_right(choice.borders, self.random() * choice.total)]

@@ -1,0 +1,36 @@
+"""Rows of tokens of different lengths as one tensor."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from engine.model.span import Span
+
+Tokens = NDArray[np.int64]
+
+
+def pad_rows(rows: Sequence[Tokens], value: int, first: int | None = None, last: int | None = None) -> Tensor:
+    """(B, longest) rows filled up on the right, perhaps with a token before each and one after."""
+    parts = [[] if token is None else [token] for token in (first, last)]
+    length = max(len(row) for row in rows) + len(parts[0]) + len(parts[1])
+    out = np.full((len(rows), length), value, dtype=np.int64)
+    for i, row in enumerate(rows):
+        filled = np.concatenate((parts[0], row, parts[1])).astype(np.int64)
+        out[i, : len(filled)] = filled
+    return torch.from_numpy(out)
+
+
+def stands_at(lengths: Sequence[int], device: torch.device | str) -> Span:
+    """Where the tokens of rows that are padded on the right stand."""
+    real = torch.tensor(list(lengths))
+    at = Span.of(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)
+    return Span(at.index.to(device), one_side=True)
+
+
+def text_of(rows: Sequence[Tokens], length: int) -> Tensor:
+    """(1, length) the beginning of all rows as one text, again from its start where it is too short."""
+    text = np.concatenate(rows[: max(1, length)])
+    return torch.from_numpy(np.resize(text, length).astype(np.int64))[None]

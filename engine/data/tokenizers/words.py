@@ -1,0 +1,168 @@
+"""Words as tokens, and punctuation marks as tokens of their own: short sequences, for texts of a known vocabulary.
+
+Between two tokens stands a space, unless the second is a mark that closes ("born?") or the first one that opens
+("(born"). Where a text has it otherwise, what stands between is a token itself: "" for nothing, " " for a space before
+a full stop, "\\n" for a new line. So every text comes back as it was; only a space at either end that the rule would
+write there is left out, for a piece of a text to have the tokens that it has within the text:
+`encode("She was born in ")` followed by `encode("London")` is `encode("She was born in London")`.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, sha256_of_json
+from engine.errors import InputError, nearest
+
+# A word (well-known and don't are one each), a mark, or white space.
+PIECE = re.compile(r"(?P<word>\w+(?:['’-]\w+)*)|(?P<gap>\s+)|[^\w\s]")
+CLOSES = frozenset(".,;:?!)]}%…»”")
+OPENS = frozenset("([{«“¿¡")
+SPACE, NOTHING = " ", ""
+SHOWN = 5  # words that an error names
+
+
+def _usual(left: str, right: str) -> str:
+    """What stands between two tokens where nothing else is said."""
+    return NOTHING if left in OPENS or right in CLOSES else SPACE
+
+
+def _is_gap(token: str) -> bool:
+    return not token or token.isspace()
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """The tokens of a text; beyond a gap at either end there is taken to be a word."""
+    left: str | None = None
+    gap = NOTHING
+    for match in PIECE.finditer(text):
+        if match["gap"] is not None:
+            gap = match["gap"]
+            continue
+        if (left is not None or gap) and gap != _usual(left or "", match[0]):
+            yield gap
+        yield match[0]
+        left, gap = match[0], NOTHING
+    if gap and gap != _usual(left or "", ""):
+        yield gap
+
+
+class WordTokenizer:
+    """One token per word, mark or unusual gap, in code-point order.
+
+    Raises:
+        InputError: words that are none, or in another order.
+    """
+
+    kind = "words"
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = tuple(words)
+        for word in self.words:
+            if not (_is_gap(word) or PIECE.fullmatch(word)):
+                raise InputError(f"tokenizer: {word[:40]!a} is neither a word nor a punctuation mark")
+        if not self.words or any(one >= other for one, other in zip(self.words, self.words[1:], strict=False)):
+            raise InputError("tokenizer: words must be distinct and in code-point order")
+        self._ids = {word: token for token, word in enumerate(self.words)}
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> "WordTokenizer":
+        """The tokenizer whose vocabulary is every word and mark of these texts.
+
+        Raises:
+            InputError: there are none.
+        """
+        seen: set[str] = set()
+        for text in texts:
+            seen.update(_tokens(text))
+        return cls(sorted(seen))
+
+    @property
+    def vocab_size(self) -> int:
+        """How many tokens there are."""
+        return len(self.words)
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        """(n,) token ids of a text.
+
+        Raises:
+            InputError: a word that is not in the vocabulary; names it.
+        """
+        found = [(token, self._ids.get(token)) for token in _tokens(text)]
+        unknown = [token for token, known in found if known is None]
+        if unknown:
+            raise InputError(self._unknown(unknown))
+        return np.array([known for _, known in found], dtype=np.int64)
+
+    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Token ids of many texts.
+
+        Raises:
+            InputError: as `encode`.
+        """
+        return [self.encode(text) for text in texts]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of token ids; ids past the vocabulary become U+FFFD."""
+        decoder = self.decoder()
+        return "".join(decoder.feed(token) for token in ids)
+
+    def decoder(self) -> "WordDecoder":
+        """For ids that arrive one at a time."""
+        return WordDecoder(self)
+
+    def _unknown(self, found: list[str]) -> str:
+        distinct = list(dict.fromkeys(found))
+        named = ", ".join(f"{word[:40]!a}" if word else "words without a space between" for word in distinct[:SHOWN])
+        more = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
+        hint = nearest(distinct[0][:40], self.words) if not _is_gap(distinct[0]) else ""
+        return f"this model has never seen {named}{more}; it knows {self.vocab_size:,} words and marks{hint}"
+
+    def to_json(self) -> str:
+        """The whole tokenizer as JSON text."""
+        return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words}, ensure_ascii=True)
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its JSON: two runs with the same hash encode text alike."""
+        return sha256_of_json(self.to_json())
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "WordTokenizer":
+        """The tokenizer of a parsed JSON object.
+
+        Raises:
+            ValueError, KeyError, TypeError, InputError: not one of words, or damaged.
+        """
+        words = data["words"]
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError("words are a list of texts")
+        return cls(words)
+
+
+class WordDecoder:
+    """Writes the space before a word with the word: nothing has to wait."""
+
+    def __init__(self, tokenizer: WordTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._left: str | None = None  # the token before; None at the beginning and after a gap that was told
+
+    def feed(self, token: int) -> str:
+        """The text of an id, with what stands before it."""
+        known = 0 <= token < self._tokenizer.vocab_size
+        word = self._tokenizer.words[token] if known else UNKNOWN
+        if _is_gap(word):
+            self._left = None
+            return word
+        before = NOTHING if self._left is None else _usual(self._left, word)
+        self._left = word
+        return before + word
+
+    def finish(self) -> str:
+        """Nothing is ever left; the next text begins anew."""
+        self._left = None
+        return ""

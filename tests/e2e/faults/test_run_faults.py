@@ -1,0 +1,90 @@
+"""Every write of a run may fail once, for want of room or for good: the last good state stays, and a line says why."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from engine.runs.reader import RunReader
+from engine.training import checkpoint
+from tests.e2e.faults.rig import BROKEN, FULL, Ended, Rig, possible
+from tests.engine.training.test_resume import outcome
+
+pytestmark = pytest.mark.skipif(not possible(), reason="needs Linux and a C compiler")
+
+SETTINGS = {
+    "model": "n_layers=1 d_model=16 n_heads=2 context_length=16",
+    "train": "steps=6 batch_size=4 threads=1",
+    "evaluation": "every=3 sample_every=3 sample_length=8",
+    "checkpoint": "every=3",
+    "data": "corpus_size=10000",
+    "log": "every=1",
+}
+SLICE = 5  # writes that CI lets fail, of some 190
+ERRORS = {FULL: "No space left on device", BROKEN: "Input/output error"}
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    rig = Rig(tmp_path_factory.mktemp("rig"))
+    yield rig
+    rig.close()
+
+
+def words(runs: Path, *more: str) -> list[str]:
+    given = [f"{section}.{setting}" for section, line in SETTINGS.items() for setting in line.split()]
+    sets = [word for setting in given for word in ("--set", setting)]
+    return ["run", "--preset", "demo", "--name", "a", "--runs-dir", str(runs), "--device", "cpu", *sets, *more]
+
+
+@pytest.fixture(scope="module")
+def whole(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """An undisturbed run, and how many writes it takes."""
+    runs = tmp_path_factory.mktemp("whole") / "runs"
+    ended = rig.run(words(runs), runs)
+    assert ended.code == 0, ended.said
+    return runs / "a", ended.writes
+
+
+def holds(rig: Rig, runs: Path, whole: Path, k: int, error: int) -> None:
+    """What is promised when write k fails."""
+    shutil.rmtree(runs, ignore_errors=True)
+    ended = rig.run(words(runs), runs, k, error)
+    where = f"write {k}, {ERRORS[error]}: {ended.said}"
+    assert "Traceback" not in ended.said, where
+    if ended.code == 0:  # it waited for room, or did without: nothing is missing
+        assert outcome(runs / "a") == outcome(whole), where
+        return
+    assert ended.code in (1, 2) and ERRORS[error] in said_last(ended), where
+    run = runs / "a"
+    if not (run / "checkpoints").is_dir() or not any(run.glob("checkpoints/step-*")):
+        return  # it never began
+    _, damaged = checkpoint.newest_intact(run)
+    assert not damaged, where
+    if RunReader(run).status.get("state") == "finished":
+        return
+    again = rig.run(["resume", "a", "--runs-dir", str(runs), "--device", "cpu"], runs)
+    assert again.code == 0, where + again.said
+    assert outcome(run) == outcome(whole), where
+
+
+def said_last(ended: Ended) -> str:
+    """The last lines are the message."""
+    return "\n".join(ended.said.strip().splitlines()[-3:])
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=["full", "broken"])
+def test_some_writes_of_a_run_fail(rig: Rig, whole, tmp_path: Path, error: int) -> None:
+    run, writes = whole
+    for k in sorted(random.Random(error).sample(range(1, writes + 1), SLICE)):
+        holds(rig, tmp_path / "runs", run, k, error)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", ERRORS, ids=["full", "broken"])
+def test_each_write_of_a_run_fails(rig: Rig, whole, tmp_path: Path, error: int) -> None:
+    run, writes = whole
+    for k in range(1, writes + 1):
+        holds(rig, tmp_path / "runs", run, k, error)

@@ -1,0 +1,82 @@
+import json
+
+import pytest
+
+from engine.errors import InputError
+from engine.runs.lineage import Origin, at_hand, drawn, found_again, located, origin_of, read_origin, split_init_from
+from engine.runs.reader import RunReader
+
+FIRST = Origin("1", "pretrain", "best", 1500, "ab")
+SECOND = Origin("2", "middle", "300", 300, "cd", FIRST)
+
+
+def run(root, name, number, **facts):
+    path = root / name
+    path.mkdir(parents=True)
+    (path / "run.json").write_text(json.dumps({"id": number, "created": name} | facts))
+    return RunReader(path)
+
+
+NAMES = {
+    "pretrain": ("pretrain", "best"),
+    "pretrain@last": ("pretrain", "last"),
+    "pretrain@1500": ("pretrain", "1500"),
+    "pretrain@average": ("pretrain", "average"),
+    "/runs@home/pretrain": ("/runs@home/pretrain", "best"),
+    "/runs@home/pretrain@last": ("/runs@home/pretrain", "last"),
+}
+
+
+@pytest.mark.parametrize("text", NAMES)
+def test_a_run_is_named_with_or_without_a_checkpoint_and_the_best_is_meant_without(text: str) -> None:
+    assert split_init_from(text) == NAMES[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("pretrain@bset", "did you mean 'best'?"), ("pretrain@−3", "best, last, average or a step"), ("@best", "no run")],
+)
+def test_what_names_no_checkpoint_is_refused_with_what_would(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=r"train\.init_from") as error:
+        split_init_from(text)
+    assert said in str(error.value)
+
+
+def test_a_run_that_is_missing_is_one_line_that_names_where_it_was_looked_for(tmp_path) -> None:
+    run(tmp_path, "pretrain", "1")
+    with pytest.raises(InputError, match=r"'prtrain@best': no run is called 'prtrain' in .*did you mean 'pretrain'"):
+        located("prtrain@best", tmp_path)
+
+
+def test_a_run_elsewhere_is_kept_by_its_whole_path_and_one_beside_by_its_name(tmp_path) -> None:
+    there = run(tmp_path / "elsewhere", "pretrain", "1")
+    assert found_again(there, "best", tmp_path / "runs") == f"{there.path.resolve()}@best"
+    assert found_again(there, "best", tmp_path / "elsewhere") == "pretrain@best"
+
+
+def test_an_origin_is_read_back_with_all_that_led_to_it() -> None:
+    assert read_origin({"from": SECOND.to_json()}) == SECOND
+    assert SECOND.shown == "middle@300 (step 300)"
+    assert drawn(SECOND, "finetune") == "pretrain ─▶ middle ─▶ finetune"
+
+
+@pytest.mark.parametrize("damaged", [None, 3, {}, {"from": 3}, {"from": {"id": "1", "step": "x"}}, {"from": {}}])
+def test_a_damaged_origin_is_none(damaged) -> None:
+    assert read_origin(damaged) is None
+
+
+def test_a_chain_that_never_ends_is_cut() -> None:
+    said = FIRST.to_json()
+    for _ in range(100):
+        said = FIRST.to_json() | {"from": said}
+    origin = read_origin({"from": said})
+    assert origin is not None and len(origin.chain) == 32
+
+
+def test_the_other_run_is_found_by_its_id_whatever_it_is_called_now(tmp_path) -> None:
+    run(tmp_path, "renamed", "1")
+    other = run(tmp_path, "pretrain", "9")
+    assert at_hand(FIRST, "pretrain@best", tmp_path).name == "renamed"
+    assert at_hand(Origin("8", "pretrain", "best", 1, ""), "pretrain@best", tmp_path).path == other.path
+    assert at_hand(Origin("8", "gone", "best", 1, ""), "gone@best", tmp_path) is None
+    assert origin_of(other, "best", 3, "ef") == Origin("9", "pretrain", "best", 3, "ef")

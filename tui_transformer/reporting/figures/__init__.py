@@ -1,0 +1,1 @@
+"""The pictures of a report. The one place that imports matplotlib."""
