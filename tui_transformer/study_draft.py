@@ -20,6 +20,7 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.axes import grid, parse_axis
 from engine.runs.cells import Change, variant_config
+from engine.runs.stages import Stage, chain
 from engine.runs.study import Study, Variant
 from tui_transformer.draft import Draft
 from tui_transformer.studies.asked import parse_seeds
@@ -43,13 +44,20 @@ class Line:
 
     Args:
         variant: what is asked for.
-        config: that it comes to; None where it cannot be.
+        config: that it comes to; None where it cannot be. Of several stages the last, which is compared.
         why_not: why it is left out of the study; "" if it is part of it.
+        earlier: what the stages before it come to, in their order.
     """
 
     variant: Variant
     config: RunConfig | None
     why_not: str = ""
+    earlier: tuple[RunConfig, ...] = ()
+
+    @property
+    def configs(self) -> tuple[RunConfig, ...]:
+        """What is trained with each seed, one after the other; nothing where it cannot be."""
+        return () if self.config is None else (*self.earlier, self.config)
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,7 @@ class StudyDraft:
         description: one line.
         note: what became of a study that was put on this design.
         said_as: how a command line says the variants: `--study NAME` or `--vary …`; nothing where only a file does.
+        stages: that a variant goes through; none: a run each.
     """
 
     design: Draft
@@ -77,6 +86,7 @@ class StudyDraft:
     description: str = ""
     note: str = ""
     said_as: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
     @classmethod
     def of(cls, design: Draft) -> "StudyDraft":
@@ -141,6 +151,7 @@ class StudyDraft:
             description=study.description if own else "",
             note=note,
             said_as=("--study", study.name) if own else (),
+            stages=study.stages,
         )
 
     def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[Overlay]) -> "StudyDraft":
@@ -186,23 +197,26 @@ class StudyDraft:
     def _base(self) -> tuple[str, dict[str, Any]]:
         return study_base(self.design)
 
-    def _config(self, variant: Variant) -> RunConfig:
-        """What a variant of this design comes to.
+    def _configs(self, variant: Variant) -> tuple[RunConfig, ...]:
+        """What a variant of this design comes to, stage by stage.
 
         Raises:
             InputError: why it cannot be.
         """
         base, changes = self._base
-        this, other = Variant("this", variant.preset, variant.changes), Variant("other")
+        this, other = Variant("this", variant.preset, variant.changes, stages=variant.stages), Variant("other")
+        links = chain(self.stages, variant.stages)
         try:
-            return variant_config(Study("study", base, (this, other), "this", changes=changes), this)
+            study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
+            stages: list[Stage | None] = [link.stage for link in links] or [None]
+            return tuple(variant_config(study, this, stage) for stage in stages)
         except InputError as error:
             raise InputError(re.sub(r"\Astudy 'study'(, variant 'this')?: ", "", str(error))) from None
 
     def problem_of(self, variant: Variant) -> str:
         """Why a variant of this design cannot be trained, "" if it can."""
         try:
-            self._config(variant)
+            self._configs(variant)
         except InputError as error:
             return str(error)
         return ""
@@ -215,13 +229,13 @@ class StudyDraft:
         """
         root = presets.chain(self.design.preset)[0].name
         root = presets.chain(presets.find(self.design.on))[0].name if self.design.on else root
-        as_it_is = self._config(Variant(DESIGN))
+        as_it_is = _asked(self._configs(Variant(DESIGN)))
         found = []
         for variant, description, of in overlay_variants(own):
             if of not in (GENERIC, root):
                 continue
             try:
-                same = not diff(as_it_is, self._config(variant))
+                same = as_it_is == _asked(self._configs(variant))
                 found.append(Overlay(variant, description, "the design has this already" if same else ""))
             except InputError as error:
                 found.append(Overlay(variant, description, str(error)))
@@ -238,16 +252,16 @@ class StudyDraft:
         first: dict[str, str] = {}
         for variant in sorted(self.variants, key=lambda v: v.name == DESIGN):
             try:
-                config = self._config(variant)
+                *earlier, config = configs = self._configs(variant)
             except InputError as error:
                 found[variant.name] = Line(variant, None, str(error))
                 continue
-            asked = _asked(config)
+            asked = _asked(configs)
             same = first.setdefault(asked, variant.name)
             why_not = "" if same == variant.name else f"asks for the same as {same}: it would be the same run twice"
             if why_not and variant.name == DESIGN:
                 why_not = f"{same} is the design as it stands"
-            found[variant.name] = Line(variant, config, why_not)
+            found[variant.name] = Line(variant, config, why_not, tuple(earlier))
         return tuple(found[variant.name] for variant in self.variants)
 
     @cached_property
@@ -261,8 +275,8 @@ class StudyDraft:
         chosen = next((line for line in self.lines if line.variant.name == self.baseline), None)
         if chosen is None or not chosen.why_not or chosen.config is None:
             return self.baseline
-        asked = _asked(chosen.config)
-        return next(o.variant.name for o in self.kept if o.config is not None and _asked(o.config) == asked)
+        asked = _asked(chosen.configs)
+        return next(other.variant.name for other in self.kept if _asked(other.configs) == asked)
 
     def differences(self, line: Line) -> dict[str, Change]:
         """What a variant differs in from the baseline: dotted key → (baseline's, its own)."""
@@ -288,6 +302,7 @@ class StudyDraft:
                 changes=changes,
                 description=self.description,
                 why={name: text for name, text in self.why.items() if any(name == k.variant.name for k in self.kept)},
+                stages=self.stages,
             )
             study.cells()
         except InputError as error:
@@ -306,8 +321,8 @@ class StudyDraft:
 
     @property
     def runs(self) -> int:
-        """Variants × seeds."""
-        return len(self.kept) * len(self.seeds)
+        """Variants × seeds, and × stages where there are several."""
+        return sum(len(line.configs) for line in self.kept) * len(self.seeds)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -344,7 +359,7 @@ def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
 
 
 def _alike(one: Variant, other: Variant) -> bool:
-    return one.preset == other.preset and dict(one.changes) == dict(other.changes)
+    return (one.preset, one.stages, dict(one.changes)) == (other.preset, other.stages, dict(other.changes))
 
 
 def _free(name: str, taken: Sequence[str]) -> str:
@@ -355,7 +370,8 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return free
 
 
-def _asked(config: RunConfig) -> str:
-    """A config without bookkeeping and seed: what two variants must not have in common."""
-    settings = flatten(config.dump())
-    return json.dumps({k: v for k, v in settings.items() if k != "seed" and not is_bookkeeping(k)}, sort_keys=True)
+def _asked(configs: Sequence[RunConfig]) -> str:
+    """Configs without bookkeeping and seed: what two variants must not have in common."""
+    settings = [flatten(config.dump()) for config in configs]
+    kept = [{k: v for k, v in one.items() if k != "seed" and not is_bookkeeping(k)} for one in settings]
+    return json.dumps(kept, sort_keys=True)

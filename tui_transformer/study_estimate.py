@@ -51,16 +51,18 @@ def estimated(draft: StudyDraft, fit: Fit | None, characters: Characters | None 
     design = draft.design.config
     work = _work(design, characters) if design is not None else None
     for line in draft.kept:
-        config, name = line.config, line.variant.name
-        found = cost(config, characters) if config is not None else None
-        if config is None or found is None:
+        name = line.variant.name
+        found = [cost(config, characters) for config in line.configs]
+        known = [(config, one) for config, one in zip(line.configs, found, strict=True) if one is not None]
+        if not found or len(known) < len(found):
             disk = None
             continue
-        parameters[name] = found.parameters
-        disk = None if disk is None else disk + len(draft.seeds) * disk_bytes(config, found.parameters)
-        own = _work(config, characters)
-        if fit is not None and work and own is not None:
-            each[name] = fit.seconds * own / work
+        parameters[name] = known[-1][1].parameters
+        bytes_each = sum(disk_bytes(config, one.parameters) for config, one in known)
+        disk = None if disk is None else disk + len(draft.seeds) * bytes_each
+        own = [_work(config, characters) for config in line.configs]
+        if fit is not None and work and None not in own:
+            each[name] = fit.seconds * sum(filter(None, own)) / work
     seconds = len(draft.seeds) * sum(each.values()) if len(each) == len(draft.kept) else None
     devices = (fit.device,) if fit is not None else ()
     return Estimate(parameters, each, seconds, disk, devices=devices)

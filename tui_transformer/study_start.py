@@ -66,7 +66,7 @@ async def start(study: Study, place: Place) -> str:
     started = any(record.get("kind") == "study" for record in records)
     if not started:
         raise InputError(f"study '{study.name}' did not say that it runs; `tui-transformer runs` shows what there is")
-    runs = len(study.variants) * len(study.seeds)
+    runs = len(study.cells())
     return f"{study.name} runs: its {runs} runs come into Train (2) one by one, and Compare (3) holds their table"
 
 

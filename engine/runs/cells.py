@@ -127,7 +127,8 @@ def base_tables(base: str) -> dict[str, Any]:
 def variant_config(study: "Study", variant: "Variant", stage: Stage | None = None) -> RunConfig:
     """What a variant trains with the study's first seed.
 
-    Base, the study's changes, the stage's, overlay, the variant's changes: each wins over those before it.
+    Base, the study's changes, the stage's preset and changes, overlay, the variant's changes: each wins over those
+    before it.
 
     Raises:
         InputError: anything wrong with it; names the variant.
@@ -140,7 +141,10 @@ def variant_config(study: "Study", variant: "Variant", stage: Stage | None = Non
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     where += f", stage '{stage.name}'" if stage is not None else ""
-    staged = nested(stage.changes) if stage is not None else {}
+    try:
+        staged = _laid([*stage.overlay, nested(stage.changes)]) if stage is not None else {}
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
     tables = _laid([base, nested(study.changes), staged, *(link.tables for link in overlay), nested(variant.changes)])
     if overlay:
         tables["preset"] = variant.preset if overlay[0].extends == study.base else f"{variant.preset}@{study.base}"

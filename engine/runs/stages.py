@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.config import presets
+from engine.config.keys import flatten
 from engine.errors import InputError, nearest, one_of
 from engine.runs.lineage import split_init_from
 
@@ -19,11 +21,30 @@ class Stage:
         name: a legal part of a run's name.
         starts_from: an earlier stage, `NAME` or `NAME@last`; "" for weights of its own.
         changes: dotted config keys, above what the study changes, below what a variant changes.
+        preset: an overlay whose settings lie below these changes; "" for none.
     """
 
     name: str
     starts_from: str = ""
     changes: Mapping[str, Any] = field(default_factory=dict)
+    preset: str = ""
+
+    @property
+    def overlay(self) -> tuple[dict[str, Any], ...]:
+        """The tables of its preset, each above the one before.
+
+        Raises:
+            InputError: no such preset, or one that changes nothing.
+        """
+        links = presets.chain(presets.find(self.preset))[1:] if self.preset else ()
+        if self.preset and not links:
+            raise InputError(f"preset '{self.preset[:80]}' is a base, not an overlay: a stage changes the study's base")
+        return tuple(link.tables for link in links)
+
+    @property
+    def keys(self) -> set[str]:
+        """The dotted keys that it says itself."""
+        return {*self.changes, *(key for tables in self.overlay for key in flatten(tables))}
 
     @property
     def parent(self) -> tuple[str, str]:
@@ -108,4 +129,4 @@ def check_kept(stages: Sequence[Stage], kept: Sequence[str], where: str) -> None
 
 def said_by_all(stages: Sequence[Stage], keys: Mapping[str, Any]) -> Iterator[str]:
     """Keys that every stage sets itself: what is asked for below them would change nothing."""
-    return (key for key in keys if stages and all(key in stage.changes for stage in stages))
+    return (key for key in keys if stages and all(key in stage.keys for stage in stages))

@@ -103,8 +103,12 @@ class Study:
         for stage in self.stages:
             _check_name(stage.name, f"{where}, stage '{stage.name[:80]}'")
             _check_changes(stage.changes, f"{where}, stage '{stage.name}': changes")
-            if stage.starts_from and INIT_FROM in stage.changes:
-                raise InputError(f"{where}, stage '{stage.name}': changes: '{INIT_FROM}' is what its `from` says")
+            try:
+                says = stage.keys
+            except InputError as error:
+                raise InputError(f"{where}, stage '{stage.name}': {error}") from None
+            if stage.starts_from and INIT_FROM in says:
+                raise InputError(f"{where}, stage '{stage.name}': '{INIT_FROM}' is what its `from` says")
         for variant in self.variants:
             check_kept(self.stages, variant.stages, f"{where}, variant '{variant.name}'")
         self._check_runs(where)
@@ -167,7 +171,7 @@ class Study:
 
 
 def _stage_table(stage: Stage) -> dict[str, Any]:
-    table = {"name": stage.name, "from": stage.starts_from, "changes": dict(stage.changes)}
+    table = {"name": stage.name, "from": stage.starts_from, "preset": stage.preset, "changes": dict(stage.changes)}
     return {key: value for key, value in table.items() if value not in ("", {})}
 
 
@@ -211,7 +215,7 @@ STUDY_KEYS: dict[str, type] = {
     "stages": list,
     "variants": list,
 }
-STAGE_KEYS: dict[str, type] = {"name": str, "from": str, "changes": dict}
+STAGE_KEYS: dict[str, type] = {"name": str, "from": str, "preset": str, "changes": dict}
 VARIANT_KEYS: dict[str, type] = {
     "name": str,
     "preset": str,
@@ -255,10 +259,14 @@ def read_study(path: Path) -> Study:
             changes=flatten(tables.get("changes", {})),
             description=tables.get("description", ""),
             why={row["name"]: row["why"] for row in rows if row.get("why")},
-            stages=tuple(Stage(row["name"], row.get("from", ""), flatten(row.get("changes", {}))) for row in stages),
+            stages=tuple(_stage(row) for row in stages),
         )
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def _stage(row: Mapping[str, Any]) -> Stage:
+    return Stage(row["name"], row.get("from", ""), flatten(row.get("changes", {})), row.get("preset", ""))
 
 
 def _variant(row: Mapping[str, Any]) -> Variant:

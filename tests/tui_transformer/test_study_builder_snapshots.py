@@ -79,6 +79,7 @@ def test_the_last_of_the_presets_are_those_that_cannot_be(snap_compare) -> None:
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
 
 
+@pytest.mark.slow
 def test_a_mistake_in_a_setting(snap_compare) -> None:
     act = doing("v", ":model.n_hads=1,2", then="did you mean")
     assert snap_compare(studio(), terminal_size=SMALL, run_before=act)

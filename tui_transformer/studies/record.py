@@ -131,6 +131,7 @@ def _stages(asked: Sequence[Stage], before: Sequence[Stage]) -> Iterator[str]:
     yield from _changed("the list of stages", names, [stage.name for stage in before])
     for one, other in zip(asked, before, strict=False):
         yield from _changed(f"stage '{one.name}': from", one.starts_from, other.starts_from)
+        yield from _changed(f"stage '{one.name}': preset", one.preset, other.preset)
         yield from _changes(f"stage '{one.name}': ", one.changes, other.changes)
 
 

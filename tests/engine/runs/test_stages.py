@@ -44,6 +44,21 @@ def test_a_stage_wins_over_the_study_and_a_variant_over_its_stages() -> None:
     assert {cell.config.train.batch_size for cell in found.cells()} == {4}
 
 
+def test_a_stage_may_be_what_a_preset_changes_and_its_own_changes_win(tmp_path) -> None:
+    stage = Stage("finetune", "pretrain", {"model.n_layers": 1}, preset="heads2")
+    found = study(stages=(PRETRAIN, stage))
+    models = {cell.kind: cell.config.model for cell in found.cells()}
+    assert {kind: (model.n_heads, model.n_layers) for kind, model in models.items()} == {
+        "a.pretrain": (models["a.pretrain"].n_heads, models["a.pretrain"].n_layers),
+        "a": (2, 1),
+        "scratch": (2, 1),
+    }
+    assert models["a.pretrain"].n_heads != 2
+    path = tmp_path / "s.study.toml"
+    path.write_text(found.to_toml(), encoding="utf-8")
+    assert read_study(path) == found
+
+
 def test_what_starts_from_a_stage_that_a_variant_leaves_out_starts_where_that_does() -> None:
     stages = (Stage("one"), Stage("two", "one@last"), Stage("three", "two"))
     assert [(link.stage.name, link.after, link.checkpoint) for link in chain(stages, ())] == [
@@ -77,6 +92,12 @@ WRONG = {
     "from nowhere": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="pretain"))}, "did you mean 'pretrain'?"),
     "from itself": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="finetune"))}, "is no stage before it"),
     "no checkpoint": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from="pretrain@bst"))}, "did you mean 'best'?"),
+    "no such preset": ({"stages": (PRETRAIN, replace(FINETUNE, preset="heads3"))}, "did you mean 'heads8'?"),
+    "a preset that is a base": ({"stages": (PRETRAIN, replace(FINETUNE, preset="demo"))}, "is a base, not an overlay"),
+    "weights of its own choice": (
+        {"base": "biographies-pretrain", "stages": (PRETRAIN, replace(FINETUNE, preset="biographies-finetune"))},
+        "is what its `from` says",
+    ),
     "leads nowhere": ({"stages": (PRETRAIN, replace(FINETUNE, starts_from=""))}, "no stage starts from it"),
     "an unknown one": ({"variants": (Variant("a"), Variant("b", stages=("finetun",)))}, "did you mean 'finetune'?"),
     "not the last": ({"variants": (Variant("a"), Variant("b", stages=("pretrain",)))}, "leaves out 'finetune'"),

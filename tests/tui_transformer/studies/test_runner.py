@@ -159,11 +159,18 @@ def test_a_cell_whose_process_never_took_it_has_failed_with_its_last_words(stage
     assert sum(standing.state == "finished" for standing in found.values()) == 3
 
 
+def lingering(verb: str, path: Path, *, seconds: float) -> tuple[subprocess.Popen[bytes], Path]:
+    """A process that looks as if it had a run, and the file that it writes as its last deed."""
+    mark = path.parent.parent / "left"
+    code = f"import pathlib, sys, time; time.sleep({seconds}); pathlib.Path(sys.argv[3]).touch()"
+    return subprocess.Popen([sys.executable, "-c", code, verb, str(path), str(mark)]), mark
+
+
 def test_a_process_that_has_not_said_yet_that_it_has_the_run_is_waited_for(stage) -> None:
     path = stage.there("queued", step=0, checkpoint=False)
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1)", "begin", str(path)])
+    process, mark = lingering("begin", path, seconds=1)
     stage.run()
-    assert process.poll() is not None, "it was not waited for"
+    assert mark.exists(), "it was not waited for"
     assert stage.verbs() == ["begin"]  # after it had gone without having taken it
     process.wait()
 
@@ -173,9 +180,9 @@ def test_what_another_runner_left_at_work_is_waited_for_and_taken_up_unless_a_pe
     stage, state: str, verbs: list[str]
 ) -> None:
     path = stage.there("running" if state == "lost" else state, step=10)
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)", "resume", str(path)])
+    process, mark = lingering("resume", path, seconds=0.5)
     found = stage.run()
-    assert process.poll() is not None and stage.verbs() == verbs
+    assert mark.exists() and stage.verbs() == verbs
     assert found[FIRST].state == ("finished" if verbs else "stopped")
     process.wait()
 

@@ -48,9 +48,8 @@ def which_study(draft: StudyDraft) -> Ask[Study]:
             answers.append(Answer(None, name, where))  # type: ignore[arg-type]
             continue
         words = study.description or f"{len(study.variants)} variants of {study.base}"
-        staged = "it has stages, and this builds none: tui-transformer ablate --study runs it"
-        why_not = staged if study.stages else draft.with_study(study).problem
-        answers.append(Answer(study, f"{name}: {words}" + (f"  ({where})" if where else ""), why_not))
+        answer = f"{name}: {words}" + (f"  ({where})" if where else "")
+        answers.append(Answer(study, answer, draft.with_study(study).problem))
     text = f"Its variants take the place of those that are there; {draft.design.name} stays the base."
     return Ask("Take whose variants?", answers, text=text)
 

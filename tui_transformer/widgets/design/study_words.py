@@ -112,7 +112,9 @@ def plan_words(
     text = Text()
     count, seeds = len(draft.kept), len(draft.seeds)
     listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
-    text.append(f"{count} variant{'s' * (count != 1)} × {seeds} seed{'s' * (seeds != 1)} ({listed}) = ")
+    text.append(f"{count} variant{'s' * (count != 1)} × {seeds} seed{'s' * (seeds != 1)} ({listed})")
+    text.append(clean_line(f", in stages {' → '.join(stage.name for stage in draft.stages)}") if draft.stages else "")
+    text.append(" = ")
     text.append(f"{draft.runs:,} runs", "bold")
     left_out = len(draft.lines) - count
     text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
