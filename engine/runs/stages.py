@@ -39,7 +39,7 @@ class Stage:
         links = presets.chain(presets.find(self.preset))[1:] if self.preset else ()
         if self.preset and not links:
             raise InputError(f"preset '{self.preset[:80]}' is a base, not an overlay: a stage changes the study's base")
-        return tuple(link.tables for link in links)
+        return tuple(dict(link.tables) for link in links)
 
     @property
     def keys(self) -> set[str]:
