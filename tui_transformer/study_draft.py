@@ -285,6 +285,13 @@ class StudyDraft:
             return {}
         return {key: change for key, change in diff(other, line.config).items() if key != "seed"}
 
+    def begins(self, variant: Variant) -> str:
+        """Where its last stage has its weights from; "" where the study has no stages."""
+        links = chain(self.stages, variant.stages)
+        if not links:
+            return ""
+        return f"starts from {links[-1].after}" if links[-1].after else "starts from weights of its own"
+
     @cached_property
     def _made(self) -> tuple[Study | None, str]:
         if self.design.problem:

@@ -16,7 +16,7 @@ from engine.data.tokenizers import Tokenizer
 from engine.evaluation.evaluator import evaluation_batch
 from engine.evaluation.metrics import TokenScores, score_batches
 from engine.evaluation.translation import exact_match
-from engine.generation.answering import greedy_answers
+from engine.generation.answering import Answer, greedy_answers
 from engine.generation.prompts import Prompt
 from engine.model.transformer import DecoderLM, EncoderDecoder
 
@@ -29,11 +29,13 @@ class Fact:
         prompt: the text with a gap.
         answer: what stood there.
         length: its tokens.
+        continued: whether the prompt is the beginning of a text without a gap, which goes on after the answer.
     """
 
     prompt: Prompt
     answer: str
     length: int
+    continued: bool = False
 
 
 class DocumentScorer:
@@ -91,7 +93,7 @@ class DocumentScorer:
         facts: Sequence[Fact],
         between: Callable[[], None] = lambda: None,
     ) -> float:
-        """The share of facts whose gap is filled exactly, greedily."""
+        """The share of facts whose gap is filled exactly, or which a text goes on with, greedily."""
         answers = greedy_answers(
             model,
             [fact.prompt for fact in facts],
@@ -99,7 +101,10 @@ class DocumentScorer:
             most=1 + max(fact.length for fact in facts),  # what goes on after that is wrong in any case
             between=between,
         )
-        return exact_match(
-            [fact.answer for fact in facts],
-            [self.tokenizer.decode(answer.tokens) if answer.finished else "" for answer in answers],
-        )
+        outputs = [self._said(fact, answer) for fact, answer in zip(facts, answers, strict=True)]
+        return exact_match([fact.answer for fact in facts], outputs)
+
+    def _said(self, fact: Fact, answer: Answer) -> str:
+        if fact.continued:
+            return self.tokenizer.decode(answer.tokens[: fact.length])
+        return self.tokenizer.decode(answer.tokens) if answer.finished else ""

@@ -40,6 +40,11 @@ def recall_prompt(objective: Corrupts, prefix: Tokens, suffix: Tokens) -> Prompt
     return gaps_prompt(objective, (prefix, suffix))
 
 
+def continued_prompt(objective: SpanCorruption, beginning: Tokens) -> Prompt:
+    """The beginning of a document that nothing is masked in; where it ends there is a ⁇."""
+    return Prompt(beginning, objective.mask)
+
+
 def gaps_prompt(objective: Corrupts, parts: Sequence[Tokens]) -> Prompt:
     """A text with gaps, as the objective would show it if it had masked what stood there.
 

@@ -12,7 +12,7 @@ from engine.config.schema import SHORTEST_DOCUMENT, RunConfig
 from engine.data.corruption import DocumentBatches, scored_documents
 from engine.data.documents.corpus import Recall
 from engine.data.loader import mask_generator
-from engine.data.objectives import Batch, span_corruption
+from engine.data.objectives import Batch, SpanCorruption, span_corruption
 from engine.data.padding import Tokens
 from engine.data.spans import at_least
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer
@@ -20,7 +20,7 @@ from engine.errors import InputError
 from engine.evaluation.document_scorer import DocumentScorer, Fact
 from engine.evaluation.evaluator import evaluation_batch
 from engine.generation.document_samples import DocumentSampler
-from engine.generation.prompts import recall_prompt
+from engine.generation.prompts import continued_prompt, recall_prompt
 from engine.training.on_documents import OnDocuments, counts_of
 
 COUNTED = 10_000  # training documents that the counting lines are learned from
@@ -108,12 +108,14 @@ class SpanTask(OnDocuments):
         objective, model = span_corruption(config, self.vocab_size), config.model
         joins = self.tokenizer.kind == BpeTokenizer.kind  # the space before an answer is a part of its first token
         prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
-        suffixes = self.tokenizer.encode_all([r.suffix for r in recalls])
+        suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
         answers = self.encoded_answers(self.tokenizer, [r.answer for r in recalls])
-        facts = [
-            Fact(recall_prompt(objective, prefix, suffix), recall.answer, len(answer))
-            for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True)
-        ]
+        facts = []
+        for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
+            if recall.suffix is not None:
+                facts.append(Fact(recall_prompt(objective, prefix, suffix), recall.answer, len(answer)))
+            elif isinstance(objective, SpanCorruption):  # one that predicts what it reads
+                facts.append(Fact(continued_prompt(objective, prefix), recall.answer, len(answer), continued=True))
         return [
             fact
             for fact in facts

@@ -273,3 +273,17 @@ def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
     assert found["demo-study"] == (study, "your own") and found["attention"][1] == ""
     assert found["torn"][0] is None and "torn.toml" in found["torn"][1]
     assert find_study(str(path)) == study
+
+
+def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_counts_every_run() -> None:
+    study = find_study("biographies")
+    draft = of(study.base).with_study(study)
+    begins = {line.variant.name: draft.begins(line.variant) for line in draft.kept}
+    assert begins == {
+        "scratch": "starts from weights of its own",
+        "pretrained": "starts from pretrain",
+        "rope": "starts from pretrain",
+    }
+    assert draft.runs == len(study.cells()) == 15
+    found = estimated(draft, FIT)
+    assert found.each["pretrained"] > FIT.seconds > found.each["scratch"]

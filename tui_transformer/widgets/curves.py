@@ -50,6 +50,7 @@ MEASURES = (
     Measure("exact_match", "exact match", best=max, share=True),
     Measure("recall", "recall", best=max, share=True, probe=True),
     Measure("recall-reworded", "recall, reworded", best=max, share=True, probe=True),
+    Measure("recall-continued", "recall, continued", best=max, share=True, probe=True),
 )
 
 AXES = ("step", "tokens", "seconds")

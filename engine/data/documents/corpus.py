@@ -23,16 +23,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Recall:
-    """A fact of the documents, to be recalled where it is masked.
+    """A fact of the documents, to be recalled where it is masked, or by going on with a text.
 
     Args:
         prefix: what stands before it, such as "Ada Lovelace was born in ".
-        suffix: what stands behind it, such as "."; may be empty.
+        suffix: what stands behind it, such as "."; may be empty. None: nothing is masked, the prefix is gone on with.
         answer: the fact itself.
     """
 
     prefix: str
-    suffix: str
+    suffix: str | None
     answer: str
 
 
@@ -65,7 +65,7 @@ class DocumentCorpus:
         for split, asked in self.questions.items():
             hashes[f"questions-{split}"] = sha256_of_texts((q.text for q in asked), (q.answer or "" for q in asked))
         for probe, facts in self.recalls.items():
-            columns = ((f.prefix for f in facts), (f.suffix for f in facts), (f.answer for f in facts))
+            columns = ((f.prefix for f in facts), (f.suffix or "" for f in facts), (f.answer for f in facts))
             hashes[f"recalls-{probe}"] = sha256_of_texts(*columns)
         return hashes
 
@@ -100,4 +100,4 @@ class DocumentCorpus:
                     yield question.answer
         for facts in self.recalls.values():
             for fact in facts:
-                yield from (fact.prefix, fact.suffix, fact.answer)
+                yield from (fact.prefix, fact.suffix or "", fact.answer)

@@ -73,7 +73,11 @@ def load_biographies(name: str, data: DataConfig) -> DocumentCorpus:
         _notes(made),
         {split: tuple(told.text for told in getattr(made, split)) for split in ("train", "validation")},
         {split: tuple(_question(form, person) for person in group) for split, group in asked.items() if group},
-        {"recall": _recalls(made, made.train), "recall-reworded": _recalls(made, made.validation)},
+        {
+            "recall": _recalls(made, made.train),
+            "recall-reworded": _recalls(made, made.validation),
+            "recall-continued": _continued(made),
+        },
     )
 
 
@@ -96,3 +100,9 @@ def _recalls(made: Biographies, documents: Iterable[Told]) -> tuple[Recall, ...]
         first.setdefault(told.person.name, told)
     found = (first[person.name] for person in made.asked + made.held_out)
     return tuple(Recall(told.prefix, told.suffix, told.person.place) for told in found)
+
+
+def _continued(made: Biographies) -> tuple[Recall, ...]:
+    """The beginning of a training document of each person, up to the birthplace, where that says what is to come."""
+    leading = [told for told in made.train if told.prefix != f"{told.person.name}. "]
+    return tuple(Recall(fact.prefix, None, fact.answer) for fact in _recalls(made, leading))

@@ -75,7 +75,8 @@ def test_a_run_of_each_objective_records_what_it_is_about(kind: str, reads: bool
     assert len(shown) == 5 and all({"source", "reference", "text"} == row.keys() for row in shown)
     if kind == "span-corruption":
         assert {"documents", "characters", "tokens"} <= data["splits"]["train"].keys()
-        assert set(last["probes"]) == {probe["name"] for probe in data["probes"]} == {"recall", "recall-reworded"}
+        asked = {"recall", "recall-reworded"} | (set() if reads else {"recall-continued"})
+        assert set(last["probes"]) == {probe["name"] for probe in data["probes"]} == asked
         assert all(0.0 <= share <= 1.0 for share in last["probes"].values())
         assert "⁇" in shown[0]["source"] and not (run.path / "predictions.txt").exists()
     else:

@@ -61,7 +61,8 @@ def variant_line(line: Line, draft: StudyDraft, estimate: Estimate, width: int, 
         text.append(_cut(clean_line(line.why_not), width - text.cell_len), palette.dim)
         return text
     changes = draft.differences(line)
-    words = "the baseline" if held else ", ".join(_change(key, change, width) for key, change in changes.items())
+    said = [draft.begins(line.variant), *(_change(key, change, width) for key, change in changes.items())]
+    words = "the baseline" if held else ", ".join(filter(None, said))
     text.append(_cut(clean_line(words), rest), palette.accent if held else "")
     if width >= ROOMY:
         count, seconds = estimate.parameters.get(name), estimate.each.get(name)
@@ -90,8 +91,8 @@ def at_hand(line: Line | None, draft: StudyDraft) -> Text:
     words += [draft.why[line.variant.name]] if line.variant.name in draft.why else []
     if not words:
         changes = draft.differences(line)
-        said = ", ".join(f"{key}: {shown(a)} → {shown(b)}" for key, (a, b) in changes.items())
-        words = [said or "the others are held against it"]
+        said = [draft.begins(line.variant), *(f"{key}: {shown(a)} → {shown(b)}" for key, (a, b) in changes.items())]
+        words = [", ".join(filter(None, said)) or "the others are held against it"]
     return Text().append(f"{name}: ", "bold").append(clean_line(". ".join(words)))
 
 

@@ -17,6 +17,7 @@ GOLDEN = {  # of the usual corpora; change the version when one of these changes
         "questions-validation": "0b2acd59603a04aa",
         "recalls-recall": "c2369c684cffe997",
         "recalls-recall-reworded": "5bdf782bef0c5bf6",
+        "recalls-recall-continued": "06546cc2af6ac262",
     },
     "biographies-named": {
         "documents-train": "191d5f2394698bb3",
@@ -25,6 +26,7 @@ GOLDEN = {  # of the usual corpora; change the version when one of these changes
         "questions-validation": "a20a80a7dcc9c4e2",
         "recalls-recall": "d37245529d380993",
         "recalls-recall-reworded": "4bf76d72703fef72",
+        "recalls-recall-continued": "aad1467b59a9817a",
     },
 }
 GENERATED = tuple(GOLDEN)
@@ -140,11 +142,15 @@ def test_every_fact_that_is_asked_for_stands_in_a_training_document() -> None:
 def test_the_probes_ask_for_the_birthplace_of_everybody_in_known_and_in_new_wordings() -> None:
     corpus = load("biographies", corpus_size=60)
     known, new = (
-        [fact.prefix + fact.answer + fact.suffix for fact in corpus.recalls[probe]]
+        [fact.prefix + fact.answer + (fact.suffix or "") for fact in corpus.recalls[probe]]
         for probe in ("recall", "recall-reworded")
     )
     assert set(known) <= set(corpus.documents["train"]) and set(new) == set(corpus.documents["validation"])
     assert len({text.split(".")[0] for text in known}) == len(known) == len(new) == 60
+    for fact in corpus.recalls["recall-continued"]:
+        assert fact.suffix is None and fact.prefix.count(" ") > 2
+        assert any(text.startswith(fact.prefix + fact.answer) for text in corpus.documents["train"])
+    assert len(corpus.recalls["recall-continued"]) == 60
 
 
 def test_always_the_same_town_is_right_in_twelve_of_a_hundred() -> None:
