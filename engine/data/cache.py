@@ -6,11 +6,13 @@ found.
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.data.cache_files import cache_folder, store
@@ -25,24 +27,35 @@ def key_of(text_sha256: str, tokenizer_sha256: str) -> str:
     return hashlib.sha256(parts.encode()).hexdigest()
 
 
-def tokens_of(length: int, text_sha256: str, tokenizer_sha256: str, encode: Callable[[], np.ndarray]) -> Tensor:
+def tokens_of(
+    length: int, text_sha256: str, tokenizer_sha256: str, pieces: Callable[[], Iterator[NDArray[np.int32]]]
+) -> Tensor:
     """(n,) token ids: from the cache, or encoded now and kept for the next time.
 
     Args:
-        length: characters of the text; small texts are not kept.
+        length: of the text, in tokens; small texts are not kept.
         text_sha256: what the tokens are of.
         tokenizer_sha256: how they were made.
-        encode: makes them, int64.
+        pieces: makes them, some at a time: the tokens of a large text go into a file before they are all there.
     """
     if length < SMALLEST:
-        return torch.from_numpy(encode())
+        return torch.from_numpy(np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64))
     path = cache_folder() / "tokens" / f"{key_of(text_sha256, tokenizer_sha256)}.npy"
     found = _load(path)
     if found is None:
-        ids = encode().astype(np.int32)
-        store(path, lambda file: np.save(file, ids, allow_pickle=False))
-        return torch.from_numpy(ids)
+        store(path, lambda file: _write(file, length, pieces()))
+        found = _load(path)
+    if found is None:  # no room for a file
+        found = np.concatenate(list(pieces()))
     return torch.from_numpy(found)
+
+
+def _write(file: IO[bytes], length: int, pieces: Iterator[NDArray[np.int32]]) -> None:
+    """An npy file, without the whole of it in memory."""
+    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(file, header)
+    for piece in pieces:
+        file.write(piece.tobytes())
 
 
 def _load(path: Path) -> np.ndarray | None:

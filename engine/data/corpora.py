@@ -20,6 +20,7 @@ from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.errors import InputError, nearest
 
 MAX_FILE_BYTES = 2 * 1024**3
+PIECE = 1 << 22  # characters that are hashed at once
 RECALL_NEAR = 110  # characters: what a small model learns first, and a context of 256 always shows
 
 
@@ -52,10 +53,14 @@ class TextCorpus:
     @cached_property
     def sha256(self) -> dict[str, str]:
         """The hash of each split's text."""
-        return {
-            name: hashlib.sha256(split.text.encode("utf-8", "surrogatepass")).hexdigest()
-            for name, split in self.splits.items()
-        }
+        return {name: _sha256_of(split.text) for name, split in self.splits.items()}
+
+
+def _sha256_of(text: str) -> str:
+    found = hashlib.sha256()
+    for start in range(0, len(text), PIECE):
+        found.update(text[start : start + PIECE].encode("utf-8", "surrogatepass"))
+    return found.hexdigest()
 
 
 @dataclass(frozen=True)
@@ -212,7 +217,8 @@ def read_text(path: Path) -> str:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"corpus {str(path)[:200]}: cannot be read: {why}") from None
-    if not raw.removeprefix(codecs.BOM_UTF8).strip():
+    content = raw.removeprefix(codecs.BOM_UTF8)
+    if not content or content.isspace():
         raise InputError(f"corpus {path}: is empty; a few thousand characters is the least that teaches anything")
     if b"\x00" in raw:
         raise InputError(f"corpus {path}: is not text (it contains zero bytes); UTF-8 text is needed")

@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 MAX_BIGRAM_VOCABULARY = 2_000
 ADD = 1e-2
+PIECE = 4_000_000  # tokens that are counted at once
 Predicted = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and what each is followed by
 
 
 def unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
     """Mean nll of the held-out tokens under the training frequencies (add-0.01 smoothed)."""
-    counts = np.bincount(train, minlength=vocab_size) + ADD
-    return float(-np.log(counts / counts.sum())[held_out[1:]].mean())
+    counts = _counted(train, vocab_size) + ADD
+    nll = -np.log(counts / counts.sum())
+    return float(_counted(held_out[1:], vocab_size) @ nll / (len(held_out) - 1))
 
 
 def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float | None:
@@ -27,13 +29,28 @@ def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_siz
     """
     if vocab_size > MAX_BIGRAM_VOCABULARY:
         return None
-    unigram = np.bincount(train, minlength=vocab_size) + ADD
+    unigram = _counted(train, vocab_size) + ADD
     unigram = unigram / unigram.sum()
-    pairs = train[:-1] * vocab_size + train[1:]
-    counts = np.bincount(pairs, minlength=vocab_size**2).reshape(vocab_size, vocab_size).astype(np.float64)
-    before, after = held_out[:-1], held_out[1:]
-    probability = (counts[before, after] + unigram[after]) / (counts.sum(1)[before] + 1.0)
-    return float(-np.log(probability).mean())
+    counts = _pairs_counted(train, vocab_size)
+    probability = (counts + unigram) / (counts.sum(1, keepdims=True) + 1.0)
+    return float((_pairs_counted(held_out, vocab_size) * -np.log(probability)).sum() / (len(held_out) - 1))
+
+
+def _counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+    """(size,) how often each token occurs; a large text is never copied whole."""
+    counts = np.zeros(size)
+    for start in range(0, len(ids), PIECE):
+        counts += np.bincount(ids[start : start + PIECE], minlength=size)
+    return counts
+
+
+def _pairs_counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
+    """(size, size) how often a token [column] follows another [row]."""
+    counts = np.zeros(size * size)
+    for start in range(0, len(ids) - 1, PIECE):
+        piece = ids[start : start + PIECE + 1].astype(np.int64)
+        counts += np.bincount(piece[:-1] * size + piece[1:], minlength=size * size)
+    return counts.reshape(size, size)
 
 
 def sentence_unigram_loss(

@@ -56,7 +56,7 @@ class TextTask:
                 require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")
         tokens = {
             name: tokens_of(
-                len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.encode, split.text)
+                len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.pieces, split.text)
             )
             for name, split in corpus.splits.items()
         }

@@ -1,7 +1,7 @@
 """Characters as tokens: nothing to train, and every text of the same alphabet can be written."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, sha256_of_json
 from engine.errors import InputError
+
+PIECE = 1_000_000  # characters that are encoded at once
 
 
 class CharacterTokenizer:
@@ -41,15 +43,28 @@ class CharacterTokenizer:
         Raises:
             InputError: a character that is not in the vocabulary; names it.
         """
-        ids, unknown = self._looked_up(text)
-        if unknown.size:
-            raise InputError(self._unknown(text, [text[int(i)] for i in unknown[:1000]]))
-        return ids.astype(np.int64)
+        return np.concatenate([np.empty(0, np.int64), *self.pieces(text)], dtype=np.int64)
+
+    def pieces(self, text: str) -> Iterator[NDArray[np.int32]]:
+        """Token ids of a text, a million characters at a time, so that a large one needs little room.
+
+        Raises:
+            InputError: as `encode`.
+        """
+        for start in range(0, len(text), PIECE):
+            piece = text[start : start + PIECE]
+            ids, unknown = self._looked_up(piece)
+            if unknown.size:
+                raise InputError(self._unknown([piece[int(i)] for i in unknown[:1000]]))
+            yield ids.astype(np.int32)
 
     def first_unknown(self, text: str) -> int | None:
         """Where the first character stands that is not in the vocabulary, from 0; None where all are."""
-        _, unknown = self._looked_up(text)
-        return int(unknown[0]) if unknown.size else None
+        for start in range(0, len(text), PIECE):
+            _, unknown = self._looked_up(text[start : start + PIECE])
+            if unknown.size:
+                return start + int(unknown[0])
+        return None
 
     def _looked_up(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(n,) token ids, and the places where there is none."""
@@ -74,7 +89,7 @@ class CharacterTokenizer:
         """For ids that arrive one at a time."""
         return CharacterDecoder(self)
 
-    def _unknown(self, text: str, found: list[str]) -> str:
+    def _unknown(self, found: list[str]) -> str:
         distinct = list(dict.fromkeys(found))
         named = ", ".join(f"{c!a} (U+{ord(c):04X})" for c in distinct[:5])
         more = f" and {len(distinct) - 5} more" if len(distinct) > 5 else ""
