@@ -8,6 +8,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 os.environ.setdefault("NO_COLOR", "1")
 os.environ["TUI_TRANSFORMER_CACHE"] = tempfile.mkdtemp(prefix="tui-transformer-tests-")
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,21 @@ torch.set_num_threads(1)
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the tests under `one_in(n)` CI runs every n-th; the others are slow."""
+    seen: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("one_in")
+        if marker is None or item.get_closest_marker("slow"):
+            continue
+        where = item.location[0]
+        if seen[where] % marker.args[0]:
+            item.add_marker(pytest.mark.slow)
+        seen[where] += 1
+
 
 TINY: dict[str, Any] = {
     "model": {"n_layers": 2, "d_model": 16, "n_heads": 2, "d_ff": 32, "context_length": 16, "dropout": 0.0},

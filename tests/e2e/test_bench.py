@@ -23,6 +23,7 @@ def test_training_is_timed_beside_torchs_own_and_the_limit(capsys, tmp_path) -> 
     assert other in text and "Old" not in text and "last year" not in text
 
 
+@pytest.mark.slow
 def test_all_that_is_not_training_is_timed_too(capsys) -> None:
     command = ["bench", "--case", "trainer,evaluation,sampling", "--size", "demo", "--precision", "fp32", "--json"]
     assert main([*command, *LEAST, "--against", "torch"]) == 0

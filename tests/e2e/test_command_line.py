@@ -13,6 +13,8 @@ import pytest
 from tui_transformer.__main__ import main
 from tui_transformer.commands import studio
 
+pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
+
 SMALL = [
     *("--set", "train.steps=8", "--set", "train.batch_size=4", "--set", "model.d_model=16", "--set", "model.n_heads=2"),
     *("--set", "model.context_length=32", "--set", "evaluation.every=4", "--set", "evaluation.sample_length=20"),

@@ -164,7 +164,7 @@ def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path) 
         screen.close()
 
 
-@pytest.mark.parametrize("code", [None, DEAF])
+@pytest.mark.parametrize("code", [pytest.param(None, marks=pytest.mark.slow), DEAF])
 def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) -> None:
     screen = studio(tmp_path, code)
     try:
@@ -180,6 +180,7 @@ def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) 
         screen.close()
 
 
+@pytest.mark.slow
 def test_a_studio_that_breaks_leaves_its_run_to_another_process(tmp_path) -> None:
     screen = studio(tmp_path, FALLS)
     try:

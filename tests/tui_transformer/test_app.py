@@ -14,6 +14,8 @@ from tui_transformer.keys import PANES
 from tui_transformer.widgets.dialog import Ask, Read
 from tui_transformer.widgets.welcome import Welcome
 
+pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
+
 
 def shown(app: Studio) -> str:
     """What is on the screen."""

@@ -14,7 +14,7 @@ from tui_transformer.widgets.compare.seeds_overlay import DrawnGroups
 
 __all__ = ["root"]  # a fixture
 
-pytestmark = pytest.mark.usefixtures("plain_surroundings")
+pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 RUNS = Path("runs")
 SELECT = ("3", "v", "end", "p", *["up"] * 3, "space", *["up"] * 3, "space", "home", "space")
 

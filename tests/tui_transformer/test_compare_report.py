@@ -11,6 +11,8 @@ from tui_transformer.reporting.chosen import of_runs, of_variants
 from tui_transformer.reporting.figures.style import Fonts, Image
 from tui_transformer.widgets.dialog import Ask, AskText
 
+pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
+
 __all__ = ["root"]  # a fixture
 
 

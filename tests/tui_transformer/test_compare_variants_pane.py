@@ -17,6 +17,8 @@ from tui_transformer.comparison.view import VARIANTS, Options, View
 from tui_transformer.widgets.compare.detail_page import DetailPage
 from tui_transformer.widgets.dialog import Ask
 
+pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+
 __all__ = ["root"]  # a fixture
 LIMIT = 0.05  # seconds that the app may stand still
 

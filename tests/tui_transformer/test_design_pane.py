@@ -23,6 +23,8 @@ from tui_transformer.widgets.design.switches import Switches
 from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Ask, AskText
 
+pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)
 

@@ -18,7 +18,7 @@ from tui_transformer.panes.design import DesignPane
 from tui_transformer.widgets.design.preview import Preview
 from tui_transformer.widgets.design.switches import Switches
 
-pytestmark = pytest.mark.usefixtures("plain_surroundings")
+pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 
 
 TALL = (120, 70)

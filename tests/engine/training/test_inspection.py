@@ -55,7 +55,11 @@ def test_right_positions_pass_the_order_check(name: str) -> None:
     assert verdict is not None and verdict.verdict == "ok"
 
 
-CHANGES = [{}, {"residual": False}, {"init_std": 0.002}, {"context_length": 3}, {"position_init": "zero"}]
+CHANGES = [
+    {"position_init": "zero"},
+    *(pytest.param(changes, marks=pytest.mark.slow) for changes in ({}, {"residual": False}, {"init_std": 0.002})),
+    pytest.param({"context_length": 3}, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize("changes", CHANGES, ids=str)

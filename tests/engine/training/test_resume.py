@@ -21,9 +21,12 @@ from tests.small_documents import config as documents
 from tests.small_documents import folder
 
 CLOCKS = {"seconds", "tokens_per_second", "device_load", "memory_bytes", "interval_seconds"}
-IN_CI = ("report-decoder", "report-encoder-decoder", "report-translation")  # of the reports' presets; the rest are slow
+IN_CI = (  # one of each kind: what is new in the others has tests of its own
+    *("baseline", "alibi", "linear", "sparse", "win16", "encoder-mlm", "copy", "phrasebook", "report-decoder"),
+    *("biographies-pretrain", "biographies-scratch"),
+)
 NAMES = [
-    pytest.param(name, marks=pytest.mark.slow if name.startswith("report-") and name not in IN_CI else ())
+    pytest.param(name, marks=() if name in IN_CI else pytest.mark.slow)
     for name in (preset.name for preset in presets.list_presets())
 ]
 # Two micro-batches a step, two steps an epoch, an evaluation in several batches.
@@ -136,7 +139,7 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
     assert len(answers) == (2 if kind == "question-answer" else 0) and len(set(answers)) <= 1
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
 def test_wherever_it_listens_it_can_be_interrupted(precision: str, tmp_path) -> None:
     """Between steps, in accumulation, in an evaluation, in a sample, at an epoch's end: every place there is."""
     config = miniature("baseline", *HARD, "train.steps=4", "evaluation.every=2", f"train.precision={precision}")

@@ -20,6 +20,8 @@ from engine.verification.evidence import Evidence
 from engine.verification.finding import Finding, Result
 from tests.tui_transformer.trained import train
 
+pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+
 KINDS = {
     "decoder": ("model.dropout=0.1",),
     "masked": ("model.architecture=encoder", "objective.kind=masked"),

@@ -142,6 +142,7 @@ def test_the_shipped_studies_are_listed(capsys) -> None:
     assert json.loads(capsys.readouterr().out.splitlines()[0])["variants"] == ["global", "win16", "sparse", "linear"]
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_checkpoints_and_the_same_command_goes_on(undisturbed, tmp_path) -> None:
     file = written(tmp_path)
     with nothing_left(tmp_path):
