@@ -299,7 +299,9 @@ class StudyDraft:
         try:
             base, changes = self._base
             if len(self.kept) < 2:
-                return None, "a study compares at least two variants; add one"
+                wrong = next((line for line in self.lines if line.config is None), None)
+                why = f"{wrong.variant.name}: {wrong.why_not}" if wrong else "add one"
+                return None, f"a study compares at least two variants; {why}"
             study = Study(
                 name=self.name,
                 base=base,

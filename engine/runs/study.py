@@ -291,7 +291,8 @@ def _check_keys(table: Mapping[str, Any], known: Mapping[str, type], where: str)
 
 def shipped_studies() -> dict[str, Path]:
     """The files of the studies that come with the app, by name."""
-    return {path.stem: path for path in sorted((presets.folder() / "studies").glob("*.toml"))}
+    found = {path.stem: path for path in (presets.folder() / "studies").glob("*.toml")}
+    return dict(sorted(found.items()))
 
 
 def find_study(name: str, runs_dir: Path | None = None) -> Study:

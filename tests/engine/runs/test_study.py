@@ -15,8 +15,9 @@ from engine.runs.names import check_name
 from engine.runs.study import OUTCOMES, Study, Variant, find_study, read_study, shipped_studies
 from engine.training.task import load_task
 
-SHIPPED = ["attention", "biographies", "components", "heads", "positions", "report-decoder-heads"]
-OF_TEXT = [name for name in SHIPPED if name != "biographies"]
+STAGED = ["biographies", "biographies-characters", "report-birthplaces"]
+OF_TEXT = ["attention", "components", "heads", "positions", "report-decoder-heads"]
+SHIPPED = sorted([*OF_TEXT, *STAGED])
 TWO = (Variant("a"), Variant("b", changes={"model.n_heads": 2}))
 
 
