@@ -2,17 +2,14 @@
 
 import random
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
-from tests.e2e.faults.rig import BROKEN, FULL, Ended, Rig, possible
+from tests.e2e.faults.rig import BROKEN, FULL, Ended, Rig
 from tests.engine.training.test_resume import outcome
-
-pytestmark = pytest.mark.skipif(not possible(), reason="needs Linux and a C compiler")
 
 SETTINGS = {
     "model": "n_layers=1 d_model=16 n_heads=2 context_length=16",
@@ -24,13 +21,6 @@ SETTINGS = {
 }
 SLICE = 5  # writes that CI lets fail, of some 190
 ERRORS = {FULL: "No space left on device", BROKEN: "Input/output error"}
-
-
-@pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    rig = Rig(tmp_path_factory.mktemp("rig"))
-    yield rig
-    rig.close()
 
 
 def words(runs: Path, *more: str) -> list[str]:
