@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
@@ -89,19 +89,19 @@ class RunWriter:
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot make the runs folder {str(root)[:200]}: {error.strerror or error}") from None
+            raise refused(f"cannot make the runs folder {str(root)[:200]}", error) from None
         try:
             path.mkdir()
             (path / "checkpoints").mkdir()
         except FileExistsError:
             raise InputError(f"run '{name}' exists already in {root}; choose another --name") from None
         except OSError as error:
-            raise InputError(f"cannot write in the runs folder {str(root)[:200]}: {error.strerror or error}") from None
+            raise refused(f"cannot make {str(error.filename or path)[:300]} in the runs folder", error) from None
         try:
             return cls(path)._begun(config, facts, state)
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it yet; its name is free again
-            raise InputError(f"cannot write the run directory {str(path)[:200]}: {error.strerror or error}") from None
+            raise refused(f"cannot write {str(error.filename or path)[:300]}", error) from None
 
     def _begun(self, config: RunConfig, facts: Mapping[str, Any], state: str) -> "RunWriter":
         """The files of a new run."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine import capabilities
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.cells import Cell
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
@@ -187,7 +187,7 @@ class Runner:
         try:
             return enqueue(config, runs_dir=runs_dir, name=cell.name, command=command, study=place)
         except OSError as error:
-            raise InputError(f"cannot write run '{cell.name}' in {runs_dir}: {error.strerror or error}") from None
+            raise refused(f"cannot write run '{cell.name}' in {runs_dir}", error) from None
 
     def _look(self) -> None:
         """Take a look at what is at work; pass on what has ended."""
