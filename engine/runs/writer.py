@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
 from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
@@ -22,6 +21,7 @@ from engine.errors import InputError, refused
 from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
+from engine.runs.process import identity
 from engine.runs.room import GiveUp, Waiting, patiently
 
 log = logging.getLogger(__name__)
@@ -39,10 +39,9 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class Successor:
-    """The process that will go on with a run: its id, and when it started (seconds since 1970)."""
+    """The process that will go on with a run, as `engine.runs.process.identity` tells it."""
 
-    pid: int
-    started: float
+    process: Mapping[str, Any]
 
 
 class RunWriter:
@@ -181,8 +180,7 @@ class RunWriter:
     def _owner(self) -> dict[str, Any]:
         return {
             "attempt": self.attempt,
-            "pid": os.getpid(),
-            "process_started": psutil.Process().create_time(),
+            **identity(),
             "host": socket.gethostname(),
             "launch": self.launch,
         }
@@ -276,7 +274,7 @@ class RunWriter:
         self.waiting = GiveUp()
         owner: dict[str, Any] = {}
         if successor is not None and state == "handing-over":
-            owner = {"pid": successor.pid, "process_started": successor.started, "launch": "process"}
+            owner = {**successor.process, "launch": "process"}
         try:
             self.status(state=state, phase="", reason=reason, **owner)
         except OSError as error:  # the run has ended all the same
