@@ -90,7 +90,7 @@ def forked(folder: str, words: list[str], k: int, error: int, output: str) -> di
     def work() -> int:
         launch.subprocess = SimpleNamespace(Popen=Forked, DEVNULL=subprocess.DEVNULL)  # type: ignore[attr-defined]
         ready.measured = plan_of
-        undrawn(words[1])
+        undrawn(" ".join(words[:2]))
         disk.arm(os.fsencode(folder), ctypes.c_long(k), ctypes.c_long(error))
         return main(words)
 

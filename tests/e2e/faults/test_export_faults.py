@@ -10,33 +10,21 @@ import pytest
 from tests.e2e.faults.rig import Rig
 from tests.e2e.faults.slices import ERRORS, NAMES, complaints, few
 from tests.e2e.faults.test_report_faults import content
-from tests.e2e.faults.test_study_faults import SETTINGS
 
 KINDS = ("csv", "json", "tensorboard", "huggingface")
 SLICE = 1  # writes that CI lets fail with each error, of some 5 to 20
-
-
-@pytest.fixture(scope="module")
-def runs(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run."""
-    runs = tmp_path_factory.mktemp("exported") / "runs"
-    given = [f"{section}.{setting}" for section, line in SETTINGS.items() for setting in line.split()]
-    sets = [word for setting in given for word in ("--set", setting)]
-    words = ["run", "--preset", "demo", "--name", "a", "--runs-dir", str(runs), "--device", "cpu", *sets]
-    assert rig.run(words, runs).code == 0
-    return runs
 
 
 Holds = Callable[[int, int], None]
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def export(request: pytest.FixtureRequest, rig: Rig, runs: Path, tmp_path_factory: Any) -> tuple[Holds, int, str]:
+def export(request: pytest.FixtureRequest, rig: Rig, trained: Path, tmp_path_factory: Any) -> tuple[Holds, int, str]:
     """What is promised of an export, how many writes it takes, and its name."""
     if request.param == "tensorboard":
         pytest.importorskip("tensorboard")
     out = tmp_path_factory.mktemp("export") / "out"
-    words = ["export", "a", "--to", request.param, "--out", str(out), "--runs-dir", str(runs)]
+    words = ["export", "a", "--to", request.param, "--out", str(out), "--runs-dir", str(trained)]
     if request.param in ("csv", "json"):
         words[5] = str(out / f"a.{request.param}")
     first = rig.run(words, out)

@@ -8,7 +8,7 @@ import pytest
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from tests.e2e.faults.rig import Ended, Rig
-from tests.e2e.faults.slices import ERRORS, NAMES, few
+from tests.e2e.faults.slices import ERRORS, NAMES, few, sets
 from tests.engine.training.test_resume import outcome
 
 SETTINGS = {
@@ -23,9 +23,19 @@ SLICE = 5  # writes that CI lets fail, of some 190
 
 
 def words(runs: Path, *more: str) -> list[str]:
-    given = [f"{section}.{setting}" for section, line in SETTINGS.items() for setting in line.split()]
-    sets = [word for setting in given for word in ("--set", setting)]
-    return ["run", "--preset", "demo", "--name", "a", "--runs-dir", str(runs), "--device", "cpu", *sets, *more]
+    return [
+        "run",
+        "--preset",
+        "demo",
+        "--name",
+        "a",
+        "--runs-dir",
+        str(runs),
+        "--device",
+        "cpu",
+        *sets(SETTINGS),
+        *more,
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -9,26 +9,16 @@ import pytest
 from engine.runs.study import read_study
 from engine.training import checkpoint
 from tests.e2e.faults.rig import Rig
-from tests.e2e.faults.slices import ERRORS, NAMES, PARTS, complaints, few, part
+from tests.e2e.faults.slices import ERRORS, NAMES, PARTS, complaints, few, part, sets
 from tests.engine.training.test_resume import outcome
 
-SETTINGS = {
-    "model": "n_layers=1 d_model=16 n_heads=2 context_length=16",
-    "train": "steps=2 batch_size=4 threads=1",
-    "evaluation": "every=2 sample_every=2 sample_length=4",
-    "checkpoint": "every=2",
-    "data": "corpus_size=10000",
-    "log": "every=1",
-}
 SLICE = 2  # writes that CI lets fail with each error, of some 360
 CELLS = ["s.position-alibi.s1", "s.position-rope.s1"]
 
 
 def words(runs: Path) -> list[str]:
-    given = [f"{section}.{setting}" for section, line in SETTINGS.items() for setting in line.split()]
-    sets = [word for setting in given for word in ("--set", setting)]
     what = ["--preset", "demo", "--vary", "model.position=rope,alibi", "--seeds", "1", "--name", "s"]
-    return ["ablate", *what, "--runs-dir", str(runs), "--device", "cpu", "--jobs", "1", *sets]
+    return ["ablate", *what, "--runs-dir", str(runs), "--device", "cpu", "--jobs", "1", *sets()]
 
 
 def outcomes(runs: Path) -> dict[str, Any]:

@@ -11,19 +11,29 @@ from engine.runs.files import write_json
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from engine.training.step import Stepper
+from tests.e2e.faults.slices import SETTINGS as SMALLEST
+from tests.e2e.faults.slices import sets
 from tests.tui_transformer.recorded import record
 from tui_transformer import progress
 from tui_transformer.__main__ import main
 
-TINY = (
-    "model.n_layers=1 model.d_model=16 model.n_heads=2 model.context_length=16 train.steps=6 train.batch_size=4 "
-    "train.threads=1 optimizer.warmup=2 data.corpus_size=10000 evaluation.sample_length=4"
-)
+SETTINGS = {**SMALLEST, "train": "steps=6 batch_size=4 threads=1"}
 
 
 def training(runs: Path, *more: str) -> list[str]:
-    sets = [word for setting in TINY.split() for word in ("--set", setting)]
-    return ["run", "--preset", "demo", "--name", "a", "--runs-dir", str(runs), "--device", "cpu", *sets, *more]
+    return [
+        "run",
+        "--preset",
+        "demo",
+        "--name",
+        "a",
+        "--runs-dir",
+        str(runs),
+        "--device",
+        "cpu",
+        *sets(SETTINGS),
+        *more,
+    ]
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:
