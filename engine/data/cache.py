@@ -1,13 +1,15 @@
 """Encoded corpora in the user's cache folder, so that a large text is tokenised once and then mapped into memory.
 
 A file's name is the hash of everything its content depends on (text, tokenizer settings, version): a stale one is never
-found.
+found. It ends with its own hash: a damaged one is made again.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import torch
@@ -15,7 +17,8 @@ from torch import Tensor
 
 from engine.data.cache_files import cache_folder, store
 
-CACHE_VERSION = 1
+CACHE_VERSION = 2
+BLOCK = 1 << 20  # bytes read at once
 SMALLEST = 1_000_000  # characters; less is encoded faster than it is looked up
 
 
@@ -40,13 +43,33 @@ def tokens_of(length: int, text_sha256: str, tokenizer_sha256: str, encode: Call
     found = _load(path)
     if found is None:
         ids = encode().astype(np.int32)
-        store(path, lambda file: np.save(file, ids, allow_pickle=False))
+        store(path, lambda file: _write(file, ids))
         return torch.from_numpy(ids)
     return torch.from_numpy(found)
 
 
+def _write(file: IO[bytes], ids: np.ndarray) -> None:
+    np.save(file, ids, allow_pickle=False)
+    length = file.tell()
+    file.write(_digest(file, length))
+
+
+def _digest(file: IO[bytes], length: int) -> bytes:
+    """The SHA-256 of a file's first bytes; leaves it at their end. Read, not mapped: a disk that fails is an error."""
+    found = hashlib.sha256()
+    file.seek(0)
+    while length > 0 and (block := file.read(min(BLOCK, length))):
+        found.update(block)
+        length -= len(block)
+    return found.digest()
+
+
 def _load(path: Path) -> np.ndarray | None:
     try:
+        with path.open("rb") as file:
+            digest = _digest(file, os.fstat(file.fileno()).st_size - hashlib.sha256().digest_size)
+            if file.read() != digest:
+                return None
         # Copy-on-write: torch wants writable memory, and nothing may be written back.
         found = np.load(path, mmap_mode="c", allow_pickle=False)
     except (OSError, ValueError, EOFError):
