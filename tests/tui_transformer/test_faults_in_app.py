@@ -6,10 +6,12 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.test_app import shown, studio
 from tui_transformer import settings
+from tui_transformer.launch import Training
 from tui_transformer.settings import Settings
 
 NUMBERS = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO)
@@ -105,6 +107,19 @@ async def test_with_it_the_studio_opens_and_keeps_a_setting_till_it_ends(
         assert app.settings.theme == "studio-light" and app.is_running
         said = [note.message for note in app._notifications]
     assert said[0].endswith("the usual settings are used") and said[-1].endswith("nothing is saved there")
+
+
+def test_a_device_that_is_gone_keeps_no_later_run_from_training_here(monkeypatch) -> None:
+    def lost(*_: object) -> None:
+        raise torch.AcceleratorError("CUDA error: device lost")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lost)
+    for _ in range(2):
+        training = Training(lost, device="cpu")
+        training.start()
+        training.join(10)
+        assert isinstance(training.error, torch.AcceleratorError) and not training.alive
 
 
 @pytest.mark.slow  # some seconds each
