@@ -136,7 +136,10 @@ def text(tmp_path: Path) -> Iterator[Path]:
     yield path
 
 
-@pytest.mark.parametrize("becomes", ["gone", "a folder", "shorter", "another text"])
+LONG = [pytest.param(becomes, marks=pytest.mark.slow) for becomes in ("a folder", "shorter", "another text")]
+
+
+@pytest.mark.parametrize("becomes", ["gone", *LONG])
 def test_a_text_that_is_not_what_it_was_is_one_line_before_a_resume(tiny, tmp_path, text, becomes: str) -> None:
     config = tiny(f"data.corpus={text}", "evaluation.select=loss")
     trainer = made(config, tmp_path, "run")
