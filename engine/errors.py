@@ -1,6 +1,7 @@
 """What the engine says when its input is wrong: one line that names what, where, and what would be right."""
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -9,6 +10,27 @@ class InputError(Exception):
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
+
+
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # no other input mends these
+
+
+class DiskFault(InputError):
+    """A full or a broken disk: one line as well, but nothing that was asked for is wrong, so exit code 1."""
+
+
+def refused(what: str, error: OSError) -> InputError:
+    """What a write came to, in a line.
+
+    Args:
+        what: was not possible, and where.
+        error: what the system said.
+
+    Returns:
+        A `DiskFault` where the disk is at fault, otherwise an `InputError`: another place may do.
+    """
+    kind = DiskFault if error.errno in DISK else InputError
+    return kind(f"{what}: {error.strerror or error}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

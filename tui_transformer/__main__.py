@@ -10,7 +10,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; gives back its exit code (see `tui_transformer.exit_codes`)."""
     from typer.exceptions import Abort, Exit, TyperException
 
-    from engine.errors import InputError
+    from engine.errors import DiskFault, InputError
     from tui_transformer.cli import command
     from tui_transformer.exit_codes import ExitCode
     from tui_transformer.output import PROGRAM, complain, usage_line
@@ -24,11 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         group = command()
         with group.make_context(PROGRAM, words) as context:
             result = group.invoke(context)
+        sys.stdout.flush()
     except Exit as leaving:
         result = leaving.exit_code
     except InputError as error:
         complain(str(error))
-        return ExitCode.BAD_INPUT
+        return ExitCode.FAILED if isinstance(error, DiskFault) else ExitCode.BAD_INPUT
     except TyperException as error:
         complain(usage_line(error))
         return ExitCode.BAD_INPUT
@@ -40,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.READER_LEFT
     except OSError as error:  # a disk that is full or broken, a folder that went away
-        where = f"{error.filename}: " if error.filename else ""
-        complain(f"{where}{error.strerror or error}")
+        where = error.filename or "the output cannot be written"
+        complain(f"{where}: {error.strerror or error}")
         return ExitCode.FAILED
     return int(result or ExitCode.DONE)
 

@@ -24,6 +24,7 @@ from engine.errors import InputError
 from engine.runs.commands import Command
 from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
+from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter, Successor
 from engine.training.control import Control
@@ -174,7 +175,7 @@ class Training:
             options = ("--handed-over", *paused)
             try:
                 process = spawn("resume", self.path, *options, device=self._device, data_dir=self._data_dir)
-                self.control.hand_over(Successor(process.pid, psutil.Process(process.pid).create_time()), reason)
+                self.control.hand_over(Successor(identity(process.pid)), reason)
             except (OSError, psutil.Error) as error:
                 process = None
                 self.stop(f"could not be handed over: {error}", signal=0)
@@ -197,5 +198,6 @@ class Training:
     def _free(self) -> None:
         import torch
 
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        with suppress(RuntimeError):  # a device that is gone has nothing to give back
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()

@@ -1,17 +1,32 @@
 """The engine's log goes into the run's own file; a screen never sees it, but for the last words of a process."""
 
 import logging
+from contextlib import suppress
 from pathlib import Path
+
+
+class _Log(logging.FileHandler):
+    """A log that finds no room, or whose folder is gone, is no reason to fail, nor to write over the screen."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, if that is possible; opening the file is not covered by logging's own care."""
+        with suppress(OSError):
+            super().emit(record)
+
+    def close(self) -> None:
+        """Close the file, whatever is left to be written."""
+        with suppress(OSError):
+            super().close()
 
 
 def log_to(path: Path) -> None:
     """Write what the engine says from now on into a file."""
     log = logging.getLogger("engine")
     log.propagate = False
-    logging.raiseExceptions = False  # a log that finds no room is no reason to write over the screen
+    logging.raiseExceptions = False
     for old in log.handlers:
         old.close()
-    log.handlers = [logging.FileHandler(path, encoding="utf-8", errors="backslashreplace", delay=True)]
+    log.handlers = [_Log(path, encoding="utf-8", errors="backslashreplace", delay=True)]
     log.handlers[0].setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
 

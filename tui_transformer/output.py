@@ -53,13 +53,18 @@ def stderr() -> "Console":
 
 
 def say(text: str) -> None:
-    """A line of commentary."""
-    print(clean_line(text), file=sys.stderr, flush=True)
+    """A line of commentary. Where that goes into a file that takes no more, it is lost, and nothing else is."""
+    try:
+        print(clean_line(text), file=sys.stderr, flush=True)
+    except BrokenPipeError:  # nobody listens any more
+        raise
+    except OSError:
+        pass
 
 
 def complain(text: str) -> None:
     """One line about what went wrong."""
-    print(f"{PROGRAM}: {clean_line(text)}", file=sys.stderr, flush=True)
+    say(f"{PROGRAM}: {text}")
 
 
 def warn(text: str) -> None:

@@ -9,6 +9,8 @@ import tomli_w
 from platformdirs import user_config_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.runs.files import write_atomic
+
 ENVIRONMENT = "TUI_TRANSFORMER_SETTINGS"  # another file than the platform's
 NAME = "settings.toml"
 
@@ -37,7 +39,11 @@ def settings_file() -> Path:
 
 def load() -> tuple[Settings, str]:
     """The settings, and one line about what is wrong with the file; what is wrong counts as not said."""
-    path = settings_file()
+    found, wrong = _read(settings_file())
+    return found, f"{wrong}; the usual settings are used" if wrong else ""
+
+
+def _read(path: Path) -> tuple[Settings, str]:
     try:
         return Settings.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))), ""
     except FileNotFoundError:
@@ -45,9 +51,13 @@ def load() -> tuple[Settings, str]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        return Settings(), f"{path}: {where}: {first['msg']}; the usual settings are used"
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        return Settings(), f"{path}: {error}; the usual settings are used"
+        return Settings(), f"{path}: {where}: {first['msg']}"
+    except OSError as error:
+        return Settings(), f"{path} cannot be read: {error.strerror or error}"
+    except RecursionError:
+        return Settings(), f"{path}: nested too deep"
+    except ValueError as error:  # no UTF-8, or no TOML
+        return Settings(), f"{path}: {error}"
 
 
 def save(settings: Settings) -> str:
@@ -56,13 +66,12 @@ def save(settings: Settings) -> str:
     A file that cannot be read as settings is somebody's work with a mistake in it, and stays.
     """
     path = settings_file()
-    if load()[1]:
-        return f"{path} has a mistake in it, so nothing is saved there"
+    wrong = _read(path)[1]
+    if wrong:
+        return f"{wrong}; nothing is saved there"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(".new")
-        new.write_text(tomli_w.dumps(settings.model_dump()), encoding="utf-8")
-        new.replace(path)
+        write_atomic(path, tomli_w.dumps(settings.model_dump()))
     except OSError as error:
-        return f"{path}: {error.strerror or error}; the setting holds until you quit"
+        return f"{path} cannot be written: {error.strerror or error}; the setting holds until you quit"
     return ""

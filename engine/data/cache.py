@@ -1,11 +1,12 @@
 """Encoded corpora in the user's cache folder, so that a large text is tokenised once and then mapped into memory.
 
 A file's name is the hash of everything its content depends on (text, tokenizer settings, version): a stale one is never
-found.
+found. It ends with its own hash: a damaged one is made again.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
@@ -17,7 +18,8 @@ from torch import Tensor
 
 from engine.data.cache_files import cache_folder, store
 
-CACHE_VERSION = 1
+CACHE_VERSION = 2
+BLOCK = 1 << 20  # bytes read at once
 SMALLEST = 1_000_000  # characters; less is encoded faster than it is looked up
 
 
@@ -51,15 +53,30 @@ def tokens_of(
 
 
 def _write(file: IO[bytes], length: int, pieces: Iterator[NDArray[np.int32]]) -> None:
-    """An npy file, without the whole of it in memory."""
+    """An npy file, without the whole of it in memory, and its hash."""
     header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": (length,)}
     np.lib.format.write_array_header_1_0(file, header)
     for piece in pieces:
         file.write(piece.tobytes())
+    file.write(_digest(file, file.tell()))
+
+
+def _digest(file: IO[bytes], length: int) -> bytes:
+    """The SHA-256 of a file's first bytes; leaves it at their end. Read, not mapped: a disk that fails is an error."""
+    found = hashlib.sha256()
+    file.seek(0)
+    while length > 0 and (block := file.read(min(BLOCK, length))):
+        found.update(block)
+        length -= len(block)
+    return found.digest()
 
 
 def _load(path: Path) -> np.ndarray | None:
     try:
+        with path.open("rb") as file:
+            digest = _digest(file, os.fstat(file.fileno()).st_size - hashlib.sha256().digest_size)
+            if file.read() != digest:
+                return None
         # Copy-on-write: torch wants writable memory, and nothing may be written back.
         found = np.load(path, mmap_mode="c", allow_pickle=False)
     except (OSError, ValueError, EOFError):

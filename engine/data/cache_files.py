@@ -32,7 +32,10 @@ def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
             file.flush()
             os.fsync(file.fileno())
         staged.replace(path)
+        staged = None
     except OSError:
+        pass
+    finally:
         if staged is not None:
             with contextlib.suppress(OSError):
                 staged.unlink()

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.errors import InputError
+from engine.errors import InputError, refused
 
 BLOCK = 1 << 16
 TIMEOUT = 30.0  # seconds without a byte
@@ -142,7 +142,7 @@ def fetch(
         reason = getattr(error, "reason", error)
         raise InputError(f"{located(remote.url)}: cannot be reached ({reason}); {_by_hand(remote, target)}") from None
     except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from None
+        raise refused(f"{target}: cannot be written", error) from None
     return target
 
 

@@ -1,9 +1,10 @@
-"""How files of a run are written and read: whole or not at all, and never fooled by a torn last line."""
+"""How files are written and read: whole or not at all, and never fooled by a torn last line."""
 
 import contextlib
 import json
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -45,15 +46,47 @@ def write_atomic(path: Path, text: str) -> None:
     Raises:
         OSError: it cannot be written; the file is what it was, and named in the error.
     """
+    with new_file(path) as file:
+        file.write(text.encode("utf-8", "surrogatepass"))
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to fill, which replaces another in one step when it is whole; errors as `write_atomic`'s."""
     staged = path.with_name(f".{path.name}.new")
     try:
-        with staged.open("w", encoding="utf-8", errors="surrogatepass", newline="") as file:
-            file.write(text)
+        with staged.open("wb") as file:
+            yield file
         staged.replace(path)
     except OSError as error:  # what a write says of a full disk lacks the file's name
         with contextlib.suppress(OSError):
             staged.unlink(missing_ok=True)
         raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which takes its place when it is whole; where that fails, nothing is left of it.
+
+    Args:
+        path: not there yet, or an empty folder.
+
+    Raises:
+        OSError: it cannot be written; names the file by the place that it was meant for.
+    """
+    staged = path.with_name(f".{path.name}.new")
+    shutil.rmtree(staged, ignore_errors=True)
+    try:
+        staged.mkdir(parents=True)
+        yield staged
+        with contextlib.suppress(FileNotFoundError):
+            path.rmdir()
+        staged.rename(path)
+    except OSError as error:
+        meant = str(error.filename or path).replace(str(staged), str(path))
+        raise OSError(error.errno, error.strerror, meant) from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.names import check_name
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -133,5 +133,5 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
             notes = Notes(before.text if text is None else text, tags)
             write_json(run / "notes.json", {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)})
     except OSError as error:
-        raise InputError(f"cannot write notes in {str(run)[:200]}: {error.strerror or error}") from None
+        raise refused(f"cannot write notes in {str(run)[:200]}", error) from None
     return notes

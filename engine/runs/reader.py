@@ -8,14 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import psutil
-
 from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
+from engine.runs.process import is_alive
 from engine.runs.tail import MetricsTail
 
 STILL = 60.0  # seconds without a beat until a run of another host counts as lost
@@ -110,13 +109,7 @@ class RunReader:
             return "dead"
         if status.get("host") != socket.gethostname():
             return self._by_beat(status.get("beat"))
-        try:
-            process, began = psutil.Process(int(status["pid"])), float(status.get("process_started", 0))
-            if process.status() == psutil.STATUS_ZOMBIE:  # ended, and its parent has not looked yet
-                return "dead"
-            return "alive" if abs(process.create_time() - began) < 1.0 else "dead"
-        except (psutil.Error, KeyError, TypeError, ValueError, OverflowError):
-            return "dead"
+        return "alive" if is_alive(status) else "dead"
 
     def _by_beat(self, beat: Any) -> Liveness:
         clock = time.monotonic()

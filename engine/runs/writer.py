@@ -13,15 +13,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-import psutil
 from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
+from engine.runs.process import identity
 from engine.runs.room import GiveUp, Waiting, patiently
 
 log = logging.getLogger(__name__)
@@ -39,10 +39,9 @@ def now() -> str:
 
 @dataclass(frozen=True)
 class Successor:
-    """The process that will go on with a run: its id, and when it started (seconds since 1970)."""
+    """The process that will go on with a run, as `engine.runs.process.identity` tells it."""
 
-    pid: int
-    started: float
+    process: Mapping[str, Any]
 
 
 class RunWriter:
@@ -89,19 +88,19 @@ class RunWriter:
         try:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot make the runs folder {str(root)[:200]}: {error.strerror or error}") from None
+            raise refused(f"cannot make the runs folder {str(root)[:200]}", error) from None
         try:
             path.mkdir()
             (path / "checkpoints").mkdir()
         except FileExistsError:
             raise InputError(f"run '{name}' exists already in {root}; choose another --name") from None
         except OSError as error:
-            raise InputError(f"cannot write in the runs folder {str(root)[:200]}: {error.strerror or error}") from None
+            raise refused(f"cannot make {str(error.filename or path)[:300]} in the runs folder", error) from None
         try:
             return cls(path)._begun(config, facts, state)
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it yet; its name is free again
-            raise InputError(f"cannot write the run directory {str(path)[:200]}: {error.strerror or error}") from None
+            raise refused(f"cannot write {str(error.filename or path)[:300]}", error) from None
 
     def _begun(self, config: RunConfig, facts: Mapping[str, Any], state: str) -> "RunWriter":
         """The files of a new run."""
@@ -181,8 +180,7 @@ class RunWriter:
     def _owner(self) -> dict[str, Any]:
         return {
             "attempt": self.attempt,
-            "pid": os.getpid(),
-            "process_started": psutil.Process().create_time(),
+            **identity(),
             "host": socket.gethostname(),
             "launch": self.launch,
         }
@@ -276,7 +274,7 @@ class RunWriter:
         self.waiting = GiveUp()
         owner: dict[str, Any] = {}
         if successor is not None and state == "handing-over":
-            owner = {"pid": successor.pid, "process_started": successor.started, "launch": "process"}
+            owner = {**successor.process, "launch": "process"}
         try:
             self.status(state=state, phase="", reason=reason, **owner)
         except OSError as error:  # the run has ended all the same

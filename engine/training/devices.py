@@ -43,6 +43,15 @@ def resolve_device(wanted: str) -> torch.device:
     return torch.device(device.type)
 
 
+def is_device_failure(error: BaseException) -> bool:
+    """Whether a device has gone or broken: nothing more can be computed on it, or read from it, in this process."""
+    if isinstance(error, torch.OutOfMemoryError):
+        return False
+    return isinstance(error, torch.AcceleratorError) or (
+        isinstance(error, RuntimeError) and str(error).startswith(("CUDA error", "HIP error"))
+    )
+
+
 def keep_memory() -> None:
     """Let glibc keep freed memory for the next step instead of giving it back.
 

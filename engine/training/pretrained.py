@@ -4,6 +4,7 @@ config.json names every key of the model, so the folder alone rebuilds it. Its `
 does not know it, and tokenizer.json is in our own form too.
 """
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import torch
 from engine.config.schema import ModelConfig, RunConfig
 from engine.config.toml import validate
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.model.transformer import NETWORKS, Network, build_model
-from engine.runs.files import read_json, write_atomic, write_json
+from engine.runs.files import new_folder, read_json, write_atomic, write_json
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 
@@ -25,35 +26,45 @@ SECTIONS = ("model", "objective", "generation")  # of a run's config: what is ne
 ROLES = {"[pad]": "pad_token", "[start]": "bos_token", "[end]": "eos_token", "[mask]": "mask_token"}
 
 
-def write_pretrained(reader: RunReader, which: str, folder: Path) -> int:
-    """Write a checkpoint's model into a new folder.
+def no_more(step: int) -> Mapping[str, str]:
+    """No other files."""
+    return {}
+
+
+def write_pretrained(
+    reader: RunReader, which: str, folder: Path, more: Callable[[int], Mapping[str, str]] = no_more
+) -> int:
+    """Write a checkpoint's model into a new folder, all of it or nothing.
 
     Args:
         reader: of the run.
         which: best, last, average, or a step.
         folder: made here; must not hold anything yet.
+        more: text files beside it by name, given the checkpoint's step.
 
     Returns:
         The checkpoint's step.
 
     Raises:
-        InputError: no such checkpoint, a damaged one, or a folder that is not empty.
+        InputError: no such checkpoint, a damaged one, or a folder that is not empty or cannot be written.
     """
     model, tokenizer, step = checkpoint.load_network(reader, which)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if any(folder.iterdir()):
+        if folder.exists() and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty; choose another --out")
-        checkpoint.save_tensors(folder / checkpoint.WEIGHTS, checkpoint.weights_of(model))
-        write_atomic(folder / checkpoint.TOKENIZER, tokenizer.to_json())
-        write_json(folder / CONFIG, _config(reader.config, model, tokenizer, step))
-        special = reader.config.special_tokens
-        named: dict[str, Any] = {ROLES[token]: token for token in special if token in ROLES}
-        if others := [token for token in special if token not in ROLES]:
-            named["additional_special_tokens"] = others
-        write_json(folder / SPECIAL, named)
+        with new_folder(folder) as staged:
+            checkpoint.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
+            write_atomic(staged / checkpoint.TOKENIZER, tokenizer.to_json())
+            write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step))
+            special = reader.config.special_tokens
+            named: dict[str, Any] = {ROLES[token]: token for token in special if token in ROLES}
+            if others := [token for token in special if token not in ROLES]:
+                named["additional_special_tokens"] = others
+            write_json(staged / SPECIAL, named)
+            for name, text in more(step).items():
+                write_atomic(staged / name, text)
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+        raise refused(f"{error.filename or folder} cannot be written", error) from None
     return step
 
 

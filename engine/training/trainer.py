@@ -26,7 +26,7 @@ from engine.runs.twins import fingerprint
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.control import Control
-from engine.training.devices import device_load, keep_memory, memory_in_use
+from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.training.ends import PAUSE_INTERVAL, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
 from engine.training.inspector import Inspector
 from engine.training.numerics import set_fp32_matmul
@@ -85,10 +85,8 @@ class Trainer:
         try:
             outcome = self._run()
         except Exception as error:
-            known = isinstance(error, Diverged | OutOfMemory | Leaking)
-            reason = str(error) if known else f"{type(error).__name__}: {error}"
             log.exception("run failed at step %d", self.state.step)
-            outcome = Outcome("failed", self.state.step, " ".join(reason.split()))
+            outcome = Outcome("failed", self.state.step, " ".join(self._why(error).split()))
         self.writer.waiting = GiveUp()
         try:
             with suppress(OSError):  # the last word matters less than the lock
@@ -96,6 +94,17 @@ class Trainer:
         finally:
             self.writer.close(outcome.state, outcome.reason, self.control.successor)
         return outcome
+
+    def _why(self, error: Exception) -> str:
+        """What ended the run, for people."""
+        if isinstance(error, Diverged | OutOfMemory | Leaking):
+            return str(error)
+        if is_device_failure(error):
+            said = str(error).partition("\n")[0]  # what follows is advice for developers
+            return f"{self.device} has gone or broken: {said}; step {self._saved} is the last one saved"
+        if isinstance(error, OSError) and not self.writer.path.is_dir():
+            return f"its folder {self.writer.path} vanished"
+        return f"{type(error).__name__}: {error}"
 
     def restore(self, folder: Path) -> None:
         """Take up the state of a checkpoint; `run` then goes on from there, bit for bit.

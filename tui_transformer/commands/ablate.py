@@ -158,10 +158,7 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
         )
         return 128 + heard[0]
     for standing in undone:
-        reason = (
-            "" if standing.reason or standing.state == "stopped" else f"; {last_words_in(standing.path / 'log.txt')}"
-        )
-        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{reason}")
+        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{_more(standing)}")
     if failed and how.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not how.as_json:
@@ -176,6 +173,13 @@ def _print_table(study: Study, standings: Sequence[Standing], how: How) -> None:
     entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     sys.stdout.write(study_text(entries, read_study_file(study_file(how.runs_dir, study.name)), width=width) + "\n")
+
+
+def _more(standing: Standing) -> str:
+    """Why a run is not done, where it does not say so itself."""
+    if standing.reason or standing.state == "stopped":
+        return ""
+    return "; its folder is gone" if standing.state == ABSENT else f"; {last_words_in(standing.path / 'log.txt')}"
 
 
 @contextmanager

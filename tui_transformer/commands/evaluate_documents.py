@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.files import write_atomic
 from engine.runs.reader import RunReader
 from tui_transformer.commands.evaluate import Asked, changed, require_same_text
@@ -105,6 +105,7 @@ def _require_same(reader: RunReader, task: "SpanTask | QuestionTask", part: str,
 def _write(path: Path, text: str) -> None:
     try:
         write_atomic(path, text)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"--predictions {str(path)[:200]}: cannot be written: {why}") from None
+    except OSError as error:
+        raise refused(f"--predictions {str(path)[:200]}: cannot be written", error) from None
+    except ValueError as error:  # a zero byte in its name
+        raise InputError(f"--predictions {str(path)[:200]}: cannot be written: {error}") from None

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.errors import InputError, nearest, one_of
+from engine.errors import InputError, nearest, one_of, refused
 from engine.runs.reader import RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import loading
@@ -48,7 +48,7 @@ def export_command(
             try:
                 where, next_step = TOOLS[to].write(run, folder, checkpoint)
             except OSError as error:
-                raise InputError(f"{folder} cannot be written: {error.strerror or error}") from None
+                raise refused(f"{error.filename or folder} cannot be written", error) from None
         if as_json:
             emit({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:
@@ -68,7 +68,7 @@ def _write_text(runs: Sequence[Recorded], to: str, out: Path | None, as_json: bo
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path.parent} cannot be made: {error.strerror or error}") from None
+        raise refused(f"{path.parent} cannot be made", error) from None
     save(text, path)
     if as_json:
         emit({"kind": "export", "runs": [run.name for run in runs], "to": to, "where": str(path)})

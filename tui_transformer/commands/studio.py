@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from tui_transformer.descriptors import stderr_into
 from tui_transformer.output import is_terminal, say
 
@@ -23,7 +23,7 @@ def studio_command(*, device: str, runs_dir: Path, data_dir: Path | None) -> int
         log = runs_dir / LOG
         log.open("ab").close()
     except OSError as error:
-        raise InputError(f"--runs-dir {str(runs_dir)[:200]}: cannot be written: {error.strerror or error}") from None
+        raise refused(f"--runs-dir {str(runs_dir)[:200]}: cannot be written", error) from None
     from tui_transformer.app import Studio
 
     studio = Studio(runs_dir=runs_dir, data_dir=data_dir, device=device)

@@ -15,6 +15,9 @@ def watch_command(run: str, *, as_json: bool, runs_dir: Path) -> int:
     reader = RunReader.resolve(run, runs_dir)
     if reader.state in LIVE_STATES:
         follow(reader, lambda: reader.state in LIVE_STATES, as_json=as_json)
+    if not reader.path.is_dir():
+        complain(f"run '{reader.name}' is gone: its folder {reader.path} vanished")
+        return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
         why = reader.status.get("reason") or "its process is gone"

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.files import finite, write_atomic
 from tui_transformer.comparison.latex import document, tabular
 from tui_transformer.comparison.table import Table
@@ -93,6 +93,7 @@ def save(text: str, path: Path) -> None:
     """
     try:
         write_atomic(path, text)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"{str(path)[:200]} cannot be written: {reason}") from None
+    except OSError as error:
+        raise refused(f"{str(path)[:200]} cannot be written", error) from None
+    except ValueError as error:  # a zero byte in its name
+        raise InputError(f"{str(path)[:200]} cannot be written: {error}") from None

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from engine.runs.files import write_atomic
 from tui_transformer.exporting.card import card
 from tui_transformer.exporting.recorded import Recorded
 
@@ -24,6 +23,5 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     from engine.training.pretrained import write_pretrained
 
     folder = out / run.name
-    step = write_pretrained(run.reader, checkpoint, folder)
-    write_atomic(folder / "README.md", card(run, checkpoint, step))
+    write_pretrained(run.reader, checkpoint, folder, lambda step: {"README.md": card(run, checkpoint, step)})
     return folder, "engine.training.pretrained.load_pretrained builds the model from this folder alone"

@@ -1,11 +1,15 @@
-"""TensorBoard event files, through tensorboard's own writer: no TensorFlow, no torch."""
+"""TensorBoard event files, record by record through tensorboard's own code: no TensorFlow, no torch.
 
-from collections.abc import Iterator
+Not through its `EventFileWriter`: that writes in a thread, and a disk that is full in the end goes unnoticed.
+"""
+
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.config.toml import write as config_toml
 from engine.errors import InputError
+from engine.runs.files import new_file
 from tui_transformer.exporting.markdown import block, inline
 from tui_transformer.exporting.packages import require
 from tui_transformer.exporting.recorded import Recorded, scalars
@@ -28,31 +32,38 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
         InputError: tensorboard is missing, or there are event files already.
     """
     require("tensorboard", ("tensorboard",))
-    from tensorboard.compat.proto.event_pb2 import Event
-    from tensorboard.compat.proto.summary_pb2 import Summary
-    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+    from tensorboard.summary.writer.record_writer import RecordWriter
 
     folder = out / run.name
     if any(folder.glob("events.out.tfevents.*")):
         raise InputError(f"{folder} has event files already, and points would stand there twice; choose another --out")
-    writer = EventFileWriter(str(folder))
-    try:
-        times = wall_times(run.metrics, run.reader.records("events"), text(run.run.get("created")))
-        start = times[0] if times else seconds_of(text(run.run.get("created")))
-        for summary in _words(run, start):
-            writer.add_event(Event(wall_time=start, step=0, summary=summary))
-        at: dict[int, float] = {}
-        for record, time in zip(run.metrics, times, strict=True):
-            values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(record)]
-            writer.add_event(Event(wall_time=time, step=record["step"], summary=Summary(value=values)))
-            at[record["step"]] = time
-        for sample in run.samples:
-            words = f"{block(text(sample.get('prompt')))}\n\n→\n\n{block(text(sample.get('text')))}"
-            time = at.get(sample["step"], start)
-            writer.add_event(Event(wall_time=time, step=sample["step"], summary=_text("sample", words)))
-    finally:
-        writer.close()
+    times = wall_times(run.metrics, run.reader.records("events"), text(run.run.get("created")))
+    start = times[0] if times else seconds_of(text(run.run.get("created")))
+    name = f"events.out.tfevents.{int(start):010d}.{run.name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with new_file(folder / name) as file:
+        writer = RecordWriter(file)
+        for event in _events(run, times, start):
+            writer.write(event.SerializeToString())
     return folder, f"tensorboard --logdir {out}"
+
+
+def _events(run: Recorded, times: Sequence[float], start: float) -> Iterator[Any]:
+    """Everything of a run, with its step and time."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    yield Event(wall_time=start, file_version="brain.Event:2")
+    for summary in _words(run, start):
+        yield Event(wall_time=start, step=0, summary=summary)
+    at: dict[int, float] = {}
+    for record, time in zip(run.metrics, times, strict=True):
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(record)]
+        yield Event(wall_time=time, step=record["step"], summary=Summary(value=values))
+        at[record["step"]] = time
+    for sample in run.samples:
+        words = f"{block(text(sample.get('prompt')))}\n\n→\n\n{block(text(sample.get('text')))}"
+        yield Event(wall_time=at.get(sample["step"], start), step=sample["step"], summary=_text("sample", words))
 
 
 def _words(run: Recorded, start: float) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from filelock import FileLock, Timeout
 
 from engine.config.keys import is_bookkeeping
 from engine.config.toml import shown
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.files import write_atomic
 from engine.runs.stages import Stage
 from engine.runs.study import SUFFIX, Study, read_study
@@ -42,7 +42,7 @@ def write(study: Study, runs_dir: Path) -> None:
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:
-        raise InputError(f"cannot write in the runs folder {runs_dir}: {error.strerror or error}") from None
+        raise refused(f"cannot write {error.filename or runs_dir}", error) from None
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
             f"study '{name}' is being run by another process in {runs_dir}; wait for it, or use another --name"
         ) from None
     except OSError as error:
-        raise InputError(f"cannot write in the runs folder {runs_dir}: {error.strerror or error}") from None
+        raise refused(f"cannot write {error.filename or runs_dir}", error) from None
     try:
         yield
     finally:

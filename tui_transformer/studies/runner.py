@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine import capabilities
-from engine.errors import InputError
+from engine.errors import DiskFault, InputError, refused
 from engine.runs.cells import Cell
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
@@ -22,6 +22,7 @@ from engine.runs.writer import RunWriter
 from tui_transformer.launch import enqueue, spawn
 from tui_transformer.logs import last_words_in
 from tui_transformer.studies.processes import Going, left_behind
+from tui_transformer.studies.record import study_file
 from tui_transformer.studies.standing import Standing, Verb, look, look_at_all
 
 LOOK = 0.25  # seconds between two looks at what runs
@@ -81,6 +82,7 @@ class Runner:
     _going: list[Going] = field(default_factory=list)
     _waiting: deque[Standing] = field(default_factory=deque)
     _stop: threading.Event = field(default_factory=threading.Event)
+    _recorded: bool = False
 
     def stop(self) -> None:
         """Ask the cells at work for a checkpoint and their end, begin no other. No I/O: for signal handlers."""
@@ -91,13 +93,16 @@ class Runner:
 
         Raises:
             InputError: a run directory cannot be made; what was at work has then stopped with a checkpoint.
+            DiskFault: the runs folder vanished. It is not made anew: it may be a disk that somebody took away.
         """
+        self._recorded = study_file(self.orders.runs_dir, self.orders.study).exists()
         try:
             self._take_stock()
             while self._going or (self._waiting and not self._stop.is_set()):
                 self._fill()
                 self._stop.wait(LOOK) if not self._stop.is_set() else time.sleep(LOOK)
                 self._look()
+            self._require_place()
         except BaseException:
             self._stop.set()
             self.audience = _Nobody()  # it may be the one that failed
@@ -153,8 +158,14 @@ class Runner:
     def _is_finished(self, name: str) -> bool:
         return RunReader(self.paths[name]).state == "finished"
 
+    def _require_place(self) -> None:
+        file = study_file(self.orders.runs_dir, self.orders.study)
+        if not self.orders.runs_dir.is_dir() or (self._recorded and not file.exists()):
+            raise DiskFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
+
     def _begun(self, before: Standing) -> Going:
         """Start a process for a cell, with a run directory for it where there is none."""
+        self._require_place()
         on = Counter(going.device for going in self._going)
         device = min(self.orders.devices, key=lambda name: on[name])
         verb: Verb = before.verb
@@ -187,7 +198,7 @@ class Runner:
         try:
             return enqueue(config, runs_dir=runs_dir, name=cell.name, command=command, study=place)
         except OSError as error:
-            raise InputError(f"cannot write run '{cell.name}' in {runs_dir}: {error.strerror or error}") from None
+            raise refused(f"cannot write run '{cell.name}' in {runs_dir}", error) from None
 
     def _look(self) -> None:
         """Take a look at what is at work; pass on what has ended."""

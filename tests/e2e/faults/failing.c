@@ -1,6 +1,9 @@
 /* Makes the k-th write below a folder fail, as a full or a broken disk does. Loaded before the C library.
  *
- * arm(folder, k, error): the k-th write from now on, counted from 1, fails with `error`. k = 0 only counts. writes(): how many there were.
+ * What fails stands in a file that $FAILING names, mapped by every process that inherits it: they count together.
+ * arm(folder, k, error): the k-th write from now on, counted from 1, fails with `error`. k = 0 only counts.
+ * k < 0: the -k-th fails and all that come after it.
+ * writes(): how many there were.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -11,46 +14,61 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-static char folder[PATH_MAX];
-static long wanted, error_number, count;
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-void arm(const char *path, long k, long error) {
-    snprintf(folder, sizeof folder, "%s", path);
-    wanted = k, error_number = error, count = 0;
+struct plan {
+    char folder[PATH_MAX];
+    long wanted, error, count;
+};
+static struct plan idle, *plan = &idle;
+
+__attribute__((constructor)) static void shared(void) {
+    const char *path = getenv("FAILING");
+    int fd = path ? REAL(open)(path, O_RDWR | O_CLOEXEC) : -1;
+    if (fd < 0) return;
+    void *found = mmap(NULL, sizeof *plan, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (found != MAP_FAILED) plan = found;
+    close(fd);
 }
 
-long writes(void) { return count; }
+void arm(const char *path, long k, long error) {
+    snprintf(plan->folder, sizeof plan->folder, "%s", path);
+    plan->wanted = k, plan->error = error, plan->count = 0;
+}
+
+long writes(void) { return plan->count; }
 
 static int fails(void) {
-    long now = __sync_add_and_fetch(&count, 1);
-    if (now != wanted) return 0;
-    errno = (int)error_number;
+    long now = __sync_add_and_fetch(&plan->count, 1);
+    long wanted = plan->wanted;
+    if (wanted >= 0 ? now != wanted : now < -wanted) return 0;
+    errno = (int)plan->error;
     return 1;
 }
 
 static int below(const char *path) {
     char full[PATH_MAX];
-    if (!folder[0] || !path) return 0;
-    if (path[0] == '/') return strncmp(path, folder, strlen(folder)) == 0;
+    if (!plan->folder[0] || !path) return 0;
+    if (path[0] == '/') return strncmp(path, plan->folder, strlen(plan->folder)) == 0;
     if (!getcwd(full, sizeof full)) return 0;
-    return strncmp(full, folder, strlen(folder)) == 0;
+    return strncmp(full, plan->folder, strlen(plan->folder)) == 0;
 }
 
 static int leads_below(int fd) {
     char link[64], path[PATH_MAX];
-    if (!folder[0]) return 0;
+    if (!plan->folder[0]) return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length < 0) return 0;
     path[length] = 0;
-    return strncmp(path, folder, strlen(folder)) == 0;
+    return strncmp(path, plan->folder, strlen(plan->folder)) == 0;
 }
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 #define ON_PATH(path, ...) if (below(path) && fails()) return -1; return __VA_ARGS__
 #define ON_FILE(fd, ...) if (leads_below(fd) && fails()) return -1; return __VA_ARGS__
 

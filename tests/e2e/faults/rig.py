@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SOURCE = Path(__file__).with_name("failing.c")
+PLAN = 8192  # bytes; no less than `struct plan` has
 FULL, BROKEN = errno.ENOSPC, errno.EIO
 
 
@@ -33,21 +34,23 @@ class Rig:
         self.folder = folder
         library = folder / "failing.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl"], check=True)
+        plan = folder / "plan"
+        plan.write_bytes(bytes(PLAN))
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.e2e.faults.forks"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"LD_PRELOAD": str(library)},
+            env=os.environ | {"LD_PRELOAD": str(library), "FAILING": str(plan)},
         )
 
     def run(self, words: list[str], below: Path, k: int = 0, error: int = FULL) -> Ended:
-        """A command line whose k-th write below a folder fails; k = 0: none does, writes are only counted.
+        """A command line whose k-th write below a folder fails; k = 0: none does.
 
         Args:
             words: after `tui-transformer`.
             below: the disk.
-            k: which write, counted from 1.
+            k: which write, counted from 1 over all processes; -k: that one and all that come after it.
             error: the errno.
         """
         assert self._process.stdin and self._process.stdout

@@ -1,4 +1,6 @@
+import errno
 import os
+import shutil
 import threading
 
 import numpy as np
@@ -57,6 +59,16 @@ def test_a_damaged_entry_is_made_again(folder, damage: bytes) -> None:
     assert np.load(next(folder.iterdir())).tolist() == IDS.tolist()
 
 
+@pytest.mark.parametrize("place", [5, 60, 200, 2000, -1])
+def test_a_flipped_bit_anywhere_is_found_and_made_good(folder, place: int) -> None:
+    tokens()
+    path = next(folder.iterdir())
+    whole = path.read_bytes()
+    path.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place:][1:])
+    assert tokens().tolist() == IDS.tolist()
+    assert path.read_bytes() == whole
+
+
 def test_no_pickle_is_ever_loaded(folder) -> None:
     tokens()
     np.save(next(folder.iterdir()), np.array([os.getcwd], dtype=object), allow_pickle=True)
@@ -74,6 +86,40 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(tmp_path, monkeyp
     monkeypatch.setenv("TUI_TRANSFORMER_CACHE", str(tmp_path / "file"))
     monkeypatch.setattr(cache, "SMALLEST", 10)
     assert tokens().tolist() == IDS.tolist()
+
+
+FAULTS = {
+    "no room for the file": ("tempfile.NamedTemporaryFile", errno.ENOSPC),
+    "no room for its content": ("numpy.lib.format.write_array_header_1_0", errno.ENOSPC),
+    "broken as it is synced": ("os.fsync", errno.EIO),
+    "read-only": ("pathlib.Path.mkdir", errno.EROFS),
+    "vanished before it is put in place": ("pathlib.Path.replace", errno.ENOENT),
+    "not readable": ("pathlib.Path.open", errno.EACCES),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_a_cache_refuses_the_tokens_are_there(folder, monkeypatch, fault: str) -> None:
+    where, number = FAULTS[fault]
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, refused)
+        assert tokens().tolist() == IDS.tolist()
+        assert tokens().tolist() == IDS.tolist()
+    assert not [path for path in folder.rglob("*") if path.suffix == ".new"]
+    assert tokens().tolist() == IDS.tolist()
+    assert [path.suffix for path in folder.iterdir()] == [".npy"]
+
+
+def test_a_cache_that_vanishes_takes_nothing_from_who_reads_it_and_is_made_anew(folder) -> None:
+    tokens()
+    held = tokens()
+    shutil.rmtree(folder)
+    assert held.tolist() == IDS.tolist() == tokens().tolist()
+    assert [path.suffix for path in folder.iterdir()] == [".npy"]
 
 
 def test_many_at_once_leave_one_whole_entry(folder) -> None:

@@ -1,5 +1,6 @@
 """What a runner does with cells whose processes end in every way; the processes are played."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from engine.errors import DiskFault
 from engine.runs.cells import Cell
 from engine.runs.files import read_json, write_json
 from engine.runs.reader import RunReader
@@ -204,3 +206,30 @@ def test_where_the_audience_leaves_the_cells_stop_with_a_checkpoint(stage, monke
     with pytest.raises(BrokenPipeError):
         stage.run()
     assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
+
+
+def test_a_runs_folder_that_vanishes_is_not_made_anew(stage) -> None:
+    stage.script[FIRST] = [lambda path: shutil.rmtree(stage.root)]
+    with pytest.raises(DiskFault, match="vanished"):
+        stage.run(jobs=1)
+    assert not stage.root.exists()
+
+
+def test_another_folder_in_the_place_of_the_runs_folder_is_left_alone(stage) -> None:
+    """A disk that was taken away leaves the empty folder that it was mounted on."""
+
+    def taken_away(path: Path) -> None:
+        shutil.rmtree(stage.root)
+        stage.root.mkdir()
+
+    (stage.root / "tiny.study.toml").touch()
+    stage.script[FIRST] = [taken_away]
+    with pytest.raises(DiskFault, match=r"tiny\.study\.toml vanished"):
+        stage.run(jobs=1)
+    assert not list(stage.root.iterdir())
+
+
+def test_a_run_that_vanishes_holds_up_no_other(stage) -> None:
+    stage.script[FIRST] = [shutil.rmtree]
+    found = stage.run(jobs=1)
+    assert found.pop(FIRST).state == "absent" and {standing.state for standing in found.values()} == {"finished"}

@@ -9,7 +9,7 @@ import tomli_w
 from platformdirs import user_config_path
 
 from engine.config import presets
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from tui_transformer.draft import Draft, nested, shown
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,59}\Z")
@@ -88,5 +88,5 @@ def save(draft: Draft, name: str) -> Path:
         new.write_text(tomli_w.dumps(overlay(draft)), encoding="utf-8")
         new.replace(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise refused(f"{path}: cannot be written", error) from None
     return path

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import InputError, refused
 from engine.runs.names import check_name
 from engine.runs.study import Study, read_study, shipped_studies
 from tui_transformer.widgets.design import own_presets
@@ -56,5 +56,5 @@ def save(study: Study) -> Path:
         new.write_text(study.to_toml(), encoding="utf-8")
         new.replace(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise refused(f"{path}: cannot be written", error) from None
     return path

@@ -1,0 +1,72 @@
+"""What somebody deletes, or a disk takes with it, while a command looks at it: one line, exit code 1, no traceback."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.runs.files import write_json
+from engine.runs.process import identity
+from engine.runs.reader import RunReader
+from engine.training.step import Stepper
+from tests.e2e.faults.slices import SETTINGS as SMALLEST
+from tests.e2e.faults.slices import sets
+from tests.tui_transformer.recorded import record
+from tui_transformer import progress
+from tui_transformer.__main__ import main
+
+SETTINGS = {**SMALLEST, "train": "steps=6 batch_size=4 threads=1"}
+
+
+def training(runs: Path, *more: str) -> list[str]:
+    return [
+        "run",
+        "--preset",
+        "demo",
+        "--name",
+        "a",
+        "--runs-dir",
+        str(runs),
+        "--device",
+        "cpu",
+        *sets(SETTINGS),
+        *more,
+    ]
+
+
+def complaint(capsys: pytest.CaptureFixture[str]) -> str:
+    """The one line that says what went wrong."""
+    said = capsys.readouterr().err
+    lines = [line for line in said.splitlines() if line.startswith("tui-transformer: ") and ": warning: " not in line]
+    assert "Traceback" not in said and len(lines) == 1, said
+    return lines[0]
+
+
+@pytest.mark.parametrize("what", ["run", "runs"])
+def test_a_run_whose_folder_vanishes_while_it_trains(tmp_path, capsys, monkeypatch, what: str) -> None:
+    runs = tmp_path / "runs"
+    real = Stepper.take
+
+    def take(self: Stepper, step: int, **given: Any) -> Any:
+        if step == 3:
+            shutil.rmtree(runs / "a" if what == "run" else runs)
+        return real(self, step, **given)
+
+    monkeypatch.setattr(Stepper, "take", take)
+    assert main(training(runs)) == 1
+    assert complaint(capsys) == f"tui-transformer: run 'a' failed: its folder {runs / 'a'} vanished"
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+@pytest.mark.parametrize("what", ["run", "runs"])
+def test_a_run_that_vanishes_while_it_is_watched(tmp_path, capsys, monkeypatch, form, what: str) -> None:
+    runs = tmp_path / "runs"
+    run = record(runs, "a")
+    status = json.loads((run / "status.json").read_text())
+    write_json(run / "status.json", status | {"state": "running"} | identity())
+    assert RunReader(run).state == "running"
+    monkeypatch.setattr(progress.time, "sleep", lambda _: shutil.rmtree(run if what == "run" else runs, True))
+    assert main(["watch", "a", "--runs-dir", str(runs), *form]) == 1
+    assert complaint(capsys) == f"tui-transformer: run 'a' is gone: its folder {run} vanished"
