@@ -113,16 +113,14 @@ def planted(home: Path, place: Path, form: str, into: Path) -> tuple[Path, Path]
 
 
 def told(copy: Path, mark: Path, commands: Sequence[tuple[str, ...]] = COMMANDS) -> None:
-    """Every command that reads, and a run that starts from this one: none leaves a mark, none breaks, and each refusal is a line."""
+    """Each command, and a run that starts from this one: none leaves a mark or breaks, and each refusal is a line."""
     runs, variables = copy / "runs", {"TUI_TRANSFORMER_CACHE": str(copy / "cache")}
     settings = [part for key in ("train.steps=1", "model.d_model=16") for part in ("--set", key)]
     started = ["run", "--config", str(runs / "run" / "config.toml"), "--set", "train.init_from=run", *settings]
     for words in (*((name, "run", *more) for name, *more in commands), (*started, "--name", "child")):
         options = ["--device", "cpu"] if words[0] in ON_CPU else []
         options += ["--out", str(copy / "out" / "-".join(words[2:4]))] if words[0] in ("report", "export") else []
-        found = said(
-            [*words, "--runs-dir", str(runs), *options], environment={"TUI_TRANSFORMER_CACHE": str(copy / "cache")}
-        )
+        found = said([*words, "--runs-dir", str(runs), *options], environment=variables)
         assert not mark.exists(), (words, found.text)
         assert found.code in (0, 1, 2), (words, found.code, found.text[-1500:])
         if found.code == 2:
