@@ -6,6 +6,7 @@ A fork of this process has torch and everything else imported already, so a comm
 import fcntl
 import os
 import pty
+import resource
 import select
 import signal
 import struct
@@ -17,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 TRACEBACK = 99  # exit code of a child in which something was raised
+MEMORY = 6 << 30  # bytes that a child may map; what a hostile file asks for beyond that is a traceback
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def said(
 
 def _child(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
     code = TRACEBACK
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     try:
         os.environ.update(environment)
         for name in ("NO_COLOR", "COLUMNS", "LINES"):

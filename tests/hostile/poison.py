@@ -13,8 +13,8 @@ INJECTION = "<script>alert(1)</script><img src=x onerror=alert(1)>\\input{/etc/p
 SGR = re.compile(rb"\x1b\[[0-9;]*m")
 # What Rich and Textual themselves write: cursor, erasing, modes and what they ask the terminal.
 OWN = re.compile(
-    rb"\x1b\[[0-9;:?]*[mABCDGHJKhlnuqtr]|\x1b\[[0-9;?>=]*\$?[pucq]|\x1b[78=>]|\x1b\]1[01];\?(?:\x07|\x1b\\)"
-    rb"|\x1bP\+q[0-9a-fA-F;]*\x1b\\|\x1b_G[^\x1b]*\x1b\\"
+    rb"\x1b\[[0-9;:?<]*[mABCDGHJKhlnuqtr]|\x1b\[[0-9;?>=]*\$?[pucq]|\x1b[78=>]|\x1b\]1[01];\?(?:\x07|\x1b\\)"
+    rb"|\x1b\]22;[a-z-]*\x07|\x1bP\+q[0-9a-fA-F;]*\x1b\\|\x1b_G[^\x1b]*\x1b\\"
 )
 FORBIDDEN = re.compile(
     "[\x00-\x08\x0b-\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -33,9 +33,9 @@ def commands_in(output: bytes, own: re.Pattern[bytes] = SGR) -> list[str]:
     if b"pwned" in output and re.search(rb"\x1b\][0-9]+;[^?]*pwned", output):
         found.append("a title or a clipboard")
     try:
-        text = own.sub(b"", output).decode("utf-8")
+        text = own.sub(b"", output).decode("utf-8").replace("\r", "")
     except UnicodeDecodeError as error:
         return [*found, f"a raw byte: {output[max(0, error.start - 20) : error.end + 20]!r}"]
-    for match in FORBIDDEN.finditer(text.replace("\r", "")):
+    for match in FORBIDDEN.finditer(text):
         found.append(f"{match[0]!r} in {text[max(0, match.start() - 60) : match.end() + 30]!r}")
     return found
