@@ -5,10 +5,15 @@ import json
 import math
 import os
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from engine.plain_files import open_plain, read_plain
+
 SCHEMA = 1
+LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
+LARGEST = 256 << 20  # bytes of a JSON file; a longer one is damage
 
 
 def finite(value: Any) -> Any:
@@ -64,7 +69,7 @@ def write_json(path: Path, data: Any) -> None:
 def read_json(path: Path) -> Any:
     """A JSON file's data, or None where it is missing or damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        return json.loads(read_plain(path, LARGEST).decode("utf-8", "replace"))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -72,8 +77,8 @@ def read_json(path: Path) -> Any:
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a JSON-lines file; a torn or damaged line is left out."""
     try:
-        with path.open("rb") as file:
-            for raw in file:
+        with open_plain(path) as file:
+            for raw in iter(partial(file.readline, LONGEST), b""):
                 record = parse_line(raw)
                 if record is not None:
                     yield record
