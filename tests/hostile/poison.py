@@ -11,6 +11,7 @@ POISON = f"{TITLE}{CLIPBOARD}{LINK}{CONTROLS}{DIRECTIONS}{MARKUP}{SURROGATE}"
 INJECTION = "<script>alert(1)</script><img src=x onerror=alert(1)>\\input{/etc/passwd}\\write18{id}=1+1"
 
 SGR = re.compile(rb"\x1b\[[0-9;]*m")
+LIVE = re.compile(rb"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\x1b\[[0-9]*[AK]")  # of commands that show how far they are
 # What Rich and Textual themselves write: cursor, erasing, modes and what they ask the terminal.
 OWN = re.compile(
     rb"\x1b\[[0-9;:?<]*[mABCDGHJKhlnuqtr]|\x1b\[[0-9;?>=]*\$?[pucq]|\x1b[78=>]|\x1b\]1[01];\?(?:\x07|\x1b\\)"
@@ -22,7 +23,7 @@ FORBIDDEN = re.compile(
 TAKEN_FOR_MARKUP = re.compile(r"(?<![\]\w…. \n\r])MARKED|MARKED(?=[\w ])")
 
 
-def commands_in(output: bytes, own: re.Pattern[bytes] = SGR) -> list[str]:
+def commands_in(output: bytes, own: re.Pattern[bytes] = LIVE) -> list[str]:
     """What in this output would command a terminal and is not of the program's own kind; empty where all is well.
 
     Args:

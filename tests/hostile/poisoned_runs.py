@@ -44,7 +44,12 @@ def endless(value: Any) -> Any:
     return (value + BAD + "x" * 1_000_000)[:1_000_000] if isinstance(value, str) else value
 
 
-LEAVES: dict[str, Change] = {"appended": appended, "replaced": replaced, "confused": confused}
+def huge(value: Any) -> Any:
+    """Every number is beyond all that a machine counts with."""
+    return 10**400 if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+LEAVES: dict[str, Change] = {"appended": appended, "replaced": replaced, "confused": confused, "huge": huge}
 
 
 def walked(data: Any, change: Change, *, keys: bool = False) -> Any:
