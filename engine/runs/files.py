@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,8 @@ from engine.plain_files import open_plain, read_plain
 SCHEMA = 1
 LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
 LARGEST = 256 << 20  # bytes of a JSON file; a longer one is damage
+
+_BEYOND = re.compile(rb"(?<![.\d])\d{20}")
 
 
 def finite(value: Any) -> Any:
@@ -69,7 +72,8 @@ def write_json(path: Path, data: Any) -> None:
 def read_json(path: Path) -> Any:
     """A JSON file's data, or None where it is missing or damaged."""
     try:
-        return json.loads(read_plain(path, LARGEST).decode("utf-8", "replace"))
+        raw = read_plain(path, LARGEST)
+        return _parsed(raw, raw.decode("utf-8", "replace"))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -91,10 +95,19 @@ def parse_line(raw: bytes) -> dict[str, Any] | None:
     if not raw.endswith(b"\n"):
         return None
     try:
-        record = json.loads(raw)
+        record = _parsed(raw, raw)
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def _parsed(raw: bytes, text: str | bytes) -> Any:
+    """JSON whose whole numbers can be counted with: what has 20 digits or more is a float, perhaps infinite."""
+    return json.loads(text, parse_int=_counted) if _BEYOND.search(raw) else json.loads(text)
+
+
+def _counted(digits: str) -> int | float:
+    return int(digits) if len(digits.lstrip("-")) < 20 else float(digits)
 
 
 def sync_folder(path: Path) -> None:

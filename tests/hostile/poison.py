@@ -31,7 +31,7 @@ def commands_in(output: bytes, own: re.Pattern[bytes] = LIVE) -> list[str]:
         own: the sequences that the program may write.
     """
     found = [repr(found) for found in re.findall(rb"\x1b\[[0-9;]*\b5;35m", output)]
-    if b"pwned" in output and re.search(rb"\x1b\][0-9]+;[^?]*pwned", output):
+    if b"pwned" in output and re.search(rb"\x1b\][0-9]+;[^\x07\x1b]*pwned", output):
         found.append("a title or a clipboard")
     try:
         text = own.sub(b"", output).decode("utf-8").replace("\r", "")

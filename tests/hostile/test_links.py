@@ -30,7 +30,6 @@ WRITTEN = (
 )
 READ = ("run.json", "config.toml", "status.json", "metrics.jsonl", "samples.jsonl", "checkpoints/best", "log.txt")
 LOOKING = (
-    
     ("runs",),
     ("compare",),
     ("doctor", "run"),

@@ -2,14 +2,22 @@
 
 import json
 import os
+import re
 import time
 from pathlib import Path
 
 import pytest
+from textual.events import Paste
+from textual.widgets import Input
 
 from tests.hostile.poison import OWN, POISON, commands_in
+from tests.hostile.poisoned_runs import LEAVES, completed, copies, endless
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
+from tests.tui_transformer.trained import train
+from tui_transformer.app import Studio
+from tui_transformer.clean import clean, clean_line
+from tui_transformer.widgets.dialog import AskText
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
 
@@ -100,9 +108,39 @@ def looked_through(root: Path, tmp_path: Path, size: tuple[int, int], runs: int)
     return screen
 
 
+@pytest.mark.slow
 def test_no_byte_of_hostile_names_and_studies_commands_the_terminal(tmp_path) -> None:
     root = tmp_path / "runs"
     root.mkdir()
     named(root)
     screen = looked_through(root, tmp_path, (160, 48), len(NAMES))
     assert commands_in(bytes(screen.output), OWN) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [*LEAVES, "endless"])
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_no_byte_of_a_poisoned_run_commands_the_terminal(tmp_path, way: str, size: tuple[int, int]) -> None:
+    made = copies(completed(train(tmp_path / "base", "run")), tmp_path / "runs", {way: LEAVES.get(way, endless)})
+    screen = looked_through(tmp_path / "runs", tmp_path, size, len(made))
+    assert commands_in(bytes(screen.output), OWN) == []
+    assert b"MARKED" in screen.output
+    assert not re.search(r"\[red](?!MARKED)[^\[]{0,3}|(?<![\]\w])MARKED\[/\]", screen.text)
+
+
+async def test_what_is_pasted_copied_or_already_there_is_cleaned(tmp_path, monkeypatch) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text("welcomed = true\n")
+    monkeypatch.setenv("TUI_TRANSFORMER_SETTINGS", str(settings))
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(120, 36)) as pilot:
+        app.push_screen(AskText("name", POISON))
+        await pilot.pause()
+        line = app.screen.query_one(Input)
+        assert line.value == clean_line(POISON)
+        line.value = ""
+        app.post_message(Paste(f"a{POISON}"))
+        await pilot.pause()
+        assert line.value.startswith("a]0;pwned") and line.value == clean_line(line.value)
+        app.copy_to_clipboard(POISON)
+        assert app.clipboard == clean(POISON)
