@@ -46,6 +46,8 @@ ASKED = {
     "pairs": (("translate", "--text", PROMPT), ("translate", "--json", "--text", "I see" + PROMPT)),
     "questions": (("evaluate", "--sentences", "5"),),
 }
+SLOW = pytest.mark.slow
+PLACES = [pytest.param(False, id="pipe", marks=SLOW), pytest.param(True, id="terminal")]
 OF_FOLDER = {"runs"}  # commands that name no run
 
 
@@ -90,12 +92,12 @@ class Made(dict[str, Path]):
 # ── every file, every way ──
 
 
-@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+@pytest.mark.parametrize("terminal", PLACES)
 def test_poison_in_every_file_of_a_run_commands_no_terminal(bases, tmp_path, terminal: bool) -> None:
     made = copies(bases["text"], tmp_path / "runs", {"appended": LEAVES["appended"]})
-    for words in (("runs",), ("compare",), ("compare", "--markdown")):
+    for words in (("runs",), ("compare",)):
         check(said([*words, "--runs-dir", str(tmp_path / "runs")], terminal=terminal))
-    for number, copy in enumerate(made):
+    for number, copy in enumerate(made[::2] if terminal else made):
         words = QUICK[number % len(QUICK)]
         check(told(tmp_path / "runs", copy.name, words, tmp_path / "out" / str(number), terminal=terminal))
 
@@ -138,7 +140,7 @@ def test_every_place_of_every_file_with_every_kind_of_value(bases, tmp_path, mon
 # ── names of folders, studies, doors ──
 
 
-@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+@pytest.mark.parametrize("terminal", PLACES)
 def test_hostile_names_of_folders_and_studies_command_no_terminal(tmp_path, monkeypatch, terminal: bool) -> None:
     quickly(monkeypatch)
     root = tmp_path / "runs"
@@ -147,7 +149,8 @@ def test_hostile_names_of_folders_and_studies_command_no_terminal(tmp_path, monk
     for words in (("runs",), ("compare",), ("compare", "--csv"), ("compare", "--by", "variant"), ("compare", "st")):
         check(said([*words, "--runs-dir", str(root)], terminal=terminal))
     for number, name in enumerate(NAMES):
-        for words in (("watch",), ("doctor",), ("export", "--to", "csv"), ("note", "a note")):
+        every = (("watch",), ("note", "a note"), ("doctor",), ("export", "--to", "csv"))
+        for words in every[number % 2 :: 2] if terminal else every:
             check(told(root, os.fsdecode(name), words, tmp_path / str(number), terminal=terminal))
     check(said(["rename", os.fsdecode(NAMES[0]), "good", "--runs-dir", str(root)], terminal=terminal))
     check(said(["delete", os.fsdecode(NAMES[1]), "--yes", "--runs-dir", str(root)], terminal=terminal))
@@ -176,17 +179,17 @@ DOORS: dict[str, tuple[str, ...]] = {
     "a runs folder": ("runs", "--runs-dir", PROMPT.replace("/", "")),
     "a format": ("export", "last", "--to", PROMPT),
 }
-VARIABLES = ("RUNS", "DATA", "CACHE", "MIRROR", "SETTINGS")
+VARIABLES = ("RUNS", "DATA", "CACHE", "SETTINGS")
 
 
-@pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
+@pytest.mark.parametrize("terminal", PLACES)
 def test_what_is_asked_for_is_repeated_without_its_poison(tmp_path, monkeypatch, terminal: bool) -> None:
     monkeypatch.chdir(tmp_path)
     for words in DOORS.values():
         check(said(words, terminal=terminal))
 
 
-@pytest.mark.parametrize("name", VARIABLES)
+@pytest.mark.parametrize("name", ["MIRROR", *(pytest.param(name, marks=SLOW) for name in VARIABLES)])
 def test_poison_in_the_environment_is_no_command(tmp_path, monkeypatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
@@ -202,7 +205,7 @@ def test_a_prompt_that_is_piped_in_is_answered_without_its_poison(bases) -> None
     check(said(["sample", "run", "--length", "5", "--device", "cpu", "--runs-dir", root], stdin=typed))
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.tsv", "folder/documents.txt"])
+@pytest.mark.parametrize("name", ["folder/documents.txt", *(pytest.param(n, marks=SLOW) for n in ("a.txt", "a.tsv"))])
 def test_a_poisoned_corpus_is_shown_and_trained_on_without_its_poison(tmp_path, name: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
@@ -257,7 +260,7 @@ def looked_at(path: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("kind", ["html", "latex", "markdown"])
+@pytest.mark.parametrize("kind", ["html", "latex", pytest.param("markdown", marks=SLOW)])
 def test_a_report_on_a_poisoned_run_is_a_report(bases, tmp_path, monkeypatch, kind: str) -> None:
     quickly(monkeypatch)
     made = copies(bases["text"], tmp_path / "runs", {"replaced": LEAVES["replaced"]})
