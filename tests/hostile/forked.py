@@ -4,7 +4,9 @@ A fork of this process has torch and everything else imported already, so a comm
 """
 
 import fcntl
+import importlib
 import os
+import pkgutil
 import pty
 import resource
 import select
@@ -16,6 +18,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 TRACEBACK = 99  # exit code of a child in which something was raised
 MEMORY = 6 << 30  # bytes that a child may map; what a hostile file asks for beyond that is a traceback
@@ -32,6 +35,18 @@ class Said:
     @property
     def text(self) -> str:
         return self.output.decode("utf-8", "replace")
+
+
+@cache
+def _imported() -> None:
+    """What commands import when they are asked for, once for all children."""
+    import tui_transformer
+
+    for module in pkgutil.walk_packages(tui_transformer.__path__, "tui_transformer."):
+        if not module.name.startswith(("tui_transformer.widgets", "tui_transformer.panes", "tui_transformer.__main__")):
+            importlib.import_module(module.name)
+    for name in ("rich.live", "rich.progress", "rich.spinner", "typer.rich_utils"):
+        importlib.import_module(name)
 
 
 def said(
@@ -51,6 +66,7 @@ def said(
         environment: more variables.
         seconds: how long it may take.
     """
+    _imported()
     if terminal:
         pid, out = pty.fork()
     else:
