@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.runs.files import parse_line, read_json
 from tests.engine.training.test_translation import config as pairs_config
 from tests.engine.training.test_translation import trained
 from tests.hostile.forked import Said, said
@@ -118,6 +119,7 @@ def test_every_command_about_every_poisoned_file(bases, tmp_path, monkeypatch, k
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_place_of_every_file_with_every_kind_of_value(bases, tmp_path, monkeypatch, kind: str) -> None:
     quickly(monkeypatch)
+    monkeypatch.chdir(tmp_path)  # reports go there
     values = (BAD, None, -1, 1.5, 10**400, True, [], {}, [BAD], {BAD: BAD}, float("nan"))
     commands = (*QUICK[:8], ("report",), ("export", "--to", "csv"), *BY_MODEL[:3], ("resume",))
     run = bases[kind]
@@ -135,6 +137,13 @@ def test_every_place_of_every_file_with_every_kind_of_value(bases, tmp_path, mon
             check(told(run.parent, run.name, words, tmp_path / str(count), terminal=count % 2 == 0))
         (run / file).write_bytes(whole)
     assert count > 300
+
+
+@pytest.mark.parametrize(("written", "is_read"), [("7", 7), (str(-(2**63)), -(2**63)), ("1" + "0" * 400, float("inf"))])
+def test_a_whole_number_beyond_all_counting_is_a_float(tmp_path, written: str, is_read: float) -> None:
+    (tmp_path / "a.json").write_text(f'{{"step": {written}}}')
+    record = parse_line(f'{{"step": {written}}}\n'.encode())
+    assert read_json(tmp_path / "a.json") == record == {"step": is_read} and type(record["step"]) is type(is_read)
 
 
 # ── names of folders, studies, doors ──
