@@ -17,7 +17,7 @@ from textual import work
 from textual.actions import parse
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import BindingType
-from textual.events import Resize
+from textual.events import Event, Paste, Resize
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher, Footer, Static
 
@@ -25,7 +25,7 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import list_runs
 from tui_transformer import settings as user
-from tui_transformer.clean import clean_line
+from tui_transformer.clean import clean, clean_line
 from tui_transformer.descriptors import hung_up
 from tui_transformer.keys import EVERYWHERE, PANES, bindings
 from tui_transformer.launches import How, Launches
@@ -107,6 +107,16 @@ class Studio(App[None]):
         if small:
             words = f"The studio needs {LEAST[0]} × {LEAST[1]} characters.\nThis terminal has {width} × {height}."
             self.query_one("#too-small", Static).update(Text(words))
+
+    async def on_event(self, event: Event) -> None:
+        """What is pasted comes from anywhere: it is cleaned before any line or note has it."""
+        if isinstance(event, Paste):
+            event.text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
+        await super().on_event(event)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy a text without what would command the terminal that it is pasted into."""
+        super().copy_to_clipboard(clean(text))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """Colours of runs where a theme has none."""

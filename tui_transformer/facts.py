@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from engine.plain_files import open_plain
 from engine.runs.files import parse_line
 
 Record = dict[str, Any]
@@ -55,7 +56,7 @@ def stamp(path: Path) -> Stamp:
 def end_of(path: Path, most: int) -> bytes:
     """The last whole lines of a file, at most `most` bytes; b"" where it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - most))
             data = file.read(most)

@@ -21,6 +21,7 @@ from engine.config.schema import RunConfig
 from engine.data.catalogue import kind_by_name
 from engine.data.parallel.by_path import absolute
 from engine.errors import InputError
+from engine.plain_files import refuse_links
 from engine.runs.commands import Command
 from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
@@ -80,10 +81,12 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
 
     Raises:
         OSError: it could not be started.
+        InputError: something in its directory is a link.
     """
     arguments = [sys.executable, "-m", "tui_transformer", verb, str(run.resolve()), "--device", device, *options]
     if data_dir is not None:
         arguments += ["--data-dir", str(data_dir.resolve())]
+    refuse_links(run)
     with (run / "log.txt").open("ab") as log:
         process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
     if os.name == "posix":

@@ -4,6 +4,9 @@ import logging
 from contextlib import suppress
 from pathlib import Path
 
+from engine.plain_files import read_plain
+from engine.runs.files import LARGEST
+
 
 class _Log(logging.FileHandler):
     """A log that finds no room, or whose folder is gone, is no reason to fail, nor to write over the screen."""
@@ -39,7 +42,7 @@ def last_words(said: str) -> str:
 def last_words_in(log: Path) -> str:
     """The same of a log file, or what is the matter with it."""
     try:
-        said = log.read_text(encoding="utf-8", errors="replace")
+        said = read_plain(log, LARGEST).decode("utf-8", "replace")
     except OSError:
         return "its log cannot be read"
     return last_words(said) or "it said nothing"

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tui_transformer.clean import clean_line
+from tui_transformer.clean import clean, clean_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,6 +50,11 @@ def stderr() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
+
+
+def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
+    """Some lines of the answer, cleaned: what every command prints that has no table."""
+    print(clean(text), end=end, flush=flush)
 
 
 def say(text: str) -> None:

@@ -1,6 +1,7 @@
 """What came out of a run, on stdout: chart, verdicts, probes, a sample, and what to type next."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from engine.runs.lineage import drawn, read_origin
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
+from tui_transformer.facts import number, table
 from tui_transformer.findings import findings
 from tui_transformer.output import emit, is_terminal, program, stdout
 from tui_transformer.words import count, duration, short, sparkline, unit
@@ -39,18 +41,30 @@ def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
     colour = is_terminal(sys.stdout) and not console.no_color
     width = min(console.width, MAX_WIDTH)
     console.print(Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour)), soft_wrap=True)
-    for part in (_scores(reader), _verdicts(reader), _probes(reader), _sample(reader), _next(reader, runs_dir)):
+    parts = [_unless_damaged(told, reader) for told in (_scores, _verdicts, _probes, _sample)]
+    for part in (*parts, _next(reader, runs_dir)):
         if part:
             console.print()
             # On paper (a pipe) lines stay whole; on a screen they break between words.
             console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
 
 
+Part = Text | Table | None
+
+
+def _unless_damaged(told: Callable[[RunReader], Part], reader: RunReader) -> Part:
+    """A part, or a line where a file that it is told from holds something else than it should."""
+    try:
+        return told(reader)
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError):
+        return Text(f"{told.__name__.removeprefix('_')}: cannot be shown, a file of this run is damaged")
+
+
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
     """Train and validation loss over steps, with the corpus's floor where it is known."""
     columns = reader.follow().load()
     data = reader.facts("data")
-    floor = (data.get("floor") or {}).get("nats_per_char")
+    floor = number(table(data.get("floor")).get("nats_per_char"))
     train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
     losses = [*train.y, *validation.y]
     return line_chart(
@@ -66,7 +80,7 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
 
 
 def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
-    known = [r for r in records if isinstance(r.get("loss"), int | float)]
+    known = [r for r in records if number(r.get("loss")) is not None and number(r.get("step")) is not None]
     return Series(label, [float(r["step"]) for r in known], [float(r["loss"]) for r in known], colour)
 
 
@@ -145,20 +159,20 @@ def _probes(reader: RunReader) -> Table | None:
     described = {p["name"]: p for p in reader.facts("data").get("probes", [])}
     if not scores:
         return None
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
     for column, justify in (
         ("probe", "left"),
         ("right", "right"),
         ("chance", "right"),
         ("shortcut", "right"),
     ):
-        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    table.add_column("what must be remembered")
+        grid.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    grid.add_column("what must be remembered")
     for name, score in scores.items():
         probe = described.get(name, {})
         levels = [f"{probe[key]:.0%}" if probe.get(key) is not None else "" for key in ("chance", "shortcut")]
-        table.add_row(clean(name), f"{score:.0%}", *levels, Text(clean(str(probe.get("description", "")))))
-    return table
+        grid.add_row(Text(clean_line(name)), f"{score:.0%}", *levels, Text(clean(str(probe.get("description", "")))))
+    return grid
 
 
 def _sample(reader: RunReader) -> Text | None:

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from engine.config.keys import all_keys
 from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of
+from engine.plain_files import open_plain
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
@@ -29,7 +30,7 @@ def read(path: Path) -> dict[str, Any]:
         InputError: unreadable, larger than 64 KiB, not UTF-8, not TOML, or nested too deeply.
     """
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot read this config: {error.strerror or error}") from None

@@ -79,6 +79,7 @@ def _load(path: Path) -> np.ndarray | None:
                 return None
         # Copy-on-write: torch wants writable memory, and nothing may be written back.
         found = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except Exception:  # missing, or damaged in any way there is: it is made again
         return None
-    return found if found.dtype == np.int32 and found.ndim == 1 else None
+    whole = isinstance(found, np.ndarray) and found.dtype == np.int32 and found.ndim == 1  # an archive is none
+    return found if whole else None

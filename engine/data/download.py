@@ -6,6 +6,7 @@ hash nobody knows beforehand is trusted once: its hash is written beside it, and
 
 import contextlib
 import hashlib
+import http.client
 import os
 import shutil
 import urllib.error
@@ -20,6 +21,7 @@ from engine.errors import InputError, refused
 BLOCK = 1 << 16
 TIMEOUT = 30.0  # seconds without a byte
 MIRROR_VARIABLE = "TUI_TRANSFORMER_MIRROR"
+ENDPOINT_VARIABLE = "HF_ENDPOINT"
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def open_url(url: str, start: int) -> Response:
 
 def located(url: str) -> str:
     """The URL with Hugging Face's host replaced by HF_ENDPOINT, where that is set."""
-    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/")
+    endpoint = os.environ.get(ENDPOINT_VARIABLE, "").rstrip("/")
     host = "https://huggingface.co/"
     return f"{endpoint}/{url[len(host) :]}" if endpoint and url.startswith(host) else url
 
@@ -138,8 +140,8 @@ def fetch(
         raise InputError(
             f"{located(remote.url)}: the server answered {error.code}; {_by_hand(remote, target)}"
         ) from None
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        reason = getattr(error, "reason", error)
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, UnicodeError) as error:
+        reason = getattr(error, "reason", error) or type(error).__name__
         raise InputError(f"{located(remote.url)}: cannot be reached ({reason}); {_by_hand(remote, target)}") from None
     except OSError as error:
         raise refused(f"{target}: cannot be written", error) from None
@@ -172,6 +174,11 @@ def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -
     if done >= remote.max_bytes:  # left by something else; it cannot be a beginning of this file
         part.unlink()
         done = 0
+    if not located(remote.url).startswith("https://"):  # whatever opens it, and before anything is asked for
+        raise InputError(
+            f"{located(remote.url)}: only https is fetched; set {ENDPOINT_VARIABLE} to an https address, or name a "
+            f"local folder in {MIRROR_VARIABLE}"
+        )
     try:
         response = opener(located(remote.url), done)
     except urllib.error.HTTPError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from engine.errors import InputError
+from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 
 MOST_WAITING = 1000  # commands that nobody has obeyed yet
@@ -45,8 +46,9 @@ def send(run: Path, command: Command) -> int:
     """Write a command for whoever trains this run; gives back its id. Several may write at once.
 
     Raises:
-        InputError: so many wait already that nobody can be listening.
+        InputError: so many wait already that nobody can be listening, or something in its directory is a link.
     """
+    refuse_links(run)
     with FileLock(run / ".control.lock", timeout=10):
         status = read_json(run / "status.json")
         obeyed = int(status.get("control_id") or 0) if isinstance(status, dict) else 0

@@ -4,12 +4,20 @@ import contextlib
 import json
 import math
 import os
+import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from engine.plain_files import open_plain, read_plain
+
 SCHEMA = 1
+LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
+LARGEST = 256 << 20  # bytes of a JSON file; a longer one is damage
+
+_BEYOND = re.compile(rb"(?<![.\d])\d{20}")
 
 
 def finite(value: Any) -> Any:
@@ -97,7 +105,8 @@ def write_json(path: Path, data: Any) -> None:
 def read_json(path: Path) -> Any:
     """A JSON file's data, or None where it is missing or damaged."""
     try:
-        return json.loads(path.read_text(encoding="utf-8", errors="replace"))
+        raw = read_plain(path, LARGEST)
+        return _parsed(raw, raw.decode("utf-8", "replace"))
     except (OSError, ValueError, RecursionError):
         return None
 
@@ -105,8 +114,8 @@ def read_json(path: Path) -> Any:
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a JSON-lines file; a torn or damaged line is left out."""
     try:
-        with path.open("rb") as file:
-            for raw in file:
+        with open_plain(path) as file:
+            for raw in iter(partial(file.readline, LONGEST), b""):
                 record = parse_line(raw)
                 if record is not None:
                     yield record
@@ -119,10 +128,19 @@ def parse_line(raw: bytes) -> dict[str, Any] | None:
     if not raw.endswith(b"\n"):
         return None
     try:
-        record = json.loads(raw)
+        record = _parsed(raw, raw)
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) else None
+
+
+def _parsed(raw: bytes, text: str | bytes) -> Any:
+    """JSON whose whole numbers can be counted with: what has 20 digits or more is a float, perhaps infinite."""
+    return json.loads(text, parse_int=_counted) if _BEYOND.search(raw) else json.loads(text)
+
+
+def _counted(digits: str) -> int | float:
+    return int(digits) if len(digits.lstrip("-")) < 20 else float(digits)
 
 
 def sync_folder(path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from engine.errors import InputError, refused
+from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.names import check_name
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -116,13 +117,14 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
         remove: tags to take away.
 
     Raises:
-        InputError: too long, an empty tag, or a folder that cannot be written.
+        InputError: too long, an empty tag, a link in the directory, or a folder that cannot be written.
     """
     add, remove = tuple(add), set(remove)
     if text is not None and len(text) > LONGEST_NOTE:
         raise InputError(f"a note has at most {LONGEST_NOTE:,} characters, this one {len(text):,}")
     for tag in add:
         check_tag(tag)
+    refuse_links(run)
     try:
         with FileLock(run / ".notes.lock", timeout=10):
             before = read_notes(run)

@@ -19,6 +19,13 @@ from engine.runs.tail import MetricsTail
 
 STILL = 60.0  # seconds without a beat until a run of another host counts as lost
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
+# What status.json holds of each type; anything else there is damage.
+STATUS: dict[str, type | tuple[type, ...]] = {
+    **dict.fromkeys(("state", "phase", "reason", "host", "launch", "device"), str),
+    **dict.fromkeys(("step", "steps", "attempt", "pid", "beat", "control_id"), int),
+    "process_started": (int, float),
+    "checkpoint": (str, type(None)),
+}
 Liveness = Literal["alive", "dead", "unknown"]
 
 
@@ -59,19 +66,21 @@ class RunReader:
         path = self.path / "config.toml"
         return validate(read_toml(path), str(path))
 
-    def facts(self, name: str) -> Any:
-        """The content of run.json, model.json, data.json or environment.json; {} where missing."""
-        return read_json(self.path / f"{name}.json") or {}
+    def facts(self, name: str) -> dict[str, Any]:
+        """The content of run.json, model.json, data.json or environment.json; {} where missing or damaged."""
+        return self._table(name)
 
     @property
     def status(self) -> dict[str, Any]:
-        """status.json; {} where missing."""
-        return self._table("status")
+        """status.json without what is of another type than it should be; {} where missing."""
+        said = self._table("status")
+        return {key: value for key, value in said.items() if isinstance(value, STATUS.get(key, object))}
 
     @property
     def summary(self) -> dict[str, Any]:
-        """summary.json; {} before the first evaluation."""
-        return self._table("summary")
+        """summary.json, its records being tables; {} before the first evaluation."""
+        said = self._table("summary")
+        return {key: value for key, value in said.items() if key not in ("best", "last") or isinstance(value, dict)}
 
     @property
     def verdicts(self) -> list[dict[str, Any]]:

@@ -12,12 +12,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
-from engine.runs.files import parse_line, read_json
+from engine.plain_files import open_plain
+from engine.runs.files import LONGEST, parse_line, read_json
 
 MOST = 4000  # train records that a reader wants at once: more than a terminal has columns
 JUMP = 4 << 20  # bytes since the last look beyond which they are thinned, not read whole
 BLOCK = 1 << 18  # bytes read at once: a block stays in the processor's cache while it is searched
-LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
 FARTHEST = 1 << 62  # steps; a number beyond it is damage, and would double a span for ever
 VALIDATION = b'"kind":"validation"'  # as `engine.runs.files.line` spells it
 
@@ -81,7 +81,7 @@ class MetricsTail:
         """From the offset to the end, and the offset moved there."""
         columns = Columns()
         try:
-            with self._path.open("rb") as file:
+            with open_plain(self._path) as file:
                 end = os.fstat(file.fileno()).st_size
                 read = _every if _few(file, self._offset, end, most) else _strided
                 for offset in read(file, self._offset, end, most, columns):

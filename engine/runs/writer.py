@@ -18,6 +18,7 @@ from filelock import FileLock, Timeout
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
 from engine.errors import InputError, refused
+from engine.plain_files import refuse_links
 from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
@@ -48,6 +49,7 @@ class RunWriter:
     """Appends to the files of one run. Made by `create`; closed once, by `close`."""
 
     def __init__(self, path: Path, *, wait: float = 0.0, launch: str = "thread") -> None:
+        refuse_links(path)  # of a run that somebody else made and that is gone on with
         self.path, self.launch = path, launch
         self._lock = FileLock(path / ".lock", timeout=wait, thread_local=False)  # a worker thread lets go of it
         try:

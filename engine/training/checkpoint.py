@@ -30,6 +30,7 @@ from engine.data.tokenizers import (
 )
 from engine.errors import InputError
 from engine.model.transformer import NETWORKS, DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
+from engine.plain_files import read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.training.state import TrainerState
@@ -385,7 +386,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
 
 def _pointer(parent: Path, which: str) -> str | None:
     try:
-        name = (parent / which).read_text(encoding="utf-8").strip()
+        name = read_plain(parent / which, 100).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return name if name.startswith("step-") and name[5:].isdecimal() else None

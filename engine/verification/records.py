@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from engine.plain_files import open_plain, read_plain
 from engine.runs.files import parse_line, read_json
 from engine.runs.twins import fingerprint
 from engine.training import checkpoint
@@ -181,7 +182,8 @@ def _torn(evidence: Evidence) -> Iterator[Difference]:
     for stream in ("metrics", "samples", "events"):
         path = evidence.reader.path / f"{stream}.jsonl"
         try:
-            lines = path.read_bytes().splitlines(keepends=True)
+            with open_plain(path) as file:
+                lines = file.readlines()
         except OSError:
             yield Difference(path.name, "missing", "a file")
             continue
@@ -205,7 +207,7 @@ def _lengths(evidence: Evidence) -> Iterator[Difference]:
 def _pointed(evidence: Evidence, best: Record | None) -> Iterator[Difference]:
     """The checkpoint that is called best is that of the best score."""
     try:
-        name = (evidence.reader.path / "checkpoints" / "best").read_text(encoding="utf-8").strip()
+        name = read_plain(evidence.reader.path / "checkpoints" / "best", 100).decode("utf-8").strip()
     except (OSError, ValueError):
         name = ""
     wanted: Any = None if best is None else checkpoint.folder_name(best["step"])

@@ -24,7 +24,7 @@ from tui_transformer.comparison.group_text import study_text
 from tui_transformer.comparison.studies import read_study_file
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.logs import last_words_in
-from tui_transformer.output import complain, emit, is_terminal, program, say
+from tui_transformer.output import answer, complain, emit, is_terminal, program, say
 from tui_transformer.studies.asked import Asked
 from tui_transformer.studies.plan_shown import show_plan
 from tui_transformer.studies.progress import Board, Json, Lines, Screen, how_it_stands, screen
@@ -94,7 +94,7 @@ def detached_command(asked: Asked, how: How) -> int:
     if how.as_json:
         emit({"kind": "study", "name": study.name, "pid": process.pid, "state": "running"})
     else:
-        print(f"{study.name} runs in the background (process {process.pid}); {program()} runs shows how far it is")
+        answer(f"{study.name} runs in the background (process {process.pid}); {program()} runs shows how far it is")
     return ExitCode.DONE
 
 
@@ -163,7 +163,7 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not how.as_json:
         _print_table(study, standings, how)
-        print(f"{len(standings) - len(undone)} of {len(standings)} runs done; {program()} compare {study.name}")
+        answer(f"{len(standings) - len(undone)} of {len(standings)} runs done; {program()} compare {study.name}")
     skipped = how.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.config import presets
 from engine.errors import InputError, one_of
 from tui_transformer.columns import print_columns
-from tui_transformer.output import emit, say
+from tui_transformer.output import answer, emit, say
 
 if TYPE_CHECKING:
     from engine.benchmark.cases import Measured
@@ -58,9 +58,9 @@ def bench_command(
         if as_json:
             emit({"kind": "bench", "size": size, "device": str(where), "threads": threads, **asdict(result)})
         else:
-            print(f"{result.case}, {result.setting}, {result.unit}")
+            answer(f"{result.case}, {result.setting}, {result.unit}")
             print_columns(_rows(result))
-            print()
+            answer()
     if write is not None:
         machine = f"size {size}, {device_name(where)}, {threads} threads"
         _write(write, measured, machine)

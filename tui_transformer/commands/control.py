@@ -7,7 +7,7 @@ from engine.errors import InputError
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import complain, emit
+from tui_transformer.output import answer, complain, emit
 
 PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may take long
 LOOK = 0.1  # seconds between two looks
@@ -35,5 +35,5 @@ def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path
             {"run": reader.name, "command": command.value, "id": number, "state": reader.state, "step": status["step"]}
         )
     else:
-        print(f"{reader.name}: {reader.state} at step {status.get('step', 0):,}")
+        answer(f"{reader.name}: {reader.state} at step {status.get('step', 0):,}")
     return ExitCode.DONE

@@ -6,7 +6,7 @@ from engine.data.catalogue import Listed, catalogue, kind_of
 from engine.data.corpora import data_folders
 from tui_transformer.columns import print_columns
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit
+from tui_transformer.output import answer, emit
 
 
 def _where(entry: Listed, data_dir: Path | None) -> str:
@@ -25,7 +25,7 @@ def list_command(*, as_json: bool, data_dir: Path | None) -> int:
         return ExitCode.DONE
     rows = [(entry.name, entry.words, _where(entry, data_dir), entry.description) for entry in entries]
     print_columns([("CORPUS", "KIND", "WHERE", "WHAT IT IS"), *rows])
-    print(
+    answer(
         "\nand yours, by --corpus: any UTF-8 text file; pairs.tsv, text.en,text.de or a folder of sentence pairs; "
         "a folder with documents.txt"
     )

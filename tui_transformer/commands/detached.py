@@ -10,7 +10,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer import queue
 from tui_transformer.commands.run import Request, loading
 from tui_transformer.launch import await_start, enqueue, spawn
-from tui_transformer.output import emit, program
+from tui_transformer.output import answer, emit, program
 
 
 def run_detached(
@@ -42,7 +42,7 @@ def run_queued(
     if as_json:
         emit({"kind": "run", "name": run.name, "path": str(run), "state": "queued", "before": before})
     else:
-        print(f"{run.name} is queued, {before} before it; {program()} runs")
+        answer(f"{run.name} is queued, {before} before it; {program()} runs")
     return 0
 
 
@@ -61,13 +61,13 @@ def queue_command(*, device: str, as_json: bool, runs_dir: Path) -> int:
         if as_json:
             emit({"kind": "queue", "text": text})
         else:
-            print(text, flush=True)
+            answer(text, flush=True)
 
     runs_dir.mkdir(parents=True, exist_ok=True)
     device = _known(device)
     done = queue.work(runs_dir, device, said)
     if not as_json:
-        print(f"nothing waits for {device} any more; {done} trained")
+        answer(f"nothing waits for {device} any more; {done} trained")
     return 0
 
 
@@ -90,5 +90,5 @@ def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_d
     if as_json:
         emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})
     else:
-        print(f"{reader.name} trains in the background (process {process.pid}); {program()} watch {reader.name}")
+        answer(f"{reader.name} trains in the background (process {process.pid}); {program()} watch {reader.name}")
     return 0

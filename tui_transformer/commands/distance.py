@@ -13,7 +13,7 @@ from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.export import save
 from tui_transformer.comparison.folder import Folder
 from tui_transformer.comparison.selection import LETTERS
-from tui_transformer.output import say, stdout
+from tui_transformer.output import answer, say, stdout
 from tui_transformer.widgets.compare.distance_overlay import distances, probes_of
 from tui_transformer.widgets.compare.overlay import Overlay
 from tui_transformer.widgets.compare.overlay_canvas import paint
@@ -75,8 +75,8 @@ def _print(made: Overlay) -> None:
     say(f"{made.title}; ┄ chance; ┊ how far a model can look")
     canvas = paint(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():
-        print("".join(character for character, _ in row).rstrip())
-    print()
+        answer("".join(character for character, _ in row).rstrip())
+    answer()
     places = sorted({x for stroke in made.drawn for x in stroke.curve.x})
     rows = [["", "variant", "n", *(f"{x:,.0f}" for x in places)]]
     for stroke in made.drawn:

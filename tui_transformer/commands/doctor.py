@@ -121,6 +121,7 @@ def _existing(path: Path) -> Path:
 def of_run(reader: RunReader) -> list[Finding]:
     """Each file of a run and each checkpoint."""
     from engine.errors import InputError
+    from engine.plain_files import open_plain
     from engine.runs.files import parse_line, read_json
     from engine.training.checkpoint import damage, steps_saved
 
@@ -140,7 +141,7 @@ def of_run(reader: RunReader) -> list[Finding]:
     except InputError as error:
         findings.append(Finding("config.toml", False, str(error)))
     try:
-        with (reader.path / "metrics.jsonl").open("rb") as file:
+        with open_plain(reader.path / "metrics.jsonl") as file:
             torn = sum(parse_line(raw) is None for raw in file)
         findings.append(Finding("metrics.jsonl", torn == 0, "intact" if torn == 0 else f"{torn} lines torn or damaged"))
     except OSError as error:

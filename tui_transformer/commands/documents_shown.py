@@ -12,7 +12,7 @@ from engine.data.documents.registry import load_documents
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tui_transformer.clean import clean_line
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit
+from tui_transformer.output import answer, emit
 
 EXAMPLES = 4  # documents, and questions
 WIDEST = 300  # characters of a document that are printed
@@ -27,15 +27,15 @@ def show_documents(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     if as_json:
         emit(facts)
         return ExitCode.DONE
-    print(clean_line(f"{corpus.version}, {corpus.source}"))
+    answer(clean_line(f"{corpus.version}, {corpus.source}"))
     for label, line in _lines(facts):
-        print(clean_line(f"  {label:<{LABEL}}{line}"))
-    print()
+        answer(clean_line(f"  {label:<{LABEL}}{line}"))
+    answer()
     for text in facts["examples"]["documents"]:
-        print(clean_line(text[:WIDEST]))
-    print(end="\n" if facts["examples"]["questions"] else "")
-    for question, answer in facts["examples"]["questions"]:
-        print(clean_line(f"{question[:WIDEST]}  →  {answer[:WIDEST]}"))
+        answer(clean_line(text[:WIDEST]))
+    answer(end="\n" if facts["examples"]["questions"] else "")
+    for question, right in facts["examples"]["questions"]:
+        answer(clean_line(f"{question[:WIDEST]}  →  {right[:WIDEST]}"))
     return ExitCode.DONE
 
 

@@ -13,7 +13,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit, stamp
+from tui_transformer.output import answer, emit, stamp
 from tui_transformer.words import unit
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ def evaluate_command(run: str, asked: Asked, *, runs_dir: Path) -> int:
     else:
         corpus = reader.facts("data").get("corpus")
         step = f"checkpoint {asked.checkpoint} (step {record['step']:,})"
-        print(clean_line(f"{reader.name}, {step}, {asked.split} split of {corpus}"))
-        print("\n".join(clean(line) for line in words))
+        answer(clean_line(f"{reader.name}, {step}, {asked.split} split of {corpus}"))
+        answer("\n".join(clean(line) for line in words))
     return ExitCode.DONE
 
 

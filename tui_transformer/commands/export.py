@@ -12,7 +12,7 @@ from tui_transformer.comparison.export import save
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.exporting.formats import FORMATS, TEXTS, TOOLS
 from tui_transformer.exporting.recorded import Recorded
-from tui_transformer.output import emit, say, stamp
+from tui_transformer.output import answer, emit, say, stamp
 
 FOLDER = Path("exports")  # where tools' files go unless --out says otherwise
 
@@ -52,7 +52,7 @@ def export_command(
         if as_json:
             emit({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:
-            print(clean_line(str(where)))
+            answer(clean_line(str(where)))
             say(next_step)
     return ExitCode.DONE
 

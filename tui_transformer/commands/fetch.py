@@ -12,7 +12,7 @@ from engine.data.download import Remote, fetch, recorded_sha256, sha256_of
 from engine.errors import InputError, nearest
 from tui_transformer.clean import clean_line
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit, is_terminal, say, stderr
+from tui_transformer.output import answer, emit, is_terminal, say, stderr
 
 # How a file's hash was checked, and what that is worth.
 CHECKED = {
@@ -52,7 +52,7 @@ def fetch_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
         if as_json:
             emit({"name": name, "path": str(file.path), "sha256": file.sha256, "checked": file.checked})
         else:
-            print(clean_line(f"{name}: {file.path}, {CHECKED[file.checked].format(short=file.sha256[:16])}"))
+            answer(clean_line(f"{name}: {file.path}, {CHECKED[file.checked].format(short=file.sha256[:16])}"))
     if entry.licence and not as_json:
         say(f"{name} may be used under {entry.licence}")
     return ExitCode.DONE

@@ -6,8 +6,8 @@ from pathlib import Path
 from engine.errors import InputError
 from engine.runs import manage
 from engine.runs.reader import RunReader
-from tui_transformer.clean import clean
-from tui_transformer.output import emit, is_terminal, program
+from tui_transformer.clean import clean, clean_line
+from tui_transformer.output import answer, emit, is_terminal, program
 
 
 def rename_command(run: str, name: str, *, as_json: bool, runs_dir: Path) -> int:
@@ -17,7 +17,7 @@ def rename_command(run: str, name: str, *, as_json: bool, runs_dir: Path) -> int
     if as_json:
         emit({"run": path.name, "was": reader.name, "path": str(path)})
     else:
-        print(f"{reader.name} is now {path.name}")
+        answer(clean_line(f"{reader.name} is now {path.name}"))
     return 0
 
 
@@ -35,7 +35,7 @@ def delete_command(runs: list[str], *, yes: bool, as_json: bool, runs_dir: Path)
         if as_json:
             emit({"deleted": reader.name})
         else:
-            print(f"deleted {reader.name}")
+            answer(clean_line(f"deleted {reader.name}"))
     return 0
 
 
@@ -51,7 +51,7 @@ def note_command(
     if as_json:
         emit({"run": reader.name, "text": notes.text, "tags": notes.tags})
     elif not notes.text and not notes.tags:
-        print(f"{reader.name} has no notes; {program()} note {reader.name} 'what you saw' --tag good")
+        answer(f"{reader.name} has no notes; {program()} note {reader.name} 'what you saw' --tag good")
     else:
-        print(clean("\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)))
+        answer(clean("\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)))
     return 0

@@ -12,7 +12,7 @@ from engine.data.parallel.registry import load_parallel
 from engine.data.parallel.statistics import PairStatistics, corpus_statistics, warnings
 from tui_transformer.clean import clean_line
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit
+from tui_transformer.output import answer, emit
 
 EXAMPLES = 5  # pairs
 WIDEST = 300  # characters of a sentence that are printed
@@ -34,11 +34,11 @@ def show_pairs(name: str, *, as_json: bool, data_dir: Path | None) -> int:
         record |= {"characters": alphabets, "sha256": corpus.sha256, "notes": corpus.notes, "examples": examples}
         emit(record)
         return ExitCode.DONE
-    print(clean_line(f"{corpus.version}, {' → '.join(corpus.languages)}, {corpus.source}"))
+    answer(clean_line(f"{corpus.version}, {' → '.join(corpus.languages)}, {corpus.source}"))
     for label, line in (*_facts(corpus, splits, alphabets, entry), *(("⚠", line) for line in warned)):
-        print(clean_line(f"  {label:<{LABEL}}{line}"))
+        answer(clean_line(f"  {label:<{LABEL}}{line}"))
     for source, target in examples:
-        print(f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}")
+        answer(f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}")
     return ExitCode.DONE
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from engine.config import presets
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.columns import print_columns
-from tui_transformer.output import emit, is_terminal, stdout
+from tui_transformer.output import answer, emit, is_terminal, stdout
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
@@ -67,8 +67,8 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
             *(("#", line) for line in _cost_lines(found)),
         ]
     )
-    print()
-    print(clean(write(config)), end="")
+    answer()
+    answer(clean(write(config)), end="")
     return 0
 
 
@@ -123,7 +123,7 @@ def diff_command(a: str, b: str, *, as_json: bool) -> int:
             emit({"key": key, a: left, b: right})
         return 0
     if not changes:
-        print(f"{a} and {b} train the same model in the same way")
+        answer(f"{a} and {b} train the same model in the same way")
         return 0
     print_columns([("", a, b), *((key, _value(left), _value(right)) for key, (left, right) in changes.items())])
     return 0
@@ -135,7 +135,7 @@ def schema_command() -> int:
 
     schema = RunConfig.model_json_schema(by_alias=True)
     schema["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
-    print(json.dumps(schema, indent=2))
+    answer(json.dumps(schema, indent=2))
     return 0
 
 

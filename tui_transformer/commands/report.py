@@ -8,7 +8,7 @@ from engine.errors import InputError, nearest, one_of
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.meant import find
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit, say
+from tui_transformer.output import answer, emit, say
 from tui_transformer.reporting.formats.all import FORMATS
 from tui_transformer.reporting.languages import LANGUAGES
 
@@ -41,7 +41,7 @@ def report_command(
     if as_json:
         emit({"kind": "report", "format": kind, "language": language, "files": [str(path) for path in made.files]})
     else:
-        print(clean_line(str(made.main)))
+        answer(clean_line(str(made.main)))
     if kind == "latex":
         say(how_to_compile(made.main, language))
     return ExitCode.DONE

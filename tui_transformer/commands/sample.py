@@ -13,7 +13,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.document_writer import DocumentWriter, Example
-from tui_transformer.output import emit, is_terminal, say, stamp, stdout, warn
+from tui_transformer.output import answer, emit, is_terminal, say, stamp, stdout, warn
 from tui_transformer.prompt import ASKING, WRITING, Prompt, Settings, checked, converse
 from tui_transformer.writer import Writer, Writes
 from tui_transformer.written import Piece, Surprised, Whole, in_words, level, number, sign
@@ -73,10 +73,10 @@ class Writing:
             if self.as_json:
                 emit(_record(writer, text, which, pieces) | _whole_record(writer, text, written, wholes) | settings)
             elif isinstance(writer, DocumentWriter):
-                print(clean_line(writer.filled(text, written) or written.strip()))
-                print(f"  {clean_line(in_words(wholes))}", flush=True)
+                answer(clean_line(writer.filled(text, written) or written.strip()))
+                answer(f"  {clean_line(in_words(wholes))}", flush=True)
             else:
-                print(flush=True)
+                answer(flush=True)
 
     def _notice(self, writer: Writes, text: str, settings: Settings) -> None:
         """Once a model is enough."""
@@ -87,7 +87,7 @@ class Writing:
 
     def _title(self, writer: Writes) -> None:
         if len(self.writers) > 1 and not self.as_json:
-            print(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
+            answer(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
 
     def alternatives(self, argument: str) -> None:
         """The most surprising tokens of the last answers."""
@@ -115,7 +115,7 @@ class Writing:
                 emit(_surprise_record(writer, text, found))
             else:
                 stdout().print(_coloured(found))
-                print(found.words, flush=True)
+                answer(found.words, flush=True)
 
     def examples(self, _: str) -> None:
         """Held-out questions, or documents with gaps, and what each model makes of them."""

@@ -7,7 +7,7 @@ from engine.data.corpora import load_corpus
 from engine.errors import InputError
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit
+from tui_transformer.output import answer, emit
 
 GLIMPSE = 400  # characters
 
@@ -38,12 +38,12 @@ def show_text(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     if as_json:
         emit(facts)
         return ExitCode.DONE
-    print(clean_line(f"{corpus.version}, {corpus.source}"))
+    answer(clean_line(f"{corpus.version}, {corpus.source}"))
     sizes = ", ".join(f"{split} {len(part.text):,}" for split, part in corpus.splits.items())
-    print(f"  characters  {sizes}; {tokenizer.vocab_size} different ones")
+    answer(f"  characters  {sizes}; {tokenizer.vocab_size} different ones")
     lines = [f"{key} {value:.3f}" for key in ("unigram", "bigram", "floor") if isinstance(value := facts[key], float)]
-    print(f"  loss lines  {', '.join(lines)} nats per character on validation")
+    answer(f"  loss lines  {', '.join(lines)} nats per character on validation")
     for probe in corpus.splits["validation"].probes:
-        print(f"  probe       {probe.name}: {probe.description} ({probe.at.size:,} places)")
-    print("\n" + clean(corpus.splits["train"].text[:GLIMPSE]))
+        answer(f"  probe       {probe.name}: {probe.description} ({probe.at.size:,} places)")
+    answer("\n" + clean(corpus.splits["train"].text[:GLIMPSE]))
     return ExitCode.DONE

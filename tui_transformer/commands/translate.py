@@ -15,7 +15,7 @@ from tui_transformer.alignment import alignment_picture, by_words
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.facts import rows, text
-from tui_transformer.output import emit, is_terminal, say, stamp, stdout
+from tui_transformer.output import answer, emit, is_terminal, say, stamp, stdout
 from tui_transformer.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked, converse
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ class Translating:
             for piece, _ in self.translator.stream(sentence):
                 sys.stdout.write(clean_line(piece))
                 sys.stdout.flush()
-            print(flush=True)
+            answer(flush=True)
         else:
             for one in self.found([sentence])[0]:
                 score = f"{one.found.score:8.3f}  " if self.settings["nbest"] > 1 else ""
-                print(f"{score}{clean_line(one.text)}", flush=True)
+                answer(f"{score}{clean_line(one.text)}", flush=True)
 
     def write(self, sentences: Sequence[str]) -> None:
         """Translate some lines: a line each, or with n-best a block each."""

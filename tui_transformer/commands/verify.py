@@ -9,7 +9,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import emit, is_terminal, stamp, stdout
+from tui_transformer.output import answer, emit, is_terminal, stamp, stdout
 
 if TYPE_CHECKING:
     from engine.verification.finding import Difference, Finding
@@ -38,7 +38,7 @@ def verify_command(run: str, *, steps: int, device: str, as_json: bool, runs_dir
     if as_json:
         emit({"kind": "conclusion", "run": reader.name, **{name: counts[name] for name in SIGNS}})
     else:
-        print(clean_line(conclusion(reader.name, counts)))
+        answer(clean_line(conclusion(reader.name, counts)))
     return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from engine.config.keys import flatten
 from engine.config.toml import MAX_BYTES, parse, read
 from engine.errors import InputError
+from engine.plain_files import read_plain
 
 _HEADER = re.compile(rb"^(?=\[\w+\]\r?$)", re.MULTILINE)
 _KEPT = 4096  # texts of sections
@@ -24,7 +25,7 @@ def config_table(path: Path) -> dict[str, Any]:
         InputError: unreadable, too large, or not TOML.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_plain(path, MAX_BYTES)
     except OSError:
         return flatten(read(path))  # says why
     if len(raw) > MAX_BYTES or b'"""' in raw or b"'''" in raw:

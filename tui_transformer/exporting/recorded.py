@@ -10,7 +10,8 @@ from engine.config.schema import RunConfig
 from engine.runs.flat import flat
 from engine.runs.manage import Notes, read_notes
 from engine.runs.reader import RunReader
-from tui_transformer.facts import number, table, text
+from tui_transformer.clean import clean_line
+from tui_transformer.facts import LARGEST, number, table, text
 
 Record = dict[str, Any]
 NO_SCORES = ("kind", "step")
@@ -46,12 +47,12 @@ class Recorded:
     @cached_property
     def metrics(self) -> list[Record]:
         """All metrics records."""
-        return [record for record in self.reader.records("metrics") if isinstance(record.get("step"), int)]
+        return [record for record in self.reader.records("metrics") if _at_a_step(record)]
 
     @cached_property
     def samples(self) -> list[Record]:
         """All samples: step, prompt, text."""
-        return [record for record in self.reader.records("samples") if isinstance(record.get("step"), int)]
+        return [record for record in self.reader.records("samples") if _at_a_step(record)]
 
     @cached_property
     def run(self) -> Record:
@@ -84,6 +85,11 @@ class Recorded:
         return self.reader.state
 
 
+def _at_a_step(record: Record) -> bool:
+    step = record.get("step")
+    return isinstance(step, int) and abs(step) <= LARGEST
+
+
 def scalars(record: Record) -> Iterator[tuple[str, float]]:
     """The numbers of a metrics record, each with its name under `train/` or `validation/`."""
     kind = text(record.get("kind")) or "other"
@@ -93,4 +99,4 @@ def scalars(record: Record) -> Iterator[tuple[str, float]]:
         for name, item in flat({key: value}):
             found = number(item)
             if found is not None:
-                yield f"{kind}/{name.replace('.', '/', 1)}", found
+                yield clean_line(f"{kind}/{name.replace('.', '/', 1)}"), found

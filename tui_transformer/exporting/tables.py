@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.runs.files import SCHEMA, finite
 from engine.runs.flat import flat
+from tui_transformer.clean import clean_line
 from tui_transformer.comparison.export import no_formula
 from tui_transformer.exporting.recorded import Recorded
 
@@ -20,7 +21,7 @@ def to_csv(runs: Sequence[Recorded]) -> str:
     columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([no_formula(column) for column in columns])
+    writer.writerow([_cell(column) for column in columns])
     for row in rows:
         writer.writerow([_cell(row.get(column)) for column in columns])
     return out.getvalue()
@@ -28,7 +29,7 @@ def to_csv(runs: Sequence[Recorded]) -> str:
 
 def _cell(value: Any) -> Any:
     """A number as it stands in the record, to the last digit; text that no spreadsheet runs."""
-    return no_formula(value) if isinstance(value, str) else value
+    return no_formula(clean_line(value)) if isinstance(value, str) else value
 
 
 def to_json(runs: Sequence[Recorded]) -> str:

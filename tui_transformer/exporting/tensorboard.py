@@ -10,6 +10,7 @@ from typing import Any
 from engine.config.toml import write as config_toml
 from engine.errors import InputError
 from engine.runs.files import new_file
+from tui_transformer.clean import clean_line
 from tui_transformer.exporting.markdown import block, inline
 from tui_transformer.exporting.packages import require
 from tui_transformer.exporting.recorded import Recorded, scalars
@@ -73,7 +74,7 @@ def _words(run: Recorded, start: float) -> Iterator[Any]:
     yield _text("config", block(config_toml(run.config)))
     checks = "\n".join(f"* **{inline(badge)}** {inline(why)}" for badge, why in run.badges.items())
     yield _text("checks", checks or "nothing is wrong with the scores, as far as the checks can tell")
-    yield summary_v2.hparams_pb(run.settings, trial_id=run.id or run.name, start_time_secs=start)
+    yield summary_v2.hparams_pb(run.settings, trial_id=clean_line(run.id or run.name), start_time_secs=start)
 
 
 def _text(tag: str, words: str) -> Any:

@@ -15,7 +15,6 @@ from textual.containers import Container, Vertical
 from textual.timer import Timer
 
 from engine.errors import InputError
-from tui_transformer.clean import clean
 from tui_transformer.keys import PLAYGROUND, bindings
 from tui_transformer.prompt import Prompt
 from tui_transformer.widgets.dialog import Answer, Ask, Read
@@ -179,7 +178,7 @@ class PlaygroundPane(RunChoice):
         if not self._active.whole:
             self.say("there is nothing to copy yet", "warning")
             return
-        self.app.copy_to_clipboard(clean(self._active.whole))
+        self.app.copy_to_clipboard(self._active.whole)
         self.say("copied, if the terminal lets programs copy (OSC 52)")
 
     def _help(self) -> None:

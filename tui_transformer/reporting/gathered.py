@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from engine.plain_files import read_plain
 from engine.runs.files import read_json
 from engine.runs.reader import RunReader
 from tui_transformer.comparison.comparable import other
@@ -78,10 +79,10 @@ class Gathered:
     def study_text(self, study: StudyFile, folder: Path) -> str:
         """A study's own file; "" where it cannot be read."""
         try:
-            found = (folder / f"{study.name}{ENDING}").read_bytes()
-        except OSError:
+            found = read_plain(folder / f"{study.name}{ENDING}", LONGEST_STUDY)
+        except (OSError, ValueError):
             return ""
-        return found.decode("utf-8", "replace") if len(found) <= LONGEST_STUDY else ""
+        return found.decode("utf-8", "replace")
 
     def command(self, run: Entry) -> str:
         """The command line that started it; "" where that is not known."""

@@ -13,7 +13,7 @@ from engine.runs.study import Study
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
 from tui_transformer.fit import about
-from tui_transformer.output import emit, warn
+from tui_transformer.output import answer, emit, warn
 from tui_transformer.studies.progress import cell_record
 from tui_transformer.studies.ready import How, Ready
 from tui_transformer.words import memory, short
@@ -33,7 +33,7 @@ def show_plan(ready: Ready, how: How) -> None:
     done = f", {len(ready.cells) - len(todo)} of them finished" if len(todo) < len(ready.cells) else ""
     seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
     variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){_in_stages(study)}"
-    print(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
+    answer(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
     rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
     for cell in ready.first:
         price, expected = plan.prices[cell.kind], "" if cell.stage else _expected(study, cell.variant)
@@ -49,7 +49,7 @@ def _say_cost(ready: Ready, how: How) -> None:
     plan, todo = ready.plan, ready.open
     seconds, disk = plan.seconds(todo), plan.disk(todo)
     at_once = f"{plan.jobs} at a time, {plan.threads} thread{'s' * (plan.threads > 1)} each"
-    print(
+    answer(
         f"{len(todo)} to run on {', '.join(plan.devices)}, {at_once}: ≈ {about(seconds)} and {memory(disk)} of disk",
         flush=True,
     )

@@ -118,7 +118,7 @@ class AskText(ModalScreen[str | None]):
             if self._text:
                 yield Static(Text(clean(self._text)), classes="dialog-text")
             yield Input(
-                self._value,
+                clean_line(self._value),
                 placeholder=self._placeholder,
                 suggester=self._suggester,
                 validators=[Function(lambda value: not self._hopeless(value))],

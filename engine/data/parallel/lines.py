@@ -6,10 +6,12 @@ sentences, and then the two sides of a corpus no longer belong together.
 
 import codecs
 import gzip
+import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from engine.errors import InputError, nearest
 
@@ -17,6 +19,12 @@ MAX_BYTES = 2 * 1024**3  # of text, unpacked
 LONGEST = 100_000  # characters of one line; a longer one is no sentence
 TRAILING = 10  # empty lines at the end of a file that are overlooked
 BLOCK = 1 << 20
+BOMB = 200  # times its size that a packed file may unpack to; a text comes to 3 to 10 times
+DAMAGED_ZIP = (
+    *(zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError),
+    *(RuntimeError, ValueError, struct.error),  # a password, a name that is no text, fields cut short
+)
+SMALL = 64 << 20  # bytes unpacked that are let through at any ratio
 COMPRESSED = {
     b"\x1f\x8b": "is gzip-compressed; unpack it, or give its name the ending .gz",
     b"PK\x03\x04": "is a zip archive; unpack it",
@@ -89,13 +97,8 @@ def read_bytes(path: Path, where: str) -> bytes:
             raise _too_large(where)
         if path.suffix != ".gz":
             return path.read_bytes()
-        unpacked = bytearray()
         with gzip.open(path) as file:
-            while block := file.read(BLOCK):
-                unpacked += block
-                if len(unpacked) > MAX_BYTES:
-                    raise _too_large(where)
-        return bytes(unpacked)
+            return _unpacked(file, path.stat().st_size, where)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where}: damaged gzip file ({error}); take it from its source again") from None
     except FileNotFoundError:
@@ -114,18 +117,43 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
     where = f"{str(archive)[:200]} ({name})"
     try:
         with zipfile.ZipFile(archive) as opened:
-            member = next((one for one in opened.namelist() if one.rpartition("/")[2] == name), None)
+            member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
                 raise InputError(f"{archive}: has no {name}; is it another archive?")
-            with opened.open(member) as file:
-                raw = file.read(MAX_BYTES + 1)  # what the archive says of its size is not relied on
-    except (zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError, RuntimeError) as error:
+            if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
+                raise InputError(f"{where}: is packed in an unusual way; unpack it beside the archive")
+            with opened.open(member) as file:  # nothing is ever unpacked into a folder, so no name leaves one
+                return _unpacked(file, archive.stat().st_size, where), where
+    except (
+        zipfile.BadZipFile,
+        EOFError,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+        struct.error,
+    ) as error:
         raise InputError(f"{where}: damaged zip archive ({error}); take it from its source again") from None
     except OSError as error:
         raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
-    if len(raw) > MAX_BYTES:
-        raise _too_large(where)
-    return raw, where
+
+
+def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes:
+    """All of it; what an archive says of its size is not relied on.
+
+    Args:
+        file: gives what is unpacked.
+        packed: the size of the file or archive it is in.
+        where: what an error calls it.
+    """
+    unpacked = bytearray()
+    while block := file.read(BLOCK):
+        unpacked += block
+        if len(unpacked) > MAX_BYTES:
+            raise _too_large(where)
+        if len(unpacked) > max(SMALL, BOMB * packed):
+            raise InputError(f"{where}: unpacks to more than {BOMB} times its size, which no text does")
+    return bytes(unpacked)
 
 
 def text_of(raw: bytes, where: str) -> str:

@@ -11,6 +11,7 @@ from engine.data.tokenizers.pair import PairTokenizer
 from engine.data.tokenizers.protocol import SCHEMA
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, one_of
+from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
 
@@ -56,9 +57,7 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
         InputError: missing, damaged, too large, or of another version.
     """
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ValueError(f"larger than {MAX_BYTES // 1024**2} MiB")
-        return parsed(json.loads(path.read_text(encoding="utf-8")))
+        return parsed(json.loads(read_plain(path, MAX_BYTES).decode("utf-8")))
     except KeyError as error:
         raise InputError(f"{path}: cannot read this tokenizer: it has no {error}") from None
     except (OSError, ValueError, TypeError, RecursionError, InputError) as error:

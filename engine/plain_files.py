@@ -1,0 +1,54 @@
+"""Opening files that others put there: plain ones only, since a pipe or a device would hold a reader up for ever."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import IO
+
+from engine.errors import InputError
+
+
+def open_plain(path: Path) -> IO[bytes]:
+    """Open a file for reading bytes.
+
+    Raises:
+        OSError: it cannot be read, or is no plain file.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "is no plain file", str(path))
+    return os.fdopen(handle, "rb")
+
+
+def read_plain(path: Path, most: int) -> bytes:
+    """The bytes of a file.
+
+    Raises:
+        OSError: as `open_plain`, or more than `most` bytes.
+    """
+    with open_plain(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
+        return file.read(most)
+
+
+def refuse_links(folder: Path) -> None:
+    """Whoever writes in a folder that others may have made writes in that folder alone.
+
+    Raises:
+        InputError: something in it, at any depth, is a link or no plain file.
+    """
+    for parent, folders, names in os.walk(folder):
+        for name in (*folders, *names):
+            path = Path(parent) / name
+            try:
+                mode = path.lstat().st_mode
+            except OSError:  # gone meanwhile
+                continue
+            if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+                raise InputError(
+                    f"{path}: is a link or no plain file, and what is written to it would go elsewhere; "
+                    "put the file itself there"
+                )
