@@ -46,7 +46,7 @@ def load() -> tuple[Settings, str]:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         return Settings(), f"{path}: {where}: {first['msg']}; the usual settings are used"
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # no TOML, not UTF-8, a number of 5,000 digits, too deep
         return Settings(), f"{path}: {error}; the usual settings are used"
 
 

@@ -1,20 +1,23 @@
 """What came out of a run, on stdout: chart, verdicts, probes, a sample, and what to type next."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from engine.runs.lineage import drawn, read_origin
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
+from tui_transformer.facts import number, table
 from tui_transformer.findings import findings
 from tui_transformer.output import emit, is_terminal, program, stdout
 from tui_transformer.words import count, duration, short, sparkline, unit
 
+Part = Text | RichTable
 CHART_HEIGHT = 16
 MAX_WIDTH = 100
 SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  # what samples are, if not sentences
@@ -38,19 +41,32 @@ def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
     console = stdout()
     colour = is_terminal(sys.stdout) and not console.no_color
     width = min(console.width, MAX_WIDTH)
-    console.print(Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour)), soft_wrap=True)
-    for part in (_scores(reader), _verdicts(reader), _probes(reader), _sample(reader), _next(reader, runs_dir)):
-        if part:
+    _ = reader.config  # a run without one cannot be told of at all
+    chart = lambda reader: Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour))
+    console.print(_whole("the curves", chart, reader), soft_wrap=True)
+    for what, of in PARTS.items():
+        if part := _whole(what, of, reader):
             console.print()
             # On paper (a pipe) lines stay whole; on a screen they break between words.
             console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
+    console.print()
+    console.print(_next(reader, runs_dir), soft_wrap=not is_terminal(sys.stdout))
+
+
+def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader) -> Part | None:
+    """A part of the summary, or one line that says why there is none: it rests on a damaged record."""
+    try:
+        return of(reader)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        why = f"{what}: a record is damaged ({type(error).__name__}: {error}); {program()} doctor {reader.name}"
+        return Text(clean_line(why), style="bold yellow")
 
 
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
     """Train and validation loss over steps, with the corpus's floor where it is known."""
     columns = reader.follow().load()
     data = reader.facts("data")
-    floor = (data.get("floor") or {}).get("nats_per_char")
+    floor = number(table(data.get("floor")).get("nats_per_char"))
     train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
     losses = [*train.y, *validation.y]
     return line_chart(
@@ -66,8 +82,9 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
 
 
 def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
-    known = [r for r in records if isinstance(r.get("loss"), int | float)]
-    return Series(label, [float(r["step"]) for r in known], [float(r["loss"]) for r in known], colour)
+    found = [(number(r.get("step")), number(r.get("loss"))) for r in records]
+    known = [(step, loss) for step, loss in found if step is not None and loss is not None]
+    return Series(label, [step for step, _ in known], [loss for _, loss in known], colour)
 
 
 def _scores(reader: RunReader) -> Text | None:
@@ -140,25 +157,25 @@ def _verdicts(reader: RunReader) -> Text | None:
     return text if text else None
 
 
-def _probes(reader: RunReader) -> Table | None:
+def _probes(reader: RunReader) -> RichTable | None:
     scores = (reader.summary.get("last") or {}).get("probes") or {}
     described = {p["name"]: p for p in reader.facts("data").get("probes", [])}
     if not scores:
         return None
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    grid = RichTable(box=None, pad_edge=False, header_style="bold")
     for column, justify in (
         ("probe", "left"),
         ("right", "right"),
         ("chance", "right"),
         ("shortcut", "right"),
     ):
-        table.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    table.add_column("what must be remembered")
+        grid.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    grid.add_column("what must be remembered")
     for name, score in scores.items():
         probe = described.get(name, {})
         levels = [f"{probe[key]:.0%}" if probe.get(key) is not None else "" for key in ("chance", "shortcut")]
-        table.add_row(clean(name), f"{score:.0%}", *levels, Text(clean(str(probe.get("description", "")))))
-    return table
+        grid.add_row(clean(name), f"{score:.0%}", *levels, Text(clean(str(probe.get("description", "")))))
+    return grid
 
 
 def _sample(reader: RunReader) -> Text | None:
@@ -206,3 +223,11 @@ def _next(reader: RunReader, runs_dir: Path) -> Text:
     for command, what in rows:
         text.append("\n" + clean_line(f"{program()} {command.ljust(width)}  {what}"), style="not bold")
     return text
+
+
+PARTS: dict[str, Callable[[RunReader], Part | None]] = {
+    "the scores": _scores,
+    "the verdicts": _verdicts,
+    "the probes": _probes,
+    "the sample": _sample,
+}

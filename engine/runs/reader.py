@@ -21,6 +21,14 @@ from engine.runs.tail import MetricsTail
 STILL = 60.0  # seconds without a beat until a run of another host counts as lost
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
 Liveness = Literal["alive", "dead", "unknown"]
+# What must be of one type wherever it is read: of another one it is damaged, and as good as missing.
+TYPES: dict[str, dict[str, type]] = {
+    "status": {
+        **dict.fromkeys(("state", "phase", "reason", "host", "device", "launch", "checkpoint"), str),
+        **dict.fromkeys(("step", "steps", "attempt", "control_id", "beat"), int),
+    },
+    "summary": {**dict.fromkeys(("best", "last", "average"), dict), **dict.fromkeys(("step", "tokens"), int)},
+}
 
 
 class RunReader:
@@ -60,9 +68,9 @@ class RunReader:
         path = self.path / "config.toml"
         return validate(read_toml(path), str(path))
 
-    def facts(self, name: str) -> Any:
+    def facts(self, name: str) -> dict[str, Any]:
         """The content of run.json, model.json, data.json or environment.json; {} where missing."""
-        return read_json(self.path / f"{name}.json") or {}
+        return self._table(name)
 
     @property
     def status(self) -> dict[str, Any]:
@@ -78,7 +86,8 @@ class RunReader:
     def verdicts(self) -> list[dict[str, Any]]:
         """What the checks said, oldest first."""
         found = self._table("checks").get("verdicts", [])
-        return [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
+        found = [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
+        return [v for v in found if isinstance(v.get("step", 0), int)]
 
     @property
     def badges(self) -> dict[str, str]:
@@ -139,8 +148,10 @@ class RunReader:
         return "interrupted" if state == "handing-over" else "lost"
 
     def _table(self, name: str) -> dict[str, Any]:
-        found = read_json(self.path / f"{name}.json")
-        return found if isinstance(found, dict) else {}
+        found, types = read_json(self.path / f"{name}.json"), TYPES.get(name, {})
+        if not isinstance(found, dict):
+            return {}
+        return {key: value for key, value in found.items() if key not in types or isinstance(value, types[key])}
 
 
 def list_runs(root: Path) -> list[RunReader]:
