@@ -232,14 +232,14 @@ class RunWriter:
         """Change status.json. Where nothing or the step alone is new, it is written at most twice a second."""
         new = {key for key, value in changes.items() if self._status.get(key, "unset") != value}
         self._status |= changes
-        last = "step" in new and self._status["step"] == self._status["steps"]
+        last = "step" in new and self._status["step"] == self._status.get("steps")
         quiet = bool(changes) and new <= {"step"} and not last
         clock = time.monotonic()
         if quiet and clock - self._status_written < STATUS_INTERVAL:
             return
         self._status_written = clock
-        self._status["beat"] += 1
-        if self._status["phase"] == WAITING_FOR_SPACE:
+        self._status["beat"] = self._status.get("beat", 0) + 1
+        if self._status.get("phase") == WAITING_FOR_SPACE:
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
                 write_json(self.path / "status.json", self._status)
         else:

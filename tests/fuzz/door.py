@@ -21,13 +21,13 @@ class Door:
         knock: tries one input; raises nothing but an `InputError`.
         ci: inputs in CI.
         slow: inputs in the long run.
-        seconds: that one input may take.
+        seconds: of the processor, that one input may take.
         once: inputs that were faults.
     """
 
     inputs: SearchStrategy[Any]
     knock: Callable[[Path, Any], object]
-    ci: int = 500
+    ci: int = 100
     slow: int = 10_000
     seconds: float = 1.0
     once: tuple[Any, ...] = field(default=())

@@ -258,18 +258,20 @@ def settings_file(folder: Path, edits: list[Edit]) -> None:
 _NAMES = ("train.en", "train.de", "val.en", "val.de", "test.en", "test.de", "train.fr", "train.en.gz", "README")
 _NOTES = ("documents.txt", "train.tsv", "validation.tsv", "test.tsv", "documents-validation.txt", "dev.tsv")
 FILE_DOORS = {
-    "configs: a preset's file": Door(of_texts(PRESETS), config_file, ci=300),
-    "tokenizers": Door(of_texts(TOKENIZERS), tokenizer),
-    "studies": Door(of_texts(STUDIES), study_file, ci=100),
-    "pairs: a table": Door(st.tuples(BYTES, st.sampled_from(["", "", "", "#1,2", "#en,de", "#2,9"])), table_of_pairs),
-    "pairs: aligned files": Door(st.tuples(BYTES, BYTES), aligned_files),
-    "pairs: a folder": Door(st.dictionaries(st.sampled_from(_NAMES), BYTES, max_size=5), folder_of_pairs, ci=300),
-    "documents: a file": Door(BYTES, text_documents),
-    "documents: a folder": Door(
-        st.dictionaries(st.sampled_from(_NOTES), BYTES, max_size=5), folder_of_documents, ci=300
+    "configs: a preset's file": Door(of_texts(PRESETS), config_file, ci=120),
+    "tokenizers": Door(of_texts(TOKENIZERS), tokenizer, ci=200),
+    "studies": Door(of_texts(STUDIES), study_file, ci=80),
+    "pairs: a table": Door(
+        st.tuples(BYTES, st.sampled_from(["", "", "", "#1,2", "#en,de", "#2,9"])), table_of_pairs, ci=200
     ),
-    "checkpoints": Door(EDITS, checkpoint_files, ci=40),
-    "state.json": Door(TEXT_EDITS.map(lambda edits: edited(STATE, edits)), state_file),
-    "control.json": Door(EDITS, control_file, ci=200),
-    "settings": Door(EDITS, settings_file, ci=300),
+    "pairs: aligned files": Door(st.tuples(BYTES, BYTES), aligned_files, ci=150),
+    "pairs: a folder": Door(st.dictionaries(st.sampled_from(_NAMES), BYTES, max_size=5), folder_of_pairs, ci=150),
+    "documents: a file": Door(BYTES, text_documents, ci=200),
+    "documents: a folder": Door(
+        st.dictionaries(st.sampled_from(_NOTES), BYTES, max_size=5), folder_of_documents, ci=150
+    ),
+    "checkpoints": Door(EDITS, checkpoint_files, ci=15),
+    "state.json": Door(TEXT_EDITS.map(lambda edits: edited(STATE, edits)), state_file, ci=150),
+    "control.json": Door(EDITS, control_file, ci=80),
+    "settings": Door(EDITS, settings_file, ci=120),
 }

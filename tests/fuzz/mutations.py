@@ -207,5 +207,6 @@ def damaged(files: Sequence[Path], edits: Sequence[Edit]) -> Iterator[None]:
         yield
     finally:
         for path, raw in before.items():
-            _clear(path)
-            path.write_bytes(raw)
+            if path.parent.is_dir():  # else somebody deleted or renamed the run meanwhile
+                _clear(path)
+                path.write_bytes(raw)

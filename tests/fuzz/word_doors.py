@@ -264,10 +264,10 @@ def quiet() -> Iterator[None]:
 
 _LISTS = st.lists(LINES, min_size=1, max_size=4)
 WORD_DOORS = {
-    "configs: generated tables": Door(st.dictionaries(NAMES, VALUES, max_size=6), config),
-    "configs: bytes": Door(st.binary(max_size=300), toml_bytes),
-    "command lines": Door(lines(), command_line, ci=200),
-    "prompts: a text's": Door(_LISTS, prompted("text"), ci=30),
-    "prompts: of questions": Door(_LISTS, prompted("asked"), ci=30),
-    "prompts: a translation's": Door(_LISTS, prompted("pairs"), ci=30),
+    "configs: generated tables": Door(st.dictionaries(NAMES, VALUES, max_size=6), config, ci=150),
+    "configs: bytes": Door(st.binary(max_size=300), toml_bytes, ci=300),
+    "command lines": Door(lines(), command_line, ci=60),
+    "prompts: a text's": Door(_LISTS, prompted("text"), ci=15),
+    "prompts: of questions": Door(_LISTS, prompted("asked"), ci=15),
+    "prompts: a translation's": Door(_LISTS, prompted("pairs"), ci=10),
 }
