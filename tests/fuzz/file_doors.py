@@ -101,7 +101,8 @@ def study_file(folder: Path, raw: bytes) -> None:
     path = put(folder, "some.study.toml", raw)
     assert read_study_file(path).name
     study = read_study(path)
-    assert read_study(put(folder, "again.study.toml", study.to_toml().encode())) == study
+    again = read_study(put(folder, "again.study.toml", study.to_toml().encode()))
+    assert again.to_toml() == study.to_toml()
     find_study(str(path))
     if len(study.variants) * len(study.seeds) <= 12:
         study.cells()
