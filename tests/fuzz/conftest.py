@@ -1,5 +1,6 @@
 """What the doors are tried with, made once: recorded runs, a study, runs that were trained, settings of its own."""
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -64,3 +65,4 @@ def nothing_starts(monkeypatch) -> None:
         *("subprocess.Popen.__init__", "tui_transformer.commands.studio.studio_command"),
     ):
         monkeypatch.setattr(name, stop)
+    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115, PTH123

@@ -1,6 +1,7 @@
 """Doors for files of their own: tokenizers, corpora, studies, presets, checkpoints, commands, settings."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -258,21 +259,23 @@ def settings_file(folder: Path, edits: list[Edit]) -> None:
 
 _NAMES = ("train.en", "train.de", "val.en", "val.de", "test.en", "test.de", "train.fr", "train.en.gz", "README")
 _NOTES = ("documents.txt", "train.tsv", "validation.tsv", "test.tsv", "documents-validation.txt", "dev.tsv")
+CONTROL_FAULTS = tuple([Edit("value", file, where, odd)] for file, where, odd in ((0, 12, []), (1, 126, math.nan)))
+SETTINGS_FAULTS = tuple([Edit("whole", 0, 0, text)] for text in ("launch = " + "9" * 5000, "launch = " + "[" * 5000))
 FILE_DOORS = {
-    "configs: a preset's file": Door(of_texts(PRESETS), config_file, ci=120),
-    "tokenizers": Door(of_texts(TOKENIZERS), tokenizer, ci=200),
-    "studies": Door(of_texts(STUDIES), study_file, ci=80),
+    "configs: a preset's file": Door(of_texts(PRESETS), config_file, ci=60),
+    "tokenizers": Door(of_texts(TOKENIZERS), tokenizer, ci=100),
+    "studies": Door(of_texts(STUDIES), study_file, ci=40),
     "pairs: a table": Door(
         st.tuples(BYTES, st.sampled_from(["", "", "", "#1,2", "#en,de", "#2,9"])), table_of_pairs, ci=200
     ),
-    "pairs: aligned files": Door(st.tuples(BYTES, BYTES), aligned_files, ci=150),
-    "pairs: a folder": Door(st.dictionaries(st.sampled_from(_NAMES), BYTES, max_size=5), folder_of_pairs, ci=150),
-    "documents: a file": Door(BYTES, text_documents, ci=200),
+    "pairs: aligned files": Door(st.tuples(BYTES, BYTES), aligned_files, ci=75),
+    "pairs: a folder": Door(st.dictionaries(st.sampled_from(_NAMES), BYTES, max_size=5), folder_of_pairs, ci=75),
+    "documents: a file": Door(BYTES, text_documents, ci=100),
     "documents: a folder": Door(
         st.dictionaries(st.sampled_from(_NOTES), BYTES, max_size=5), folder_of_documents, ci=150
     ),
-    "checkpoints": Door(EDITS, checkpoint_files, ci=15),
-    "state.json": Door(TEXT_EDITS.map(lambda edits: edited(STATE, edits)), state_file, ci=150),
-    "control.json": Door(EDITS, control_file, ci=80),
-    "settings": Door(EDITS, settings_file, ci=120),
+    "checkpoints": Door(EDITS, checkpoint_files, ci=8),
+    "state.json": Door(TEXT_EDITS.map(lambda edits: edited(STATE, edits)), state_file, ci=75),
+    "control.json": Door(EDITS, control_file, ci=40, once=CONTROL_FAULTS),
+    "settings": Door(EDITS, settings_file, ci=60, once=SETTINGS_FAULTS),
 }

@@ -250,15 +250,15 @@ def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
 
 _GIVEN = st.tuples(EDITS, st.integers(0, 1000))
 RUN_DOORS = {
-    "runs: the reader": Door(EDITS, reader, ci=30),
-    "runs: the list": Door(_GIVEN, listed, ci=40),
-    "runs: the Train pane's feed": Door(EDITS, feed, ci=25),
-    "runs: the comparison": Door(_GIVEN, compared, ci=15),
-    "runs: compare": Door(_GIVEN, compare, ci=25),
-    "runs: doctor": Door(_GIVEN, doctor, ci=40),
-    "runs: watch": Door(_GIVEN, watch, ci=20),
-    "runs: the writer": Door(EDITS, begun, ci=25),
+    "runs: the reader": Door(EDITS, reader, ci=18),
+    "runs: the list": Door(_GIVEN, listed, ci=24),
+    "runs: the Train pane's feed": Door(EDITS, feed, ci=15),
+    "runs: the comparison": Door(_GIVEN, compared, ci=9),
+    "runs: compare": Door(_GIVEN, compare, ci=15),
+    "runs: doctor": Door(_GIVEN, doctor, ci=24),
+    "runs: watch": Door(_GIVEN, watch, ci=12),
+    "runs: the writer": Door(EDITS, begun, ci=15),
     "runs: verify": Door(_GIVEN, verify, ci=3),
-    "runs: the report": Door(_GIVEN, gathered, ci=15),
-    "metrics": Door(st.tuples(st.lists(_LINES, max_size=20), st.lists(_LINES, max_size=5)), metrics, ci=60),
+    "runs: the report": Door(_GIVEN, gathered, ci=9),
+    "metrics": Door(st.tuples(st.lists(_LINES, max_size=20), st.lists(_LINES, max_size=5)), metrics, ci=36),
 }
