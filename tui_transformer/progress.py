@@ -16,6 +16,7 @@ from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader
 from engine.runs.tail import Columns
 from tui_transformer.clean import clean_line
+from tui_transformer.facts import number, table, whole
 from tui_transformer.output import emit, is_terminal, say, stderr
 from tui_transformer.pace import MOVING, Pace
 from tui_transformer.run_view import begun_at
@@ -52,7 +53,7 @@ class Snapshot:
             since: the step that the attempt began at.
         """
         self.phase = str(status.get("phase") or status.get("state") or "")
-        self.step = int(status.get("step") or 0)
+        self.step = status.get("step", 0)
         if new.train:
             self.train = new.train[-1]
         if new.validation:
@@ -83,17 +84,17 @@ class Snapshot:
 
     def speed(self) -> str:
         """Tokens per second."""
-        rate = self.train.get("tokens_per_second")
-        return f"{short(float(rate))} tok/s" if rate else ""
+        rate = number(self.train.get("tokens_per_second"))
+        return f"{short(rate)} tok/s" if rate else ""
 
 
 def _number(value: Any) -> str:
-    return f"{value:.3f}" if isinstance(value, int | float) else "not a number"
+    return "not a number" if number(value) is None else f"{value:.3f}"
 
 
 def follow(reader: RunReader, alive: Callable[[], bool], *, as_json: bool) -> None:
     """Show a run until `alive` says no."""
-    floor = (reader.facts("data").get("floor") or {}).get("nats_per_char")
+    floor = number(table(reader.facts("data").get("floor")).get("nats_per_char"))
     snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
     show = _json if as_json else _live if is_terminal(sys.stderr) else _plain
     origin = read_origin(reader.facts("run"))
@@ -156,7 +157,7 @@ def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
 
 def _json(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
     def seen(new: Columns) -> None:
-        for record in sorted([*new.train, *new.validation], key=lambda r: (r["step"], r["kind"])):
+        for record in sorted([*new.train, *new.validation], key=lambda r: (whole(r.get("step")), r["kind"])):
             emit(record)
 
     born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from engine.runs.lineage import drawn, read_origin
@@ -17,6 +17,7 @@ from tui_transformer.findings import findings
 from tui_transformer.output import emit, is_terminal, program, stdout
 from tui_transformer.words import count, duration, short, sparkline, unit
 
+Part = Text | RichTable
 CHART_HEIGHT = 16
 MAX_WIDTH = 100
 SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  # what samples are, if not sentences
@@ -40,24 +41,25 @@ def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
     console = stdout()
     colour = is_terminal(sys.stdout) and not console.no_color
     width = min(console.width, MAX_WIDTH)
-    console.print(Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour)), soft_wrap=True)
-    parts = [_unless_damaged(told, reader) for told in (_scores, _verdicts, _probes, _sample)]
-    for part in (*parts, _next(reader, runs_dir)):
-        if part:
+    _ = reader.config  # a run without one cannot be told of at all
+    chart = lambda reader: Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour))
+    console.print(_whole("the curves", chart, reader), soft_wrap=True)
+    for what, of in PARTS.items():
+        if part := _whole(what, of, reader):
             console.print()
             # On paper (a pipe) lines stay whole; on a screen they break between words.
             console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
+    console.print()
+    console.print(_next(reader, runs_dir), soft_wrap=not is_terminal(sys.stdout))
 
 
-Part = Text | Table | None
-
-
-def _unless_damaged(told: Callable[[RunReader], Part], reader: RunReader) -> Part:
-    """A part, or a line where a file that it is told from holds something else than it should."""
+def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader) -> Part | None:
+    """A part of the summary, or one line that says why there is none: it rests on a damaged record."""
     try:
-        return told(reader)
-    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError):
-        return Text(f"{told.__name__.removeprefix('_')}: cannot be shown, a file of this run is damaged")
+        return of(reader)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        why = f"{what}: a record is damaged ({type(error).__name__}: {error}); {program()} doctor {reader.name}"
+        return Text(clean_line(why), style="bold yellow")
 
 
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
@@ -80,8 +82,9 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
 
 
 def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
-    known = [r for r in records if number(r.get("loss")) is not None and number(r.get("step")) is not None]
-    return Series(label, [float(r["step"]) for r in known], [float(r["loss"]) for r in known], colour)
+    found = [(number(r.get("step")), number(r.get("loss"))) for r in records]
+    known = [(step, loss) for step, loss in found if step is not None and loss is not None]
+    return Series(label, [step for step, _ in known], [loss for _, loss in known], colour)
 
 
 def _scores(reader: RunReader) -> Text | None:
@@ -154,12 +157,12 @@ def _verdicts(reader: RunReader) -> Text | None:
     return text if text else None
 
 
-def _probes(reader: RunReader) -> Table | None:
+def _probes(reader: RunReader) -> RichTable | None:
     scores = (reader.summary.get("last") or {}).get("probes") or {}
     described = {p["name"]: p for p in reader.facts("data").get("probes", [])}
     if not scores:
         return None
-    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid = RichTable(box=None, pad_edge=False, header_style="bold")
     for column, justify in (
         ("probe", "left"),
         ("right", "right"),
@@ -220,3 +223,11 @@ def _next(reader: RunReader, runs_dir: Path) -> Text:
     for command, what in rows:
         text.append("\n" + clean_line(f"{program()} {command.ljust(width)}  {what}"), style="not bold")
     return text
+
+
+PARTS: dict[str, Callable[[RunReader], Part | None]] = {
+    "the scores": _scores,
+    "the verdicts": _verdicts,
+    "the probes": _probes,
+    "the sample": _sample,
+}

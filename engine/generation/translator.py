@@ -14,6 +14,7 @@ from torch import Tensor
 from engine.config.schema import RunConfig
 from engine.data.pairs import BothSpecials, Specials, read_sources
 from engine.data.tokenizers import PairTokenizer
+from engine.errors import InputError
 from engine.evaluation.metrics import evaluating
 from engine.generation.beam import translate_batch
 from engine.generation.greedy import Written, stream_translation
@@ -23,6 +24,7 @@ from engine.generation.until_the_end import UntilTheEnd
 from engine.model.transformer import EncoderDecoder
 
 AT_ONCE = 64  # sentences
+LONGEST = 2048  # tokens of a sentence that somebody types: attention costs time and memory by the square of it
 ROOM = (2, 10)  # a translation is at most so many times as long as its source, and so many tokens
 
 
@@ -64,16 +66,16 @@ class Translator:
         """The `n_best` best translations of each sentence, best first.
 
         Args:
-            sentences: of any length; where positions are a learned table, what is past it is cut off.
+            sentences: where positions are a learned table, what is past it is cut off.
             beam: hypotheses that are followed; 1 is greedy.
             n_best: how many are given back, at most `beam`.
             alpha: of the length penalty, if it is not the config's.
             between: called between steps; may raise to stop.
 
         Raises:
-            InputError: characters that a tokenizer of characters has never seen.
+            InputError: characters that a tokenizer of characters has never seen, or more tokens than `LONGEST`.
         """
-        sources = self.tokenizer.source.encode_all(sentences)
+        sources = [_bounded(self._cut(source)) for source in self.tokenizer.source.encode_all(sentences)]
         return self.translate_encoded(sources, beam=beam, n_best=n_best, alpha=alpha, between=between)
 
     def translate_encoded(
@@ -160,8 +162,12 @@ class Translator:
             yield one
 
     def encoded(self, sentence: str) -> Tensor:
-        """(S,) a source with its end token, on the model's device."""
-        source = torch.from_numpy(self._cut(self.tokenizer.source.encode(sentence)))
+        """(S,) a source with its end token, on the model's device.
+
+        Raises:
+            InputError: as `translate`.
+        """
+        source = torch.from_numpy(_bounded(self._cut(self.tokenizer.source.encode(sentence))))
         ended = torch.cat((source, torch.tensor([self.special.source.end])))
         return ended.to(next(self.model.parameters()).device)
 
@@ -175,6 +181,12 @@ class Translator:
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
         longest = self.model.encoder.positions.longest
         return source if longest is None else source[: longest - 1]
+
+
+def _bounded(source: NDArray[np.int64]) -> NDArray[np.int64]:
+    if len(source) > LONGEST:
+        raise InputError(f"a sentence of {len(source):,} tokens; at most {LONGEST:,} are translated at once: cut it")
+    return source
 
 
 def both_specials(tokenizer: PairTokenizer) -> BothSpecials:

@@ -32,7 +32,7 @@ def read_commands(run: Path) -> list[tuple[int, Command]]:
     entries = data.get("commands") if isinstance(data, dict) else None
     found = []
     for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("id"), int) and entry.get("command") in set(Command):
+        if isinstance(entry, dict) and isinstance(entry.get("id"), int) and entry.get("command") in [*Command]:
             found.append((entry["id"], Command(entry["command"])))
     return sorted(found)
 
@@ -51,7 +51,8 @@ def send(run: Path, command: Command) -> int:
     refuse_links(run)
     with FileLock(run / ".control.lock", timeout=10):
         status = read_json(run / "status.json")
-        obeyed = int(status.get("control_id") or 0) if isinstance(status, dict) else 0
+        said = status.get("control_id") if isinstance(status, dict) else 0
+        obeyed = said if isinstance(said, int) else 0
         waiting = [(number, kind) for number, kind in read_commands(run) if number > obeyed]
         if len(waiting) >= MOST_WAITING:
             raise InputError(

@@ -19,14 +19,17 @@ from engine.runs.tail import MetricsTail
 
 STILL = 60.0  # seconds without a beat until a run of another host counts as lost
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
-# What status.json holds of each type; anything else there is damage.
-STATUS: dict[str, type | tuple[type, ...]] = {
-    **dict.fromkeys(("state", "phase", "reason", "host", "launch", "device"), str),
-    **dict.fromkeys(("step", "steps", "attempt", "pid", "beat", "control_id"), int),
-    "process_started": (int, float),
-    "checkpoint": (str, type(None)),
-}
 Liveness = Literal["alive", "dead", "unknown"]
+# What must be of one type wherever it is read: of another one it is damaged, and as good as missing.
+TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "status": {
+        **dict.fromkeys(("state", "phase", "reason", "host", "device", "launch", "boot"), str),
+        **dict.fromkeys(("step", "steps", "attempt", "pid", "control_id", "beat"), int),
+        "process_started": (int, float),
+        "checkpoint": (str, type(None)),
+    },
+    "summary": {**dict.fromkeys(("best", "last", "average"), dict), **dict.fromkeys(("step", "tokens"), int)},
+}
 
 
 class RunReader:
@@ -73,20 +76,19 @@ class RunReader:
     @property
     def status(self) -> dict[str, Any]:
         """status.json without what is of another type than it should be; {} where missing."""
-        said = self._table("status")
-        return {key: value for key, value in said.items() if isinstance(value, STATUS.get(key, object))}
+        return self._table("status")
 
     @property
     def summary(self) -> dict[str, Any]:
         """summary.json, its records being tables; {} before the first evaluation."""
-        said = self._table("summary")
-        return {key: value for key, value in said.items() if key not in ("best", "last") or isinstance(value, dict)}
+        return self._table("summary")
 
     @property
     def verdicts(self) -> list[dict[str, Any]]:
         """What the checks said, oldest first."""
         found = self._table("checks").get("verdicts", [])
-        return [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
+        found = [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
+        return [v for v in found if isinstance(v.get("step", 0), int)]
 
     @property
     def badges(self) -> dict[str, str]:
@@ -141,8 +143,10 @@ class RunReader:
         return "interrupted" if state == "handing-over" else "lost"
 
     def _table(self, name: str) -> dict[str, Any]:
-        found = read_json(self.path / f"{name}.json")
-        return found if isinstance(found, dict) else {}
+        found, types = read_json(self.path / f"{name}.json"), TYPES.get(name, {})
+        if not isinstance(found, dict):
+            return {}
+        return {key: value for key, value in found.items() if key not in types or isinstance(value, types[key])}
 
 
 def list_runs(root: Path) -> list[RunReader]:

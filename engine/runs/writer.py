@@ -23,6 +23,7 @@ from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
 from engine.runs.process import identity
+from engine.runs.reader import RunReader
 from engine.runs.room import GiveUp, Waiting, patiently
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class RunWriter:
         try:
             self._lock.acquire()
         except Timeout:
-            owner = read_json(path / "status.json") or {}
+            owner = RunReader(path).status
             raise InputError(
                 f"run '{path.name}' is being written by process {owner.get('pid')} on {owner.get('host')}; "
                 "stop that first, or choose another --name"
@@ -134,8 +135,8 @@ class RunWriter:
             InputError: another process has it, or it is not queued.
         """
         writer = cls(path, launch=launch)
-        status = read_json(path / "status.json")
-        if not isinstance(status, dict) or status.get("state") != "queued":
+        status = RunReader(path).status
+        if status.get("state") != "queued":
             writer.release()
             raise InputError(f"run '{path.name}' is not queued")
         writer._status = status | writer._owner() | {"state": "starting", "phase": "loading", "reason": ""}
@@ -163,20 +164,18 @@ class RunWriter:
         """
         for stream in ("metrics", "samples"):
             file = self._files[stream]
+            if stream not in offsets:
+                raise InputError(f"the checkpoint of step {step} does not say how long {stream}.jsonl was")
             if file.seek(0, os.SEEK_END) < offsets[stream]:
                 raise InputError(f"{self.path / stream}.jsonl is shorter than at step {step}: records are missing")
             file.truncate(offsets[stream])
-        checks = read_json(self.path / "checks.json")
-        found = checks.get("verdicts", []) if isinstance(checks, dict) else []
-        self._verdicts = [
-            v for v in found if isinstance(v, dict) and (v.get("when") == "before" or v.get("step", step) < step)
-        ]
-        before = read_json(self.path / "status.json")
-        before = before if isinstance(before, dict) else {}
-        self.attempt = int(before.get("attempt", 1)) + 1
+        reader = RunReader(self.path)
+        self._verdicts = [v for v in reader.verdicts if v.get("when") == "before" or v.get("step", step) < step]
+        before = reader.status
+        self.attempt = before.get("attempt", 1) + 1
         self._status = before | self._owner() | {"state": "starting", "phase": "loading", "reason": "", "step": step}
         self._status["control_id"] = self.heard
-        self._status["beat"] = int(before.get("beat", 0))
+        self._status["beat"] = before.get("beat", 0)
         self.status()
 
     def _owner(self) -> dict[str, Any]:
@@ -233,14 +232,14 @@ class RunWriter:
         """Change status.json. Where nothing or the step alone is new, it is written at most twice a second."""
         new = {key for key, value in changes.items() if self._status.get(key, "unset") != value}
         self._status |= changes
-        last = "step" in new and self._status["step"] == self._status["steps"]
+        last = "step" in new and self._status["step"] == self._status.get("steps")
         quiet = bool(changes) and new <= {"step"} and not last
         clock = time.monotonic()
         if quiet and clock - self._status_written < STATUS_INTERVAL:
             return
         self._status_written = clock
-        self._status["beat"] = int(self._status["beat"]) + 1
-        if self._status["phase"] == WAITING_FOR_SPACE:
+        self._status["beat"] = self._status.get("beat", 0) + 1
+        if self._status.get("phase") == WAITING_FOR_SPACE:
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
                 write_json(self.path / "status.json", self._status)
         else:

@@ -52,4 +52,9 @@ class TrainerState:
             kind = type(getattr(fresh, name))
             if not isinstance(data[name], (int, float) if kind is float else kind):
                 raise ValueError(f"'{name}' is {data[name]!r}")
+        for name in ("best", "last", "average"):
+            if not isinstance(data[name], dict | None):
+                raise ValueError(f"'{name}' is {data[name]!r}")
+        if not all(isinstance(length, int) and length >= 0 for length in data["offsets"].values()):
+            raise ValueError(f"'offsets' is {data['offsets']!r}")
         return cls(**{name: data[name] for name in names})

@@ -1,18 +1,15 @@
-"""Bad input at every door: one line on stderr that says what would be right, exit code 2, nothing lost or half made."""
+"""Bad input at every door: one line on stderr that says what would be right, exit code 2, nothing lost or half made.
+
+Generated input: tests/fuzz.
+"""
 
 import json
-import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from engine import capabilities
-from engine.config import keys, lints, presets, toml
-from engine.errors import InputError
 from tui_transformer.__main__ import main
 
 TINY = [
@@ -329,143 +326,6 @@ def test_bad_environment_is_one_line_too(name, value, arguments, tmp_path, capsy
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(name, value)
     check_refusal(capsys, arguments, tmp_path)
-
-
-# Generated input: 500 of each in CI, 10,000 by `make test-slow`.
-
-NAMES = st.one_of(st.sampled_from(sorted(keys.all_keys())), st.text(max_size=12))
-VALUES = st.recursive(
-    st.one_of(
-        *(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
-        st.sampled_from(["rope", "none", "learned", "cosine", "step", "5 epochs", "all", "decoder", 1, 2, 4, 64, 0.1]),
-    ),
-    lambda children: st.one_of(
-        st.lists(children, max_size=3), st.dictionaries(st.text(max_size=5), children, max_size=3)
-    ),
-    max_leaves=5,
-)
-WORDS = st.one_of(
-    st.sampled_from(
-        [
-            *(
-                "run",
-                "sample",
-                "check",
-                "presets",
-                "data",
-                "evaluate",
-                "watch",
-                "doctor",
-                "list",
-                "show",
-                "diff",
-                "fetch",
-            ),
-            *(
-                "--preset",
-                "--on",
-                "--set",
-                "--config",
-                "--corpus",
-                "--seed",
-                "--name",
-                "--device",
-                "--json",
-                "--prompt",
-            ),
-            *("--n", "--length", "--temperature", "--split", "--stride", "--checkpoint", "--help", "-h", "--version"),
-            *("demo", "baseline", "rope", "last", "cpu", "model.n_heads=2", "train.steps=nan", "1", "-1", "x", "/", ""),
-        ]
-    ),
-    st.text(max_size=15),
-)
-
-
-def nested(flat: dict[str, object]) -> dict[str, object]:
-    tables: dict[str, object] = {}
-    for key, value in flat.items():
-        section, dot, name = key.partition(".")
-        inner = tables.get(section)
-        if dot and isinstance(inner, dict | None):
-            tables[section] = {**(inner or {}), name: value}
-        else:
-            tables[key] = value
-    return tables
-
-
-def try_config(flat: dict[str, object]) -> None:
-    try:
-        built = toml.validate(presets.merge({"train": {"steps": 5}}, nested(flat)), "x")
-    except InputError as error:
-        assert "\n" not in str(error) and len(str(error)) < 1000
-        return
-    capabilities.check(built)
-    resolved = built.resolved(vocab_size=64, threads=1, train_tokens=1000)
-    lints.lint(resolved, 1000)
-    assert toml.validate(toml.parse(toml.write(resolved).encode(), "y"), "y") == resolved
-
-
-def try_command(words: list[str], folder: Path, monkeypatch) -> None:
-    monkeypatch.chdir(folder)
-    try:
-        assert main(words) in (0, 1, 2)
-    except SystemExit as error:
-        assert error.code in (0, 2)
-
-
-RELAXED = {"deadline": None, "suppress_health_check": list(HealthCheck)}
-
-
-@settings(max_examples=500, **RELAXED)
-@given(st.dictionaries(NAMES, VALUES, max_size=6))
-def test_no_generated_config_raises(flat: dict[str, object]) -> None:
-    try_config(flat)
-
-
-@pytest.mark.slow
-@settings(max_examples=10_000, **RELAXED)
-@given(st.dictionaries(NAMES, VALUES, max_size=6))
-def test_no_generated_config_raises_ten_thousand(flat: dict[str, object]) -> None:
-    try_config(flat)
-
-
-@settings(max_examples=500, **RELAXED)
-@given(st.binary(max_size=300))
-def test_no_bytes_make_the_toml_reader_raise(raw: bytes) -> None:
-    try:
-        toml.parse(raw, "x")
-    except InputError as error:
-        assert "\n" not in str(error)
-
-
-@pytest.fixture
-def refusing(monkeypatch):
-    """Commands stop where they would start to work: what is tried is the way there."""
-
-    def stop(*_: object, **__: object) -> None:
-        raise InputError("would start now")
-
-    for name in (
-        "engine.training.assemble.assemble",
-        "engine.training.task.load_task",
-        "engine.data.download.fetch",
-    ):
-        monkeypatch.setattr(name, stop)
-    monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115, PTH123
-    return monkeypatch
-
-
-@settings(max_examples=500, **RELAXED)
-@given(st.lists(WORDS, max_size=7))
-def test_no_generated_command_line_raises(refusing, tmp_path_factory, words: list[str]) -> None:
-    try_command(words, tmp_path_factory.getbasetemp(), refusing)
-
-
-@pytest.mark.slow
-@settings(max_examples=10_000, **RELAXED)
-@given(st.lists(WORDS, max_size=7))
-def test_no_generated_command_line_raises_ten_thousand(refusing, tmp_path_factory, words: list[str]) -> None:
-    try_command(words, tmp_path_factory.getbasetemp(), refusing)
 
 
 def test_a_pointer_to_somewhere_else_is_not_followed(good: Path, tmp_path, capsys) -> None:

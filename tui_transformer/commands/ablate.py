@@ -33,6 +33,7 @@ from tui_transformer.studies.record import is_run, only_runner, study_file, writ
 from tui_transformer.studies.runner import Audience, Orders, Runner
 from tui_transformer.studies.standing import ABSENT, SKIPPED, Standing
 
+ASKED = {"study", "device", "jobs", "cells", "took"}  # of `measure_command`
 STARTS = 60.0  # seconds for a detached runner to take its study
 
 
@@ -102,7 +103,12 @@ def measure_command(data_dir: Path | None) -> int:
     """What `tui_transformer.studies.measure` starts: a plan for the study on stdin, as a line of JSON on stdout."""
     from tui_transformer.studies.measure import plan_of
 
-    asked = json.loads(sys.stdin.read())
+    try:
+        asked = json.loads(sys.stdin.read())
+    except (ValueError, RecursionError):
+        asked = None
+    if not isinstance(asked, dict) or asked.keys() != ASKED or not isinstance(asked["study"], str):
+        raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
     with tempfile.NamedTemporaryFile("w", suffix=".study.toml", encoding="utf-8", delete=False) as file:
         file.write(asked.pop("study"))
     try:

@@ -32,7 +32,13 @@ def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path
     status = reader.status
     if as_json:
         emit(
-            {"run": reader.name, "command": command.value, "id": number, "state": reader.state, "step": status["step"]}
+            {
+                "run": reader.name,
+                "command": command.value,
+                "id": number,
+                "state": reader.state,
+                "step": status.get("step", 0),
+            }
         )
     else:
         answer(f"{reader.name}: {reader.state} at step {status.get('step', 0):,}")

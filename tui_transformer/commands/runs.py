@@ -8,6 +8,7 @@ from engine.runs.reader import RunReader, list_runs
 from tui_transformer.badges import badge
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
+from tui_transformer.facts import number
 from tui_transformer.output import emit, say
 
 HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks")
@@ -48,18 +49,18 @@ def _facts(reader: RunReader) -> dict[str, Any]:
 
 
 def _row(facts: dict[str, Any]) -> tuple[str, ...]:
-    def number(name: str, digits: int) -> str:
-        value = facts[name]
-        return f"{value:.{digits}f}" if isinstance(value, int | float) else "–"
+    def shown(name: str, digits: int) -> str:
+        value = number(facts[name])
+        return "–" if value is None else f"{value:.{digits}f}"
 
-    steps = f"{facts['step']:,} / {facts['steps']:,}" if isinstance(facts["step"], int) else "–"
+    steps = f"{facts['step']:,} / {facts['steps']:,}"
     checks = " ".join(badge(name).word for name in facts["badges"]) or ("✓" if facts["loss"] is not None else "–")
     return (
         facts["run"],
         facts["state"],
         steps,
-        number("loss", 4),
-        number("perplexity", 3),
+        shown("loss", 4),
+        shown("perplexity", 3),
         str(facts["preset"]),
         clean_line(origin.shown) if (origin := read_origin(facts)) is not None else "",
         checks,

@@ -1,0 +1,8 @@
+"""Every door, in one table."""
+
+from tests.fuzz.door import Door
+from tests.fuzz.file_doors import FILE_DOORS
+from tests.fuzz.run_doors import RUN_DOORS
+from tests.fuzz.word_doors import WORD_DOORS
+
+DOORS: dict[str, Door] = {**FILE_DOORS, **RUN_DOORS, **WORD_DOORS}

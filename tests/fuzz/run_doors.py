@@ -1,0 +1,264 @@
+"""Doors for run directories: whatever became of a run's files, what reads them goes on, or says so in one line."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+
+from engine.errors import InputError
+from engine.runs import lineage, twins
+from engine.runs.manage import read_notes
+from engine.runs.reader import LIVE_STATES, RunReader, list_runs
+from engine.runs.tail import History, MetricsTail
+from engine.runs.writer import RunWriter
+from tests.fuzz.door import Door, command
+from tests.fuzz.mutations import EDITS, VALUES, Edit, damaged
+from tests.tui_transformer.recorded import train_record, validation_record
+from tui_transformer.charts import Series, line_chart
+from tui_transformer.comparison import bands, distance, group_columns
+from tui_transformer.comparison.curves import Curves, difference, loss_curve
+from tui_transformer.comparison.detail import detail
+from tui_transformer.comparison.export import FORMATS
+from tui_transformer.comparison.folder import Folder
+from tui_transformer.comparison.group_detail import group_detail
+from tui_transformer.comparison.group_text import text_of
+from tui_transformer.comparison.groups import Grouping
+from tui_transformer.comparison.standing import Standings
+from tui_transformer.comparison.table import group_table, table
+from tui_transformer.comparison.view import Options, View
+from tui_transformer.facts import number
+from tui_transformer.feed import Feed
+from tui_transformer.reporting.gathered import gather
+from tui_transformer.reporting.languages import LANGUAGES
+from tui_transformer.reporting.report import name_of, report
+from tui_transformer.widgets.curves import AXES, MEASURES, SMOOTHINGS, picture
+
+Given = tuple[list[Edit], int]
+
+
+def files_of(root: Path) -> list[Path]:
+    """All that a runs folder holds but locks."""
+    return sorted(path for path in root.rglob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def reader(folder: Path, edits: list[Edit]) -> None:
+    root = folder / "runs"
+    with damaged(files_of(root), edits):
+        for found in list_runs(root):
+            assert isinstance(found.state, str) and isinstance(found.badges, dict) and isinstance(found.liveness(), str)
+            assert isinstance(found.status, dict) and isinstance(found.summary, dict) and found.verdicts is not None
+            for name in ("run", "model", "data", "environment"):
+                assert isinstance(found.facts(name), dict), name
+            for stream in ("metrics", "samples", "events"):
+                assert all(isinstance(record, dict) for record in found.records(stream))
+            try:
+                found.config  # noqa: B018
+            except InputError as error:
+                assert "\n" not in str(error)
+            assert read_notes(found.path) is not None
+            lineage.read_origin(found.facts("run"))
+            twins.fingerprint(found.path)
+            list(twins.inert_switches(found, root))
+
+
+def listed(folder: Path, given: Given) -> None:
+    edits, how = given
+    root = folder / "runs"
+    with damaged(files_of(root), edits):
+        command("runs", "--runs-dir", str(root), *(["--json"] if how % 2 else []))
+
+
+def feed(folder: Path, edits: list[Edit]) -> None:
+    root = folder / "runs"
+    followed = Feed(root)
+    runs = sorted(path for path in root.iterdir() if path.is_dir())
+    followed.look(runs[0])
+    with damaged(files_of(root), edits):
+        for looks in (followed, Feed(root)):
+            for run in runs:
+                view = looks.look(run).view
+                if view is not None:
+                    pictures(view.train, view.validation, view.floor)
+    followed.look(runs[0])
+
+
+def pictures(train: Any, validation: Any, floor: float | None) -> None:
+    for measure in MEASURES:
+        for axis, smoothing in zip(AXES, SMOOTHINGS, strict=True):
+            made = picture(measure, train, validation, axis=axis, smoothing=smoothing, log=axis == "step", floor=floor)
+            assert all(math.isfinite(y) for y in (*made.train.y, *made.validation.y))
+
+
+OPTIONS = (Options(), Options(by="variants", sort="loss"), Options(query="loss<2 rope", all_settings=True))
+
+
+def compared(folder: Path, given: Given) -> None:
+    edits, _ = given
+    root = folder / "study"
+    with damaged(files_of(root), edits):
+        look = Folder(root).look()
+        for entry in look.entries:
+            detail(entry, look.entries[0])
+        view = View()
+        for options in (
+            Options(),
+            Options(by="variants", sort="loss"),
+            Options(query="loss<2 rope", all_settings=True),
+        ):
+            view.arrange(look.entries, options, look.studies)
+        standings = Standings().of(Grouping().of(look.entries), look.studies, None)
+        for standing in standings:
+            group_detail(standing)
+        for made in (table(look.entries, look.entries[0] if look.entries else None), group_table(standings)):
+            for form in FORMATS.values():
+                form.write(made).encode()
+        text_of(standings, all_settings=True, width=100)
+        curves = Curves().read([entry.path for entry in look.entries])
+        for found in curves.values():
+            pictures(found.train, found.validation, None)
+        groups = bands.seeds_of(look.entries, look.entries)
+        for group in groups:
+            bands.band({seed: bands.scored(curves[run.path].validation, "step") for seed, run in group.by_seed.items()})
+        distance.families(distance.newest(found.validation) for found in curves.values())
+        group_columns.columns(standings, all_settings=True)
+
+
+COMPARED = (
+    *(("compare",), ("compare", "--csv"), ("compare", "--json", "--all-settings"), ("compare", "--markdown")),
+    *(("compare", "att"), ("compare", "att", "--latex"), ("compare", "--by", "variant", "--sort", "loss")),
+    *(("compare", "--sort", "-lr"), ("compare", "att.global.s1", "att.win16.s1"), ("compare", "--filter", "seed=1")),
+)
+
+
+def compare(folder: Path, given: Given) -> None:
+    edits, how = given
+    root = folder / "study"
+    with damaged(files_of(root), edits):
+        command(*COMPARED[how % len(COMPARED)], "--runs-dir", str(root))
+
+
+def doctor(folder: Path, given: Given) -> None:
+    edits, how = given
+    root = folder / "verified"
+    with damaged(files_of(root), edits):
+        command("doctor", "text", "--runs-dir", str(root), *(["--json"] if how % 2 else []))
+
+
+def watch(folder: Path, given: Given) -> None:
+    edits, how = given
+    root = folder / "runs"
+    with damaged(files_of(root), edits):
+        for run in ("baseline", "sine", "text"):
+            if RunReader(root / run).state not in LIVE_STATES:
+                command("watch", run, "--runs-dir", str(root), *(["--json"] if how % 2 else []))
+
+
+def begun(folder: Path, edits: list[Edit]) -> None:
+    """A queued run is taken, one that ended is gone on with: what a trainer does before its first step."""
+    root = folder / "runs"
+    with damaged(files_of(root), edits):
+        for run in ("alibi", "baseline", "text"):
+            writer = None
+            try:
+                if run == "alibi":
+                    writer = RunWriter.adopt(root / run)
+                else:
+                    writer = RunWriter(root / run)
+                    writer.rewind({"metrics": 100, "samples": 50}, 3)
+                writer.verdict({"check": "leak", "when": "before", "step": 3, "verdict": "ok", "value": 0.0, "why": ""})
+                writer.status(step=4)
+            except (InputError, OSError) as error:
+                assert str(error)
+            finally:
+                if writer is not None:
+                    writer.close("stopped", "")
+
+
+def verify(folder: Path, given: Given) -> None:
+    edits, how = given
+    root = folder / "verified"
+    with damaged(files_of(root), edits):
+        command("verify", "text", "--steps", "0", "--runs-dir", str(root), *(["--json"] if how % 2 else []))
+
+
+def gathered(folder: Path, given: Given) -> None:
+    edits, how = given
+    root = folder / ("study" if how % 2 else "runs")
+    language = [*LANGUAGES.values()][how // 2 % len(LANGUAGES)]
+    with damaged(files_of(root), edits):
+        look = Folder(root).look()
+        if look.entries:
+            found = gather(look.entries, look.studies if how % 2 else {})
+            assert report(found, language, language).blocks and name_of(found)
+
+
+_RECORDS = st.builds(
+    lambda make, step, changes: {**make(step, 600), **changes},
+    st.sampled_from([train_record, validation_record]),
+    st.integers(0, 700),
+    st.dictionaries(
+        st.sampled_from(
+            ["kind", "step", "tokens", "seconds", "loss", "lr", "probes", "accuracy", "perplexity", "by_distance"]
+        ),
+        VALUES,
+        max_size=3,
+    ),
+)
+_LINES = st.one_of(
+    _RECORDS.map(lambda record: json.dumps(record, separators=(",", ":")).encode() + b"\n"),
+    _RECORDS.map(lambda record: json.dumps(record, separators=(",", ":")).encode() + b"\n"),
+    VALUES.map(lambda value: json.dumps(value).encode() + b"\n"),
+    st.sampled_from(
+        [
+            *(b'{"kind":"train","step":1e400,"loss":1e400}\n', b'{"kind":"train"', b"\n", b"\x00\n", b"\xff\xfe{}\n"),
+            *(b'{"kind":"validation","step":' + b"9" * 4000 + b',"loss":1}\n', b"[" * 100_000 + b"\n", b"{]\r\n"),
+            *(b'{"kind":"validation","step":NaN,"loss":-Infinity}\n', b'{"kind":"validation","loss":"\xe9"}\n'),
+        ]
+    ),
+    st.binary(max_size=30),
+)
+
+
+def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
+    before, after = given
+    run = folder / "one" / "alone"
+    path = run / "metrics.jsonl"
+    kept = path.read_bytes()
+    try:
+        path.write_bytes(b"".join(before))
+        tail, history = MetricsTail(run), History(8)
+        history.reset(tail.load(8))
+        with path.open("ab") as file:
+            file.write(b"".join(after))
+        reset, new = tail.poll()
+        (history.reset if reset else history.add)(new)
+        columns = history.columns
+        pictures(columns.train, columns.validation, 0.5)
+        ours, theirs = loss_curve(columns.train, "step"), loss_curve(columns.validation, "step")
+        difference(ours, theirs)
+        points = [(number(record.get("step")), number(record.get("loss"))) for record in columns.train]
+        known = [(x, y) for x, y in points if x is not None and y is not None]
+        line = Series("train", [x for x, _ in known], [y for _, y in known], "blue")
+        line_chart([line], title="loss", x_label="step", width=40, height=10)
+        bands.band({1: bands.scored(columns.validation, "step"), 2: bands.scored(columns.train, "tokens")})
+        distance.families([distance.newest(columns.validation)])
+    finally:
+        path.write_bytes(kept)
+
+
+_GIVEN = st.tuples(EDITS, st.integers(0, 1000))
+RUN_DOORS = {
+    "runs: the reader": Door(EDITS, reader, ci=18),
+    "runs: the list": Door(_GIVEN, listed, ci=24),
+    "runs: the Train pane's feed": Door(EDITS, feed, ci=15),
+    "runs: the comparison": Door(_GIVEN, compared, ci=9),
+    "runs: compare": Door(_GIVEN, compare, ci=15),
+    "runs: doctor": Door(_GIVEN, doctor, ci=24),
+    "runs: watch": Door(_GIVEN, watch, ci=12),
+    "runs: the writer": Door(EDITS, begun, ci=15),
+    "runs: verify": Door(_GIVEN, verify, ci=3),
+    "runs: the report": Door(_GIVEN, gathered, ci=9),
+    "metrics": Door(st.tuples(st.lists(_LINES, max_size=20), st.lists(_LINES, max_size=5)), metrics, ci=36),
+}
