@@ -351,9 +351,10 @@ async def test_poison_reaches_no_screen(app: App) -> None:
         await opened(pilot)
         await pilot.press("l")
         await pilot.pause()
-        seen = [app.text]
         options = app.screen.query_one(OptionList)
         options.highlighted = next(i for i, a in enumerate(app.screen._answers) if a.label.startswith("evil"))
+        await pilot.pause()
+        seen = [app.text]
         await pilot.press("enter")
         await pilot.pause()
         seen.append(app.text)
