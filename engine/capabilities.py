@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from engine.config.schema import ModelConfig, ObjectiveConfig, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig, ObjectiveConfig
 from engine.data.catalogue import Kind, kind_by_name, names_of
 from engine.errors import InputError
 from engine.model.visibility import self_attention

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engine.config.schema import ModelConfig, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from engine.data.corpora import REGISTRY
 from engine.data.documents.registry import DOCUMENTS
 from engine.model import size

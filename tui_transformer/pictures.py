@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.model.visibility import Visibility, self_attention
 
 if TYPE_CHECKING:

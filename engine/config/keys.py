@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from engine.config.schema import RunConfig, Section
+from engine.config.schema import RunConfig
+from engine.config.sections import Section
 
 
 def _walk(section: type[Section], prefix: str) -> Iterator[tuple[str, bool]]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_data_path
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.download import Remote
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe

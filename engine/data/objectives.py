@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from engine.config.schema import MASK, MASKS_IN_A_ROW, PAD, START, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
 from engine.config.span_counts import corrupted_lengths
 from engine.data.padding import Tokens, pad_rows, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.config.schema import END, PAD, SPECIAL_TOKENS, START, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import END, PAD, SPECIAL_TOKENS, START
 from engine.data.buckets import Buckets
 from engine.data.objectives import IGNORED, Batch, Objective
 from engine.data.padding import Tokens, pad_rows, stands_at, text_of

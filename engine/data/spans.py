@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator
 
-from engine.config.schema import SHORTEST_DOCUMENT
+from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.span_counts import span_counts
 from engine.data.padding import Tokens
 

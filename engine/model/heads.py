@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.model.attention import softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState, WindowCache
 from engine.model.dropout import Dropout

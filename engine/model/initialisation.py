@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Generator, Tensor, nn
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.seeds import seed_for
 
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")

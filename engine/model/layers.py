@@ -6,7 +6,7 @@ from functools import partial
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout
 from engine.model.heads import SELF_ATTENTION, CrossAttention

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 
 
 def angle_dtype(device: torch.device) -> torch.dtype:

@@ -3,7 +3,8 @@
 Counts are exact and equal the built module's; FLOPs and memory are the usual estimates, named as such.
 """
 
-from engine.config.schema import ModelConfig, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 
 BYTES = 4  # parameters, gradients and optimizer state are fp32
 

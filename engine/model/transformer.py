@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.model.cache import Cache
 from engine.model.dropout import Dropout
 from engine.model.heads import CrossAttention, SelfAttention

@@ -6,7 +6,7 @@ No torch here: only operators that Python ints, numpy arrays and tensors share.
 from dataclasses import dataclass
 from typing import Any
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 
 LONG = 1024  # tokens from which a mask of T × T is not built where a band will do
 NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches

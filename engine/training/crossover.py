@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.config.schema import ModelConfig, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from engine.model.attention import softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import PositionScheme

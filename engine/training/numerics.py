@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
-from engine.config.schema import TrainConfig
+from engine.config.sections import TrainConfig
 from engine.model.transformer import Network
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from engine.config.schema import OptimizerConfig
+from engine.config.sections import OptimizerConfig
 from engine.model.positions import PositionScheme
 
 # Which kinds of parameter weight decay touches. "matrices" is GPT-2's habit without its position table,

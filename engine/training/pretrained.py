@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from engine.config.schema import ModelConfig, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from engine.config.toml import validate
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError, refused

@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from engine.config.schema import SHORTEST_DOCUMENT, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import SHORTEST_DOCUMENT
 from engine.data.corruption import DocumentBatches, scored_documents
 from engine.data.documents.corpus import Recall
 from engine.data.loader import mask_generator

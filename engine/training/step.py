@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.config.schema import END, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import END
 from engine.data.loader import Examples
 from engine.data.objectives import IGNORED
 from engine.model.dropout import Dropout

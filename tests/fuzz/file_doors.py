@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from engine.config import presets, toml
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents import by_path as documents
 from engine.data.parallel import by_path as parallel
 from engine.data.parallel.statistics import corpus_statistics

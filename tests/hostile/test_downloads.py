@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data import download
 from engine.data.catalogue import catalogue
 from engine.data.corpora import load_corpus

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents.registry import DOCUMENTS, load_documents
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from engine.capabilities import NO_BIAS
 from engine.config.presets import list_presets
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.model.positions import alibi_slopes
 from engine.model.transformer import EncoderDecoder, build_model
 from engine.model.visibility import Visibility, self_attention

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents.registry import load_documents
 from tests.tui_transformer.answering import answering
 from tui_transformer.app import Studio

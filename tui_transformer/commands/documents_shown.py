@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.catalogue import catalogue
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.documents.registry import load_documents

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.catalogue import Listed, catalogue
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.corpora import load_corpus
 from engine.errors import InputError
 from tui_transformer.clean import clean, clean_line

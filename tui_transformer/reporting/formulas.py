@@ -6,7 +6,8 @@ Every formula says what `engine.model` does, term by term; no text of a user or 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from engine.config.schema import ModelConfig, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from tui_transformer.comparison.language import Language
 from tui_transformer.reporting.document import Formula
 

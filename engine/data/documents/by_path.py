@@ -9,7 +9,7 @@ What has no file of validation documents gets them from its lines, by `data.vali
 
 from pathlib import Path
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.documents.questions import overlaps, read_questions
 from engine.data.documents.split import split_documents

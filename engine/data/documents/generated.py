@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
 from engine.data.synthetic import biographies
 from engine.data.synthetic.biographies import Biographies, Person, Told

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.corpora import data_folders, is_there
 from engine.data.documents import birthplaces
 from engine.data.documents.by_path import load_path

@@ -7,7 +7,7 @@ others.
 import hashlib
 from collections.abc import Sequence
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.errors import InputError
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.corpora import is_there
 from engine.data.parallel.aligned import read_aligned
 from engine.data.parallel.languages import LANGUAGES

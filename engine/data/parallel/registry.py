@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.corpora import data_folders, is_there
 from engine.data.download import Remote
 from engine.data.parallel.by_path import load_path, split_selector

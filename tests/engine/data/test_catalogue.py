@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.catalogue import catalogue, kind_by_name, kind_of, names_of
 from engine.data.corpora import REGISTRY
 from engine.data.documents.registry import DOCUMENTS, load_documents

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.corpora import load_corpus
 from engine.errors import InputError
 

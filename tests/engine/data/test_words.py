@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents.registry import load_documents
 from engine.data.tokenizers import WordTokenizer, read_tokenizer
 from engine.errors import InputError

@@ -3,7 +3,7 @@ import time
 import numpy as np
 import pytest
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.corpora import load_corpus
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import Probe

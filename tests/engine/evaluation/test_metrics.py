@@ -117,7 +117,7 @@ def test_count_lines_by_hand() -> None:
 
 
 def test_count_lines_of_tiny_shakespeare(real_data) -> None:
-    from engine.config.schema import DataConfig
+    from engine.config.sections import DataConfig
     from engine.data.corpora import load_corpus
     from engine.data.tokenizers import CharacterTokenizer
 

@@ -4,7 +4,7 @@ from typing import get_args
 import pytest
 import torch
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.generation.samples import fill
 from engine.generation.sampling import FromDecoder, Sampling, distribution, stream
 from engine.model.transformer import build_model

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from engine.model.heads import SoftmaxSelfAttention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import T5, Alibi, PositionScheme, Rope, Sinusoidal, alibi_slopes

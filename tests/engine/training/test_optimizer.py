@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from engine.config.schema import OptimizerConfig
+from engine.config.sections import OptimizerConfig
 from engine.model.transformer import build_model
 from engine.training.optimizer import decay_groups, learning_rate, make_optimizer
 from tests.engine.model.cells import VOCAB, cells, name

@@ -285,7 +285,8 @@ def test_latex_compiles(root, tmp_path, language, engine) -> None:
 
 
 def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
-    from engine.config.schema import ModelConfig, RunConfig
+    from engine.config.schema import RunConfig
+    from engine.config.sections import ModelConfig
     from tui_transformer.reporting.formulas import formulas
     from tui_transformer.reporting.languages import LANGUAGES
 

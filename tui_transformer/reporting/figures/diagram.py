@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from engine.config.schema import ModelConfig
+from engine.config.sections import ModelConfig
 from tui_transformer.comparison.language import Language
 from tui_transformer.reporting.figures.style import FAINT, INK, figure
 

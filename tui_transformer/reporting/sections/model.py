@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from engine.config.schema import ModelConfig, RunConfig
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from engine.config.toml import validate
 from engine.errors import InputError
 from tui_transformer.comparison.entry import Entry

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.data.documents.registry import load_documents
 from engine.errors import InputError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
 from engine.data.documents.registry import DOCUMENTS, load_documents
 from engine.data.parallel.split import folded

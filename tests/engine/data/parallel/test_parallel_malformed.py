@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.parallel import lines
 from engine.data.parallel.aligned import aligned
 from engine.data.parallel.iwslt import segments, tagged

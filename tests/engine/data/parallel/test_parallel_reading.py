@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.config.schema import DataConfig
+from engine.config.sections import DataConfig
 from engine.data.framing import sha256_of_texts
 from engine.data.parallel.by_path import load_path
 from engine.data.parallel.iwslt import joined, segments, tagged

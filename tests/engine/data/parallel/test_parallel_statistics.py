@@ -54,7 +54,7 @@ def test_no_pairs_have_numbers_too() -> None:
 
 
 def test_the_real_corpora_raise_no_false_alarm(real_data) -> None:
-    from engine.config.schema import DataConfig
+    from engine.config.sections import DataConfig
     from engine.data.parallel.registry import load_parallel
 
     for name in ("multi30k", "tatoeba-en-de"):

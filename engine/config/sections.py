@@ -1,0 +1,309 @@
+"""The sections of a config: every setting, with its type, default and bounds.
+
+The defaults are the `baseline` preset. A field marked *bookkeeping* changes nothing about the function that is
+learned (where to print, how often to save), so comparisons and the inert-switch alarm ignore it. A derived default
+(`d_ff` = 4 · `d_model`) is a `default_factory` over the fields before it, so a dumped config is always complete.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
+
+from engine.config.duration import Duration
+from engine.config.exclusive import EXCLUSIVE
+
+PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
+SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {
+    "masked": (MASK,),
+    "copy": (START,),
+    "reverse": (START,),
+    "translation": (PAD, START, END),
+    "span-corruption": (PAD, MASK),
+    "question-answer": (PAD, MASK),
+}
+MASKS_IN_A_ROW = 3  # of the assignment's span corruption: where the span stood, before it, and after it
+SHORTEST_DOCUMENT = 4  # tokens; shorter ones are left out
+
+Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
+Count = Annotated[int, Field(strict=True, ge=0, le=10**12)]
+Positive = Annotated[int, Field(strict=True, ge=1, le=10**12)]
+Width = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
+Depth = Annotated[int, Field(strict=True, ge=1, le=1_000)]
+Rate = Annotated[float, Field(ge=0.0, le=1e3)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+
+
+def bookkeeping(default: Any, **bounds: Any) -> Any:
+    """A field that does not change what is learned (see the module's docstring)."""
+    return Field(default, json_schema_extra={"bookkeeping": True}, **bounds)
+
+
+def same_as(name: str, default: Any) -> Any:
+    """A field that takes the value of an earlier field unless it is set."""
+    factory: Callable[[dict[str, Any]], Any] = lambda earlier: earlier.get(name, default)
+    return Field(default_factory=factory)
+
+
+class Section(BaseModel):
+    """Base of all sections: unknown keys are errors, values are finite, nothing changes after it is built."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, validate_default=True)
+
+
+class ModelConfig(Section):
+    """The network. Widths in features, lengths in tokens.
+
+    `causal` follows the architecture: decoders may not see their future, encoders may. `window` counts keys with the
+    query's own when causal, else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the
+    cross-attention of an encoder-decoder sees all of the source.
+    """
+
+    architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
+    causal: StrictBool = Field(default_factory=lambda earlier: earlier.get("architecture") != "encoder")
+    n_layers: Depth = 4
+    n_encoder_layers: Depth | None = None  # as n_layers
+    d_model: Width = 256
+    n_heads: Depth = 4
+    n_kv_heads: Depth | None = None  # as n_heads
+    d_ff: Width = Field(default_factory=lambda earlier: 4 * earlier.get("d_model", 256))
+    context_length: Positive = 128
+    source_length: Positive | None = None  # as context_length
+    vocab_size: Width | None = None
+    source_vocab_size: Width | None = None  # where source and target do not share one vocabulary
+
+    position: Literal["none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl"] = "sinusoidal"
+    position_init: Literal["normal", "zero"] = "normal"
+    rope_base: Annotated[float, Field(gt=1.0, le=1e12)] = 10_000.0
+    rope_pairing: Literal["half", "adjacent"] = "half"
+    relative_max_distance: Positive = 64
+    t5_buckets: Annotated[int, Field(strict=True, ge=4, le=10_000)] = 32
+    t5_max_distance: Positive = 128
+    embedding_scale: StrictBool = False
+
+    attention: Literal["global", "window", "sparse", "linear"] = "global"
+    window: Positive = 16
+    link_every: Annotated[int, Field(strict=True, ge=2, le=10**9)] = 16
+    backend: Literal["auto", "reference", "sdpa", "dense", "banded", "chunked"] = bookkeeping("auto")
+
+    norm: Literal["layer", "rms", "none"] = "layer"
+    norm_placement: Literal["pre", "post"] = "pre"
+    final_norm: StrictBool = Field(
+        default_factory=lambda earlier: earlier.get("norm_placement") == "pre" and earlier.get("norm") != "none"
+    )
+    norm_eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-5
+    residual: StrictBool = True
+    activation: Literal["gelu", "gelu-tanh", "relu", "swiglu"] = "gelu"
+    bias: StrictBool = True
+    head_bias: StrictBool = False
+    tie_embeddings: StrictBool = False
+
+    dropout: Fraction = 0.1
+    attention_dropout: Fraction = Field(  # linear attention has no weights to drop
+        default_factory=lambda earlier: 0.0 if earlier.get("attention") == "linear" else earlier.get("dropout", 0.1)
+    )
+    attention_output_dropout: Fraction = same_as("dropout", 0.1)
+    embedding_dropout: Fraction = same_as("dropout", 0.1)
+    ff_dropout: Fraction = same_as("dropout", 0.1)
+
+    init: Literal["scaled-normal", "normal", "xavier", "torch"] = "scaled-normal"
+    init_std: Annotated[float, Field(gt=0.0, le=10.0)] = 0.02
+    embedding_std: Annotated[float, Field(gt=0.0, le=10.0)] | None = None  # as `init` says
+
+    @property
+    def head_width(self) -> int:
+        """Features per head, Dh = d_model / n_heads."""
+        return self.d_model // self.n_heads
+
+    @property
+    def kv_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.n_kv_heads or self.n_heads
+
+    @property
+    def encoder_layers(self) -> int:
+        """Layers of an encoder-decoder's encoder."""
+        return self.n_encoder_layers or self.n_layers
+
+    @property
+    def source_tokens(self) -> int:
+        """The longest source of an encoder-decoder."""
+        return self.source_length or self.context_length
+
+    @property
+    def ff_expansion(self) -> int:
+        """Features of the feed-forward's first map: SwiGLU needs a gate for each of `d_ff`."""
+        return 2 * self.d_ff if self.activation == "swiglu" else self.d_ff
+
+    @property
+    def kv_width(self) -> int:
+        """Features of all key heads together; of the value heads as many."""
+        return self.kv_heads * self.head_width
+
+
+class DataConfig(Section):
+    """The text: which corpus, how it is cut into splits and tokens.
+
+    `corpus_size` is of generated corpora: characters of playlets, sentences of phrasebook, people of biographies.
+    `bpe_size` is the vocabulary of byte-pair encoding, of each side where `shared_vocabulary` is off. `max_length`
+    leaves out longer sentences, in tokens of either side: of training only, what is scored is never left out.
+    """
+
+    corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "playlets"
+    corpus_seed: Seed = 1
+    corpus_size: Annotated[int, Field(strict=True, ge=20, le=10**8)] | None = None
+    tokenizer: Literal["characters", "bpe", "words"] = "characters"
+    bpe_size: Annotated[int, Field(strict=True, ge=257, le=1_000_000)] = 8_000
+    shared_vocabulary: StrictBool = True
+    max_length: Positive | None = None
+    validation_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.1
+    test_fraction: Fraction = 0.0
+    window_stride: Positive | None = None
+
+    @model_validator(mode="after")
+    def _some_text_is_left_to_train_on(self) -> Self:
+        if self.validation_fraction + self.test_fraction >= 1.0:
+            raise ValueError("validation_fraction + test_fraction must leave some text to train on (< 1)")
+        return self
+
+
+class ObjectiveConfig(Section):
+    """What is predicted from what; `engine.data.objectives` says it kind by kind.
+
+    `mask_fraction` is the share of a window that `masked` predicts, and of a document that `span-corruption` in the
+    form `t5` takes out, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
+    the context, and take out one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
+    `label_smoothing` moves that share of each target to all other tokens (Szegedy et al. 2016, §7), in what is
+    minimised; losses are reported without it.
+    """
+
+    kind: Literal[
+        "next-token",
+        "masked",
+        "copy",
+        "reverse",
+        "continuation",
+        "shifted",
+        "translation",
+        "span-corruption",
+        "question-answer",
+    ] = "next-token"
+    mask_fraction: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    span_form: Literal["cs224n", "cs224n-half", "t5"] = "cs224n"
+    span_mean: Annotated[float, Field(ge=1.0, le=1e6)] = 3.0
+    span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
+    cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
+    label_smoothing: Fraction = 0.0
+
+
+class TrainConfig(Section):
+    """The loop: how long, how much at once.
+
+    Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
+    of rows may have batch_tokens: so many of the longer side with its padding, whatever the rows' number.
+    `init_from` is the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
+    """
+
+    steps: Count = 2000
+    epochs: Annotated[float, Field(gt=0.0, le=1e6)] | None = None
+    batch_size: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 64
+    batch_tokens: Positive | None = None
+    accumulation: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1
+    clip: Rate = 1.0
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    fp32_matmul: Literal["exact", "fast"] = "exact"
+    auto_batch: StrictBool = False
+    activation_checkpointing: StrictBool = False
+    compile: Literal["auto", "never", "always"] = "auto"
+    allow_leak: StrictBool = False
+    threads: Annotated[int, Field(strict=True, ge=1, le=1024)] | None = None
+    init_from: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_each_pair(self) -> Self:
+        for one, other in EXCLUSIVE["train"]:
+            if {one, other} <= self.model_fields_set and getattr(self, other) is not None:
+                raise ValueError(f"{one} and {other} say the same thing twice; keep one of them")
+        return self
+
+
+class OptimizerConfig(Section):
+    """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
+
+    Durations are steps, or a text such as "5 epochs" or "10240 tokens". `decay_every` holds the rate of any schedule
+    still between its multiples, as a scheduler stepped once an epoch does; `decay_over` is how long a cosine takes.
+    `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3).
+    """
+
+    kind: Literal["adamw", "adam"] = "adamw"
+    lr: Rate = 3e-4
+    min_lr: Rate = 0.0
+    betas: tuple[Fraction, Fraction] = (0.9, 0.98)
+    eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-8
+    weight_decay: Rate = 0.01
+    decay: Literal["matrices", "linear-weights", "all"] = "matrices"
+    schedule: Literal["constant", "cosine", "step", "inverse-sqrt"] = "cosine"
+    warmup: Duration = 100
+    decay_every: Duration | None = None
+    decay_over: Duration | None = None
+    decay_factor: Annotated[float, Field(gt=0.0, le=1.0)] = 0.5
+
+    @model_validator(mode="after")
+    def _step_schedule_says_when(self) -> Self:
+        if self.schedule == "step" and self.decay_every is None:
+            raise ValueError("schedule = 'step' needs decay_every, the time between two decays, e.g. \"5 epochs\"")
+        if self.decay_every == 0 or self.decay_over == 0:
+            raise ValueError("decay_every and decay_over must be longer than 0 steps; leave them out for none")
+        if self.min_lr > self.lr:
+            raise ValueError(f"min_lr {self.min_lr} is above lr {self.lr}")
+        return self
+
+
+class EvaluationConfig(Section):
+    """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
+
+    `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
+    without a new best; 0 never does. Translations are written with a beam of `beam` (1: greedily), of the first
+    `translations` sentences of the split (0: all).
+    """
+
+    every: Count = 250
+    stride: Positive | None = None
+    batch_size: Positive | None = bookkeeping(None)
+    nanogpt_batches: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(0)
+    probes: StrictBool = bookkeeping(True)
+    sample_every: Count = bookkeeping(500)
+    sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")
+    sample_length: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(200)
+    select: Literal["loss", "bleu", "exact_match"] = "loss"
+    patience: Annotated[int, Field(strict=True, ge=0, le=1_000_000)] = 0
+    beam: Annotated[int, Field(strict=True, ge=1, le=1_000)] = bookkeeping(1)
+    translations: Count = bookkeeping(0)
+
+
+class CheckpointConfig(Section):
+    """How often the state is saved; `every` 0 means only at the start and the end.
+
+    `average_last` = k also saves and scores the mean of the last k checkpoints' weights (Vaswani et al. 2017, §6.1).
+    """
+
+    every: Count = bookkeeping(500)
+    keep_last: Annotated[int, Field(strict=True, ge=1, le=10_000)] = bookkeeping(2)
+    average_last: Annotated[int, Field(strict=True, ge=0, le=1_000)] = 0
+
+
+class GenerationConfig(Section):
+    """How text is sampled, unless the prompt says otherwise; `length_penalty` and `alpha` are beam search's."""
+
+    temperature: Annotated[float, Field(ge=0.0, le=100.0)] = bookkeeping(0.8)
+    top_k: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] = bookkeeping(40)
+    top_p: Annotated[float, Field(gt=0.0, le=1.0)] = bookkeeping(1.0)
+    overflow: Literal["restart", "stop"] = bookkeeping("restart")
+    length_penalty: Literal["gnmt", "power"] = bookkeeping("gnmt")
+    alpha: Annotated[float, Field(ge=0.0, le=10.0)] = bookkeeping(0.6)
+
+
+class LogConfig(Section):
+    """How often a train record is written, in steps."""
+
+    every: Positive = bookkeeping(10)
