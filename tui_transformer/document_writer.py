@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
+from tui_transformer.inspected import Inspected
 from tui_transformer.pictures import stacks, who_sees_whom
 from tui_transformer.prompt import Settings
 from tui_transformer.written import Alternative, Attended, Piece, Surprised, Whole
@@ -60,7 +61,7 @@ class Example:
         return {"asked": self.asked, "reference": self.reference, "text": self.written, "right": right}
 
 
-class DocumentWriter:
+class DocumentWriter(Inspected):
     """A checkpoint of a run on documents or on questions about them.
 
     Args:
@@ -93,23 +94,6 @@ class DocumentWriter:
     def invitation(self) -> str:
         """What to type."""
         return INVITATIONS[self.config.objective.kind]
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Of attention."""
-        from engine.generation.inspection import places
-
-        return places(self.model)
-
-    def shape(self, which: str) -> tuple[int, int]:
-        """Layers and heads of a kind of attention.
-
-        Raises:
-            InputError: this network has no such kind.
-        """
-        from engine.generation.inspection import attentions
-
-        return len(attentions(self.model, which)), self.config.model.n_heads
 
     def notice(self, text: str, settings: Settings) -> str:
         """What is to be known before an answer: nothing."""

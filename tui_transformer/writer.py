@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.facts import stamp
+from tui_transformer.inspected import Inspected
 from tui_transformer.pictures import stacks, who_sees_whom
 from tui_transformer.prompt import SETTINGS, Settings
 from tui_transformer.written import Alternative, Attended, Piece, Surprised, Whole
@@ -78,7 +79,7 @@ class Writes(Protocol):
         ...
 
 
-class Writer:
+class Writer(Inspected):
     """A checkpoint of a run.
 
     Args:
@@ -113,23 +114,6 @@ class Writer:
     def invitation(self) -> str:
         """What to type."""
         return INVITATIONS.get(self.config.objective.kind, "type a source")
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Of attention."""
-        from engine.generation.inspection import places
-
-        return places(self.model)
-
-    def shape(self, which: str) -> tuple[int, int]:
-        """Layers and heads of a kind of attention.
-
-        Raises:
-            InputError: this network has no such kind.
-        """
-        from engine.generation.inspection import attentions
-
-        return len(attentions(self.model, which)), self.config.model.n_heads
 
     def notice(self, text: str, settings: Settings) -> str:
         """What is to be known before an answer: that the context will be full, or the source is of another length."""

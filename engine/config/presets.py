@@ -102,6 +102,22 @@ def chain(preset: Preset) -> list[Preset]:
     return links[::-1]
 
 
+def overlay(name: str, why: str) -> list[Preset]:
+    """What an overlay changes: its chain without the base.
+
+    Args:
+        name: of a preset.
+        why: it has to be an overlay, for who names a base.
+
+    Raises:
+        InputError: no such preset, or a base.
+    """
+    links = chain(find(name))[1:]
+    if not links:
+        raise InputError(f"preset '{name[:80]}' is a base, not an overlay: {why}")
+    return links
+
+
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Nested tables laid over each other; the second wins."""
     merged = dict(base)

@@ -5,9 +5,11 @@ found. It ends with its own hash: a damaged one is made again.
 """
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
@@ -54,17 +56,17 @@ def tokens_of(
 
 def _write(file: IO[bytes], length: int, pieces: Iterator[NDArray[np.int32]]) -> None:
     """An npy file, without the whole of it in memory, and its hash."""
-    header = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False, "shape": (length,)}
-    np.lib.format.write_array_header_1_0(file, header)
-    for piece in pieces:
-        file.write(piece.tobytes())
-    file.write(_digest(file, file.tell()))
+    descr, header, found = np.lib.format.dtype_to_descr(np.dtype(np.int32)), io.BytesIO(), hashlib.sha256()
+    np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": (length,)})
+    for part in chain([header.getvalue()], (piece.tobytes() for piece in pieces)):
+        found.update(part)
+        file.write(part)
+    file.write(found.digest())
 
 
 def _digest(file: IO[bytes], length: int) -> bytes:
     """The SHA-256 of a file's first bytes; leaves it at their end. Read, not mapped: a disk that fails is an error."""
     found = hashlib.sha256()
-    file.seek(0)
     while length > 0 and (block := file.read(min(BLOCK, length))):
         found.update(block)
         length -= len(block)

@@ -120,7 +120,7 @@ def base_tables(base: str) -> dict[str, Any]:
     name, _, on = base.partition("@")
     links = presets.chain(presets.find(name))
     if on:
-        links = [*presets.chain(presets.find(on)), *_overlay(name, f"it cannot be put on '{on[:80]}'")]
+        links = [*presets.chain(presets.find(on)), *presets.overlay(name, f"it cannot be put on '{on[:80]}'")]
     return _laid([link.tables for link in links]) | {"preset": base}
 
 
@@ -137,7 +137,7 @@ def variant_config(study: "Study", variant: "Variant", stage: Stage | None = Non
     try:
         base = base_tables(study.base)
         where += f", variant '{variant.name}'"
-        overlay = _overlay(variant.preset, "a variant changes the study's base") if variant.preset else []
+        overlay = presets.overlay(variant.preset, "a variant changes the study's base") if variant.preset else []
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     where += f", stage '{stage.name}'" if stage is not None else ""
@@ -168,14 +168,6 @@ def _laid(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for table in tables:
         merged = presets.merge(merged, table)
     return merged
-
-
-def _overlay(name: str, why: str) -> Sequence[presets.Preset]:
-    """What an overlay changes: its chain without the base; `why` it has to be one, for who names another."""
-    links = presets.chain(presets.find(name))[1:]
-    if not links:
-        raise InputError(f"preset '{name}' is a base, not an overlay: {why}")
-    return links
 
 
 def _require_different(configs: Mapping[str, Sequence[RunConfig]]) -> None:

@@ -36,9 +36,7 @@ class Stage:
         Raises:
             InputError: no such preset, or one that changes nothing.
         """
-        links = presets.chain(presets.find(self.preset))[1:] if self.preset else ()
-        if self.preset and not links:
-            raise InputError(f"preset '{self.preset[:80]}' is a base, not an overlay: a stage changes the study's base")
+        links = presets.overlay(self.preset, "a stage changes the study's base") if self.preset else ()
         return tuple(dict(link.tables) for link in links)
 
     @property

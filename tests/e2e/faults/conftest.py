@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.faults.rig import Rig, possible
-from tests.e2e.faults.slices import sets
+from tests.e2e.faults.slices import run_words
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
 def trained(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs folder with a run `a` that is finished; only read."""
     runs = tmp_path_factory.mktemp("trained") / "runs"
-    words = ["run", "--preset", "demo", "--name", "a", "--runs-dir", str(runs), "--device", "cpu", *sets()]
+    words = run_words(runs)
     ended = rig.run(words, runs)
     assert ended.code == 0, ended.said
     return runs

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from tests.e2e.faults.rig import BROKEN, FULL
@@ -25,6 +26,23 @@ def sets(settings: Mapping[str, str] = MappingProxyType(SETTINGS)) -> list[str]:
     """Settings as the command line takes them; by default those of the smallest run."""
     given = [f"{section}.{setting}" for section, line in settings.items() for setting in line.split()]
     return [word for setting in given for word in ("--set", setting)]
+
+
+def run_words(runs: Path, settings: Mapping[str, str] = MappingProxyType(SETTINGS), *more: str) -> list[str]:
+    """A run called `a`, after `tui-transformer`."""
+    return [
+        "run",
+        "--preset",
+        "demo",
+        "--name",
+        "a",
+        "--runs-dir",
+        str(runs),
+        "--device",
+        "cpu",
+        *sets(settings),
+        *more,
+    ]
 
 
 def few(count: int, seed: object, writes: int) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from tests.e2e.faults.rig import Ended, Rig
-from tests.e2e.faults.slices import ERRORS, NAMES, few, sets
+from tests.e2e.faults.slices import ERRORS, NAMES, few, run_words
 from tests.engine.training.test_resume import outcome
 
 SETTINGS = {
@@ -23,19 +23,7 @@ SLICE = 3  # writes that CI lets fail, of some 190
 
 
 def words(runs: Path, *more: str) -> list[str]:
-    return [
-        "run",
-        "--preset",
-        "demo",
-        "--name",
-        "a",
-        "--runs-dir",
-        str(runs),
-        "--device",
-        "cpu",
-        *sets(SETTINGS),
-        *more,
-    ]
+    return run_words(runs, SETTINGS, *more)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from engine.runs.process import identity
 from engine.runs.reader import RunReader
 from engine.training.step import Stepper
 from tests.e2e.faults.slices import SETTINGS as SMALLEST
-from tests.e2e.faults.slices import sets
+from tests.e2e.faults.slices import run_words
 from tests.tui_transformer.recorded import record
 from tui_transformer import progress
 from tui_transformer.__main__ import main
@@ -21,19 +21,7 @@ SETTINGS = {**SMALLEST, "train": "steps=6 batch_size=4 threads=1"}
 
 
 def training(runs: Path, *more: str) -> list[str]:
-    return [
-        "run",
-        "--preset",
-        "demo",
-        "--name",
-        "a",
-        "--runs-dir",
-        str(runs),
-        "--device",
-        "cpu",
-        *sets(SETTINGS),
-        *more,
-    ]
+    return run_words(runs, SETTINGS, *more)
 
 
 def complaint(capsys: pytest.CaptureFixture[str]) -> str:
