@@ -344,6 +344,24 @@ async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fak
         await until(pilot, lambda: pane(app)._first.writer is not None)
 
 
+@pytest.mark.parametrize("pressed", [None, "escape", "x"])
+async def test_the_line_of_a_run_that_comes_takes_the_keys_of_nobody_who_presses_some(tmp_path, fakes, pressed) -> None:
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "Nothing has trained yet" in shown(app))
+        if pressed is not None:
+            await pilot.press(pressed)
+        record(tmp_path / "runs", "win16")
+        found = pane(app)
+        found._feed._swept = None
+        await found._look()
+        await until(pilot, lambda: found._first.writer is not None)
+        assert found._line.has_focus is (pressed is None)
+        await pilot.press("1")
+        assert (app.query_one("#panes", ContentSwitcher).current == "design") is (pressed is not None)
+
+
 async def test_a_run_that_trains_is_taken_at_its_newest_and_again_when_there_is_a_newer(tmp_path, fakes) -> None:
     run = record(tmp_path / "runs", "live", state="running", step=500)
     (run / "checkpoints").mkdir()

@@ -40,6 +40,7 @@ class RunChoice(Vertical):
         self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
         self._active = self._first
         self._line, self._nothing = PromptLine(), Static("", id="nothing")
+        self._untouched = False  # no key was pressed since the pane was shown without a run
 
     def on_mount(self) -> None:
         """Look out for runs and newer checkpoints."""
@@ -67,7 +68,12 @@ class RunChoice(Vertical):
             self._line.focus()
         else:
             self.focus()
+            self._untouched = True
             self.run_worker(self._look(), group="look", exclusive=True)
+
+    def on_key(self) -> None:
+        """Who presses keys already is not sent to the line by a run that comes now."""
+        self._untouched = False
 
     async def _look(self) -> None:
         """Find runs while there is none; else take what training has saved since."""
@@ -81,7 +87,7 @@ class RunChoice(Vertical):
         found = next((row for row in self._rows if row.saved is not None), None)
         if found is not None and not self.columns:
             self.choose(found.path)
-            if self.has_focus:
+            if self.has_focus and self._untouched:
                 self._line.focus()
         elif not self.columns:
             self._say_nothing()
