@@ -15,8 +15,8 @@ class InputError(Exception):
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # no other input mends these
 
 
-class DiskFault(InputError):
-    """A full or a broken disk: one line as well, but nothing that was asked for is wrong, so exit code 1."""
+class MachineFault(InputError):
+    """A full or broken disk, no process: one line as well, but nothing that was asked for is wrong, so exit code 1."""
 
 
 def refused(what: str, error: OSError) -> InputError:
@@ -27,10 +27,21 @@ def refused(what: str, error: OSError) -> InputError:
         error: what the system said.
 
     Returns:
-        A `DiskFault` where the disk is at fault, otherwise an `InputError`: another place may do.
+        A `MachineFault` where the disk is at fault, otherwise an `InputError`: another place may do.
     """
-    kind = DiskFault if error.errno in DISK else InputError
+    kind = MachineFault if error.errno in DISK else InputError
     return kind(f"{what}: {error.strerror or error}")
+
+
+def no_process(error: OSError, before: str = "") -> MachineFault:
+    """No process could be started, in a line.
+
+    Args:
+        error: what the system said.
+        before: of which run, what has been done already.
+    """
+    where = f"{error.filename}: " if error.filename else ""
+    return MachineFault(f"{before}no process could be started: {where}{error.strerror or error}")
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

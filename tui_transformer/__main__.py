@@ -10,7 +10,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; gives back its exit code (see `tui_transformer.exit_codes`)."""
     from typer.exceptions import Abort, Exit, TyperException
 
-    from engine.errors import DiskFault, InputError
+    from engine.errors import InputError, MachineFault
     from tui_transformer.cli import command
     from tui_transformer.exit_codes import ExitCode
     from tui_transformer.output import PROGRAM, complain, usage_line
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         result = leaving.exit_code
     except InputError as error:
         complain(str(error))
-        return ExitCode.FAILED if isinstance(error, DiskFault) else ExitCode.BAD_INPUT
+        return ExitCode.FAILED if isinstance(error, MachineFault) else ExitCode.BAD_INPUT
     except TyperException as error:
         complain(usage_line(error))
         return ExitCode.BAD_INPUT

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer import queue
@@ -76,7 +76,7 @@ class Launches:
             try:
                 queue.ensure_runner(self.runs_dir, self._device())
             except OSError as error:
-                raise InputError(f"{run.name} is queued, but no process could be started: {error}") from None
+                raise no_process(error, f"{run.name} is queued, but ") from None
             return f"{run.name} is queued; it trains when {self._device()} is free"
         try:
             if how == "thread":
@@ -187,7 +187,7 @@ class Launches:
         try:
             process = spawn(verb, run, device=self.device, data_dir=self.data_dir)
         except OSError as error:
-            raise InputError(f"no process could be started: {error}") from None
+            raise no_process(error) from None
         self._beginning.add(run)
         try:
             await_start(reader, process, before)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.runs.study import SUFFIX, Study
 from tui_transformer.facts import table
 from tui_transformer.logs import last_words
@@ -99,7 +99,7 @@ async def _run(command: Sequence[str], *, stays: bool) -> str:
         process = await asyncio.shield(starting)
         out, complaints = await process.communicate()
     except OSError as error:
-        raise InputError(f"no process could be started: {error.strerror or error}") from None
+        raise no_process(error) from None
     except asyncio.CancelledError:
         process = await starting  # it may have come to life by now
         if process.returncode is None and not stays:

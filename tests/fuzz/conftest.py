@@ -63,6 +63,7 @@ def nothing_starts(monkeypatch) -> None:
     for name in (
         *("engine.training.assemble.assemble", "engine.training.task.load_task", "engine.data.download.fetch"),
         *("subprocess.Popen.__init__", "tui_transformer.commands.studio.studio_command"),
+        "engine.benchmark.cases.Effort",
     ):
         monkeypatch.setattr(name, stop)
     monkeypatch.setattr("sys.stdin", open(os.devnull))  # noqa: SIM115, PTH123

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.runs.study import Study, read_study, shipped_studies
 from tui_transformer.columns import print_columns
 from tui_transformer.commands.run import loading
@@ -84,7 +84,7 @@ def detached_command(asked: Asked, how: How) -> int:
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
             )
     except OSError as error:
-        raise InputError(f"no process could be started: {error}") from None
+        raise no_process(error) from None
     deadline = time.monotonic() + STARTS
     while not is_run(how.runs_dir, study.name):
         if process.poll() in (ExitCode.DONE, ExitCode.FAILED):  # there was nothing to wait for

@@ -5,7 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer import queue
 from tui_transformer.commands.run import Request, loading
@@ -38,7 +38,7 @@ def run_queued(
     try:
         queue.ensure_runner(runs_dir, device)
     except OSError as error:
-        raise InputError(f"{run.name} is queued, but no process could be started: {error}") from None
+        raise no_process(error, f"{run.name} is queued, but ") from None
     if as_json:
         emit({"kind": "run", "name": run.name, "path": str(run), "state": "queued", "before": before})
     else:
@@ -85,7 +85,7 @@ def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_d
         try:
             process = spawn(verb, reader.path, device=device, data_dir=data_dir)
         except OSError as error:
-            raise InputError(f"no process could be started: {error}") from None
+            raise no_process(error) from None
         await_start(reader, process, before)
     if as_json:
         emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})

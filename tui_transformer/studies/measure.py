@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.runs.study import Study
 from tui_transformer.logs import last_words
 from tui_transformer.studies.plan import (
@@ -50,7 +50,7 @@ def measured(
     try:
         done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
     except OSError as error:
-        raise InputError(f"no process could be started: {error}") from None
+        raise no_process(error) from None
     if done.returncode != 0:
         raise InputError(last_words(done.stderr) or "nothing could be measured: its process said nothing")
     return read_plan(json.loads(done.stdout.splitlines()[-1]))

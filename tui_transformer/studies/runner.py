@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from engine import capabilities
-from engine.errors import DiskFault, InputError, refused
+from engine.errors import InputError, MachineFault, no_process, refused
 from engine.runs.cells import Cell
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
@@ -93,7 +93,7 @@ class Runner:
 
         Raises:
             InputError: a run directory cannot be made; what was at work has then stopped with a checkpoint.
-            DiskFault: the runs folder vanished. It is not made anew: it may be a disk that somebody took away.
+            MachineFault: the runs folder vanished. It is not made anew: it may be a disk that somebody took away.
         """
         self._recorded = study_file(self.orders.runs_dir, self.orders.study).exists()
         try:
@@ -161,7 +161,7 @@ class Runner:
     def _require_place(self) -> None:
         file = study_file(self.orders.runs_dir, self.orders.study)
         if not self.orders.runs_dir.is_dir() or (self._recorded and not file.exists()):
-            raise DiskFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
+            raise MachineFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
 
     def _begun(self, before: Standing) -> Going:
         """Start a process for a cell, with a run directory for it where there is none."""
@@ -182,7 +182,7 @@ class Runner:
                 "resume" if verb == "resume" else "begin", path, device=device, data_dir=self.orders.data_dir
             )
         except OSError as error:
-            raise InputError(f"no process could be started for run '{before.cell.name}': {error}") from None
+            raise no_process(error, f"run '{before.cell.name}': ") from None
         self.audience.begun(before, verb)
         return Going(before, device, process)
 

@@ -1,5 +1,7 @@
 """What a runner does with cells whose processes end in every way; the processes are played."""
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from engine.errors import DiskFault
+from engine.errors import MachineFault
 from engine.runs.cells import Cell
 from engine.runs.files import read_json, write_json
 from engine.runs.reader import RunReader
@@ -208,9 +210,20 @@ def test_where_the_audience_leaves_the_cells_stop_with_a_checkpoint(stage, monke
     assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
 
 
+def test_a_process_that_cannot_be_started_is_the_machines_fault(stage, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "log.txt")
+
+    monkeypatch.setattr(runner, "spawn", full)
+    with pytest.raises(
+        MachineFault, match=r"^run '.*': no process could be started: log\.txt: No space left on device$"
+    ):
+        stage.run()
+
+
 def test_a_runs_folder_that_vanishes_is_not_made_anew(stage) -> None:
     stage.script[FIRST] = [lambda path: shutil.rmtree(stage.root)]
-    with pytest.raises(DiskFault, match="vanished"):
+    with pytest.raises(MachineFault, match="vanished"):
         stage.run(jobs=1)
     assert not stage.root.exists()
 
@@ -224,7 +237,7 @@ def test_another_folder_in_the_place_of_the_runs_folder_is_left_alone(stage) -> 
 
     (stage.root / "tiny.study.toml").touch()
     stage.script[FIRST] = [taken_away]
-    with pytest.raises(DiskFault, match=r"tiny\.study\.toml vanished"):
+    with pytest.raises(MachineFault, match=r"tiny\.study\.toml vanished"):
         stage.run(jobs=1)
     assert not list(stage.root.iterdir())
 
