@@ -1,6 +1,5 @@
 """Values from files that others wrote, each as what it should be or as nothing; and the ends of files that grow."""
 
-import math
 import os
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,15 @@ from engine.runs.files import parse_line
 
 Record = dict[str, Any]
 Stamp = tuple[int, int, int] | None
-LARGEST = 10**15
+LARGEST = 10**15  # of a count, and of what a chart draws
+MEASURED = 1e100  # of what is taken for a number: the squares of larger ones overflow
 
 
 def number(value: Any) -> float | None:
-    """A finite number, or None."""
+    """A number that something may have measured (finite, and no larger than `MEASURED`), or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:
-        return None
+    return float(value) if abs(value) <= MEASURED else None
 
 
 def whole(value: Any) -> int:

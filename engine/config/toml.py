@@ -7,6 +7,7 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -40,16 +41,24 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parse(raw: bytes, where: str) -> dict[str, Any]:
-    """The tables of a TOML text; `where` names it in errors."""
+    """The tables of a TOML text; `where` names it in errors. A date, which no setting is, comes as its text."""
     deepest = max((line.count(b"[") + line.count(b"{") for line in raw.splitlines()), default=0)
     if deepest > MAX_DEPTH or _LONG_KEY.search(raw):
         raise InputError(f"{where}: nested too deeply; sections are one level deep, e.g. [model]")
     try:
-        return tomllib.loads(raw.decode("utf-8"))
+        return {key: _undated(value) for key, value in tomllib.loads(raw.decode("utf-8")).items()}
     except UnicodeDecodeError as error:
         raise InputError(f"{where}: not UTF-8 at byte {error.start}; save the file as UTF-8 text") from None
     except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InputError(f"{where}: not valid TOML: {error}") from None
+
+
+def _undated(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _undated(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_undated(inner) for inner in value]
+    return value.isoformat() if isinstance(value, date | time) else value  # a datetime is a date
 
 
 def validate(data: Mapping[str, Any], where: str) -> RunConfig:

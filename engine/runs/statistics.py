@@ -17,6 +17,7 @@ CONFIDENCE = 0.95
 LEVEL = 0.05  # of all verdicts of a study together
 POWER = 0.8  # with which the seeds that a verdict asks for would settle it
 MOST_SEEDS = 1_000  # nobody trains more
+LARGEST = 1e100  # of a score; the squares of larger ones overflow
 EXACT_FLIPS = 16  # seeds up to which every flip of signs is tried
 
 Kind = Literal["better", "worse", "same", "cannot-tell", "one-seed", "nothing"]
@@ -112,6 +113,7 @@ def mean_of(values: Sequence[float]) -> Mean:
 
     Raises:
         ValueError: there is none.
+        OverflowError: the squares of values as large as these are no numbers any more.
     """
     if not values:
         raise ValueError("no value has no mean")
@@ -126,16 +128,20 @@ def paired(ours: Mapping[int, float], baseline: Mapping[int, float]) -> Paired |
     """The difference of two variants, by seed; None where they have no seed in common.
 
     Args:
-        ours: seed -> score; what is not finite does not count.
+        ours: seed -> score; what is not finite, or larger than `LARGEST`, does not count.
         baseline: the same of the baseline.
     """
-    seeds = [seed for seed in ours if math.isfinite(ours[seed]) and math.isfinite(baseline.get(seed, math.nan))]
+    seeds = [seed for seed in ours if _counts(ours[seed]) and _counts(baseline.get(seed, math.nan))]
     if not seeds:
         return None
     differences = [ours[seed] - baseline[seed] for seed in seeds]
     mean = mean_of(differences)
     correlation = _correlation([ours[seed] for seed in seeds], [baseline[seed] for seed in seeds])
     return Paired(mean.mean, mean.half, mean.n, mean.sd, _t_test(mean), _sign_flips(differences), correlation)
+
+
+def _counts(score: float) -> bool:
+    return abs(score) <= LARGEST  # not for NaN either
 
 
 def against_baseline(variants: Mapping[str, Mapping[int, float]], baseline: str) -> dict[str, Paired]:

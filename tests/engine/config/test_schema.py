@@ -93,6 +93,12 @@ def test_bad_toml_is_refused_at_once(raw: bytes) -> None:
         toml.parse(raw, "my.toml")
 
 
+def test_a_date_is_a_text() -> None:
+    raw = b"at = 1979-05-27\n[data]\ncorpus = [{x = 1979-05-27T07:32:00Z}, 07:32:00]"
+    found = {"at": "1979-05-27", "data": {"corpus": [{"x": "1979-05-27T07:32:00+00:00"}, "07:32:00"]}}
+    assert toml.parse(raw, "x") == found
+
+
 def test_a_large_file_is_not_read(tmp_path) -> None:
     path = tmp_path / "big.toml"
     path.write_bytes(b"# x\n" * 20_000)

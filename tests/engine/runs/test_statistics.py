@@ -137,7 +137,7 @@ def test_pairing_takes_only_seeds_that_both_have():
     found = paired({1: 1.0, 2: 2.0, 4: 9.0}, {2: 1.0, 1: 0.5, 3: 7.0})
     assert (found.n, found.difference) == (2, 0.75)
     assert paired({1: 1.0}, {2: 1.0}) is None
-    assert paired({1: math.nan, 2: math.inf}, {1: 1.0, 2: 1.0}) is None
+    assert paired({1: math.nan, 2: math.inf, 3: 1e200}, {1: 1.0, 2: 1.0, 3: 1.0}) is None
 
 
 def test_pairing_removes_what_the_seed_does():
