@@ -16,9 +16,19 @@ class Lint:
     text: str
 
 
+@dataclass(frozen=True)
+class Tokens:
+    """Of the corpus: of its training and its validation split, where they are known."""
+
+    train: int | None = None
+    validation: int | None = None
+
+
 DEEP_POST_NORM = 6  # layers, encoder's and decoder's together: 4 were seen to learn without warm-up, 6 + 6 were not
 
-Rule = Callable[[RunConfig, int | None], Lint | None]
+TRAINED, USUAL = 3, 0.1  # a token trained on costs three scored ones; the share of its time a run may be scored
+QUICKLY = 1_000_000  # tokens; whoever scores fewer does not wait long
+Rule = Callable[[RunConfig, Tokens], Lint | None]
 
 
 def _steps(config: RunConfig) -> int | None:
@@ -26,7 +36,7 @@ def _steps(config: RunConfig) -> int | None:
     return config.train.steps if config.train.epochs is None else None
 
 
-def _warmup_longer_than_run(config: RunConfig, _: int | None) -> Lint | None:
+def _warmup_longer_than_run(config: RunConfig, _: Tokens) -> Lint | None:
     warmup, steps = config.optimizer.warmup, _steps(config)
     if not isinstance(warmup, int) or steps is None or steps == 0 or warmup < steps:
         return None
@@ -38,8 +48,8 @@ def _warmup_longer_than_run(config: RunConfig, _: int | None) -> Lint | None:
     )
 
 
-def _context_longer_than_corpus(config: RunConfig, train_tokens: int | None) -> Lint | None:
-    context = config.model.context_length
+def _context_longer_than_corpus(config: RunConfig, tokens: Tokens) -> Lint | None:
+    context, train_tokens = config.model.context_length, tokens.train
     if config.on_rows or train_tokens is None or train_tokens >= 20 * context:
         return None
     return Lint(
@@ -49,7 +59,7 @@ def _context_longer_than_corpus(config: RunConfig, train_tokens: int | None) -> 
     )
 
 
-def _evaluation_never_due(config: RunConfig, _: int | None) -> Lint | None:
+def _evaluation_never_due(config: RunConfig, _: Tokens) -> Lint | None:
     every, steps = config.evaluation.every, _steps(config)
     if steps is None or 0 < every <= steps:
         return None
@@ -57,6 +67,23 @@ def _evaluation_never_due(config: RunConfig, _: int | None) -> Lint | None:
         "evaluation.every",
         f"no evaluation falls within the {steps:,} steps (every = {every:,}): only the end will be scored, "
         "so overfitting cannot be seen",
+    )
+
+
+def _scored_longer_than_trained(config: RunConfig, tokens: Tokens) -> Lint | None:
+    every = min(config.evaluation.every or config.train.steps, config.train.steps)
+    if config.on_rows or tokens.validation is None or _steps(config) is None or every == 0:
+        return None
+    targets, train = config.window_targets, config.train
+    trained = TRAINED * every * train.batch_size * train.accumulation * targets
+    scored = tokens.validation * targets // config.stride
+    if scored <= max(trained, QUICKLY):
+        return None
+    share = config.data.validation_fraction * USUAL * trained / scored
+    return Lint(
+        "data.validation_fraction",
+        f"an evaluation computes {scored:,} tokens and takes about {scored / trained:,.0f} × as long as the {every:,} "
+        f"steps before it; --set data.validation_fraction={share:.1g} scores a part of the text that is large enough",
     )
 
 
@@ -95,7 +122,7 @@ ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
 )
 
 
-def _set_without_effect(config: RunConfig, _: int | None) -> Lint | None:
+def _set_without_effect(config: RunConfig, _: Tokens) -> Lint | None:
     own, usual = flatten(config.dump()), flatten(RunConfig().dump())
     idle = [(key, where) for key, acts, where in ACTS if not acts(config) and own.get(key) != usual.get(key)]
     if not idle:
@@ -105,7 +132,7 @@ def _set_without_effect(config: RunConfig, _: int | None) -> Lint | None:
     return Lint(key, f"is set and has no effect here: it acts with {where}{others}")
 
 
-def _saves_no_time(config: RunConfig, _: int | None) -> Lint | None:
+def _saves_no_time(config: RunConfig, _: Tokens) -> Lint | None:
     model = config.model
     if model.attention == "sparse":
         return Lint("model.attention", "'sparse' is computed with a dense mask: it costs as much as 'global'")
@@ -116,7 +143,7 @@ def _saves_no_time(config: RunConfig, _: int | None) -> Lint | None:
     return None
 
 
-def _deep_post_norm_without_warmup(config: RunConfig, _: int | None) -> Lint | None:
+def _deep_post_norm_without_warmup(config: RunConfig, _: Tokens) -> Lint | None:
     model = config.model
     layers = model.n_layers + (model.encoder_layers if model.architecture == "encoder-decoder" else 0)
     if model.norm == "none" or model.norm_placement != "post" or config.optimizer.warmup or layers < DEEP_POST_NORM:
@@ -132,17 +159,20 @@ RULES: tuple[Rule, ...] = (
     _warmup_longer_than_run,
     _context_longer_than_corpus,
     _evaluation_never_due,
+    _scored_longer_than_trained,
     _set_without_effect,
     _saves_no_time,
     _deep_post_norm_without_warmup,
 )
 
 
-def lint(config: RunConfig, train_tokens: int | None = None) -> list[Lint]:
+def lint(config: RunConfig, train_tokens: int | None = None, validation_tokens: int | None = None) -> list[Lint]:
     """The warnings for a config.
 
     Args:
         config: what will run, durations in steps.
         train_tokens: size of the training split, where it is known.
+        validation_tokens: the same of the validation split.
     """
-    return [found for rule in RULES if (found := rule(config, train_tokens)) is not None]
+    tokens = Tokens(train_tokens, validation_tokens)
+    return [found for rule in RULES if (found := rule(config, tokens)) is not None]

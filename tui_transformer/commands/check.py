@@ -64,7 +64,7 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
     parameters = size.parameter_count(runnable.model, vocabulary)
     total = fit.seconds * runnable.train.steps
     peak = fit.peak_bytes or size.memory_bytes(runnable, vocabulary)
-    lints = [*lint(config, task.train_tokens), *inherited]
+    lints = [*lint(config, task.train_tokens, task.validation_tokens), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if as_json:
         for verdict in verdicts:

@@ -80,3 +80,22 @@ def test_sentences_are_not_judged_as_windows_of_a_text() -> None:
 def test_settings_of_translations_are_idle_elsewhere(section: str, key: str, value: int) -> None:
     found = lints.lint(RunConfig.model_validate({section: {key: value}}))
     assert [lint.key for lint in found] == [f"{section}.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("validation", "changes", "said"),
+    [
+        (100_000_000, {}, "100,000,000 tokens and takes about 16 × as long as the 250 steps before it"),
+        (100_000_000, {"evaluation": {"stride": 64}}, "400,000,000 tokens and takes about 65 ×"),
+        (100_000_000, {"evaluation": {"every": 10}, "train": {"steps": 5}}, "814 × as long as the 5 steps"),
+        (100_000_000, {"evaluation": {"every": 0}}, "about 2 × as long as the 2,000 steps"),
+        (6_000_000, {}, ""),
+        (900_000, {"evaluation": {"every": 1}}, ""),
+        (None, {}, ""),
+    ],
+)
+def test_an_evaluation_longer_than_the_training_before_it_is_warned_of(validation, changes: dict, said: str) -> None:
+    tables = {"model": {"context_length": 256}, "train": {"batch_size": 32, "steps": 2_000}}
+    config = RunConfig.model_validate({**tables, **changes, "train": tables["train"] | changes.get("train", {})})
+    found = [lint for lint in lints.lint(config, None, validation) if lint.key == "data.validation_fraction"]
+    assert bool(found) is bool(said) and all(said in lint.text for lint in found), found
