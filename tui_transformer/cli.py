@@ -4,6 +4,7 @@ Here is what stands above all commands, and what looks at runs or uses them; wha
 presets are in `cli_data`. Nothing heavy is imported in any of them: `--help` must not wait for torch.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -364,6 +365,7 @@ def export(
     return export_command(runs, to=to, out=out, checkpoint=checkpoint, as_json=json, runs_dir=runs_dir)
 
 
+@cache
 def command() -> "TyperGroup":
-    """The whole command line as one object."""
+    """The whole command line as one object, which takes 10 ms to build."""
     return typer.main.get_command(app)  # type: ignore[return-value]
