@@ -13,7 +13,11 @@ from typing import Any
 
 import tomli_w
 
+from tests.engine.training.test_translation import config as pairs_config
+from tests.engine.training.test_translation import trained
 from tests.hostile.poison import INJECTION, POISON
+from tests.tui_transformer.answering import answering
+from tests.tui_transformer.trained import train
 
 BAD = POISON + INJECTION
 JSON_FILES = ("run", "status", "model", "data", "environment", "checks", "summary", "translations", "notes", "control")
@@ -21,6 +25,11 @@ LINES = ("metrics", "samples", "events")
 PLAIN = ("log.txt", "predictions.txt")
 IN_CHECKPOINT = ("tokenizer", "state", "manifest")
 
+KINDS: dict[str, Callable[[Path], Path]] = {
+    "text": lambda root: train(root, "run"),
+    "pairs": lambda root: trained(pairs_config(), root).path,
+    "questions": lambda root: answering(root, "run"),
+}
 Change = Callable[[Any], Any]
 
 

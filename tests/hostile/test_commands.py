@@ -11,21 +11,12 @@ from pathlib import Path
 import pytest
 
 from engine.runs.files import parse_line, read_json
-from tests.engine.training.test_translation import config as pairs_config
-from tests.engine.training.test_translation import trained
 from tests.hostile.forked import Said, said
 from tests.hostile.poison import INJECTION, LIVE, POISON, commands_in
-from tests.hostile.poisoned_runs import BAD, LEAVES, completed, copies, endless, files, leaves, put, read, write
+from tests.hostile.poisoned_runs import BAD, KINDS, LEAVES, completed, copies, endless, files, leaves, put, read, write
 from tests.hostile.test_no_pickle import ON_CPU, quickly
 from tests.hostile.test_screens import NAMES, named
-from tests.tui_transformer.answering import answering
-from tests.tui_transformer.trained import train
 
-KINDS = {
-    "text": lambda root: train(root, "run"),
-    "pairs": lambda root: trained(pairs_config(), root).path,
-    "questions": lambda root: answering(root, "run"),
-}
 QUICK = (
     *(("watch",), ("watch", "--json"), ("compare",), ("compare", "--json"), ("compare", "--all-settings")),
     *(("compare", "--csv"), ("compare", "--markdown"), ("compare", "--latex"), ("compare", "--by", "variant")),

@@ -11,10 +11,9 @@ from textual.events import Paste
 from textual.widgets import Input
 
 from tests.hostile.poison import OWN, POISON, commands_in
-from tests.hostile.poisoned_runs import LEAVES, completed, copies, endless
+from tests.hostile.poisoned_runs import KINDS, LEAVES, completed, copies, endless
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
-from tests.tui_transformer.trained import train
 from tui_transformer.app import Studio
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.widgets.dialog import AskText
@@ -117,11 +116,17 @@ def test_no_byte_of_hostile_names_and_studies_commands_the_terminal(tmp_path) ->
     assert commands_in(bytes(screen.output), OWN) == []
 
 
+WAYS = [*LEAVES, "endless"]
+TOURS = [
+    *(("text", way, size) for way in WAYS for size in ((80, 24), (200, 50))),
+    *((kind, way, (120, 36)) for kind in ("pairs", "questions") for way in WAYS),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [*LEAVES, "endless"])
-@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
-def test_no_byte_of_a_poisoned_run_commands_the_terminal(tmp_path, way: str, size: tuple[int, int]) -> None:
-    made = copies(completed(train(tmp_path / "base", "run")), tmp_path / "runs", {way: LEAVES.get(way, endless)})
+@pytest.mark.parametrize(("kind", "way", "size"), TOURS)
+def test_no_byte_of_a_poisoned_run_commands_the_terminal(tmp_path, kind: str, way: str, size: tuple[int, int]) -> None:
+    made = copies(completed(KINDS[kind](tmp_path / "base")), tmp_path / "runs", {way: LEAVES.get(way, endless)})
     screen = looked_through(tmp_path / "runs", tmp_path, size, len(made))
     assert commands_in(bytes(screen.output), OWN) == []
     assert b"MARKED" in screen.output
