@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +158,9 @@ def watch(folder: Path, given: Given) -> None:
 
 def begun(folder: Path, edits: list[Edit]) -> None:
     """A queued run is taken, one that ended is gone on with: what a trainer does before its first step."""
-    root = folder / "runs"
+    root = folder / "begun"  # a copy: what is begun leaves records behind
+    shutil.rmtree(root, ignore_errors=True)
+    shutil.copytree(folder / "runs", root)
     with damaged(files_of(root), edits):
         for run in ("alibi", "baseline", "text"):
             writer = None
