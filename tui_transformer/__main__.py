@@ -2,12 +2,40 @@
 
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 
 
+def _open_streams() -> None:
+    """Streams that were closed before this process began lead nowhere: else a file opened later would be one of them.
+
+    Python has None in their place, and what C libraries write to descriptor 2 would stand in that file.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            os.set_inheritable(number, True)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115, PTH123 - as long as the process
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
+
+
+def _forget_odd_sizes() -> None:
+    """A terminal's size in the environment that is no number of ASCII digits, which libraries would stumble over."""
+    for name in ("COLUMNS", "LINES"):
+        if not re.fullmatch("[0-9]{1,9}", os.environ.get(name, "0")):
+            del os.environ[name]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; gives back its exit code (see `tui_transformer.exit_codes`)."""
+    _open_streams()
+    _forget_odd_sizes()
     from typer.exceptions import Abort, Exit, TyperException
 
     from engine.errors import InputError, MachineFault
@@ -19,6 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail
             stream.reconfigure(errors="replace")
     words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        os.getcwd()  # noqa: PTH109
+    except OSError as error:  # torch would end the process with words of its own
+        complain(f"the current folder: {error.strerror or error}; go to another one")
+        return ExitCode.FAILED
     try:
         # Not through typer's own main, which hides a broken pipe behind exit code 1.
         group = command()

@@ -1,12 +1,25 @@
 """What several commands of the command line take, each option in one place."""
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+
+def _folder(path: Path) -> Path:
+    with suppress(ValueError):  # a zero byte, which whoever opens it complains about
+        if os.path.lexists(path) and not path.is_dir():
+            raise typer.BadParameter(f"{str(path)[:200]} is no folder; runs are folders in a folder")
+    return path
+
+
 RunsDir = Annotated[
-    Path, typer.Option("--runs-dir", envvar="TUI_TRANSFORMER_RUNS", help="Where runs are.", show_default=True)
+    Path,
+    typer.Option(
+        "--runs-dir", envvar="TUI_TRANSFORMER_RUNS", help="Where runs are.", show_default=True, callback=_folder
+    ),
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named corpora are looked for first.")]
 PresetName = Annotated[str | None, typer.Option("--preset", "-p", help="A preset; `presets list` shows them.")]

@@ -89,21 +89,26 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
     Raises:
         InputError: another runner is at work.
     """
-    lock, done = _lock(runs_dir, device), 0
+    lock, done, left = _lock(runs_dir, device), 0, set[Path]()
+
+    def next_one() -> RunReader | None:
+        return next((reader for reader in waiting(runs_dir, device) if reader.path not in left), None)
+
     while True:
         try:
             lock.acquire()
         except Timeout:
             raise InputError(f"another process works through the queue of {device} in {runs_dir}") from None
         try:
-            while waiting(runs_dir, device):
+            while next_one() is not None:
                 _until_free(runs_dir, device, said)
-                if found := waiting(runs_dir, device):  # some may have been removed meanwhile
-                    _train(found[0], said)
-                    done += 1
+                if (found := next_one()) is not None:  # some may have been removed meanwhile
+                    _train(found, said)
+                    left.add(found.path)  # should it still say that it waits, it cannot be written to
+                    done += found.state != "queued"
         finally:
             lock.release()
-        if not waiting(runs_dir, device):  # one may have come while the lock was let go
+        if next_one() is None:  # one may have come while the lock was let go
             return done
 
 
@@ -120,14 +125,16 @@ def _train(reader: RunReader, said: Callable[[str], None]) -> None:
     place = _place(reader)
     data_dir = place.get("data_dir")
     said(f"{reader.name} begins")
+    folder = Path(data_dir) if isinstance(data_dir, str) and data_dir else None
     try:
-        process = spawn(
-            "begin", reader.path, device=str(place["device"]), data_dir=Path(data_dir) if data_dir else None
-        )
+        process = spawn("begin", reader.path, device=str(place["device"]), data_dir=folder)
         process.wait()
         reason = last_words_in(reader.path / "log.txt")
-    except OSError as error:
+    except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, no name of a folder
         reason = str(error)
     if reader.state == "queued":  # its process did not get so far as to take it
-        RunWriter.adopt(reader.path).close("failed", reason)
-    said(f"{reader.name} is {reader.state}")
+        try:
+            RunWriter.adopt(reader.path).close("failed", reason)
+        except (OSError, InputError) as error:
+            reason = str(error)
+    said(f"{reader.name} is {reader.state}" + (f": {reason}" if reader.state == "queued" else ""))

@@ -9,10 +9,12 @@ import tomli_w
 from platformdirs import user_config_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from engine.plain_files import read_plain
 from engine.runs.files import write_atomic
 
 ENVIRONMENT = "TUI_TRANSFORMER_SETTINGS"  # another file than the platform's
 NAME = "settings.toml"
+LARGEST = 64 * 1024  # bytes
 
 
 class Settings(BaseModel):
@@ -45,7 +47,7 @@ def load() -> tuple[Settings, str]:
 
 def _read(path: Path) -> tuple[Settings, str]:
     try:
-        return Settings.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))), ""
+        return Settings.model_validate(tomllib.loads(read_plain(path, LARGEST).decode("utf-8"))), ""
     except FileNotFoundError:
         return Settings(), ""
     except ValidationError as error:
@@ -71,7 +73,7 @@ def save(settings: Settings) -> str:
         return f"{wrong}; nothing is saved there"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, tomli_w.dumps(settings.model_dump()))
+        write_atomic(path.resolve(), tomli_w.dumps(settings.model_dump()))
     except OSError as error:
         return f"{path} cannot be written: {error.strerror or error}; the setting holds until you quit"
     return ""

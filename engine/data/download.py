@@ -140,7 +140,7 @@ def fetch(
         raise InputError(
             f"{located(remote.url)}: the server answered {error.code}; {_by_hand(remote, target)}"
         ) from None
-    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, UnicodeError) as error:
+    except (urllib.error.URLError, TimeoutError, ConnectionError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error) or type(error).__name__
         raise InputError(f"{located(remote.url)}: cannot be reached ({reason}); {_by_hand(remote, target)}") from None
     except OSError as error:

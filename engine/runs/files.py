@@ -15,6 +15,7 @@ from engine.plain_files import open_plain, read_plain
 
 SCHEMA = 1
 LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
+DEEPEST = 100  # tables within tables; what is deeper is damage, and would take a reader's stack
 LARGEST = 256 << 20  # bytes of a JSON file; a longer one is damage
 
 _BEYOND = re.compile(rb"(?<![.\d])\d{20}")
@@ -56,6 +57,20 @@ def write_atomic(path: Path, text: str) -> None:
     """
     with new_file(path) as file:
         file.write(text.encode("utf-8", "surrogatepass"))
+
+
+def write_named(path: Path, text: str) -> None:
+    """Write a file that a person names: what a link leads to is replaced, a pipe or a device is written into.
+
+    Raises:
+        OSError: it cannot be written.
+        ValueError: its name has a zero byte.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("wb") as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+    else:
+        write_atomic(path.resolve(), text)
 
 
 @contextlib.contextmanager
@@ -135,8 +150,25 @@ def parse_line(raw: bytes) -> dict[str, Any] | None:
 
 
 def _parsed(raw: bytes, text: str | bytes) -> Any:
-    """JSON whose whole numbers can be counted with: what has 20 digits or more is a float, perhaps infinite."""
-    return json.loads(text, parse_int=_counted) if _BEYOND.search(raw) else json.loads(text)
+    """JSON whose whole numbers can be counted with: what has 20 digits or more is a float, perhaps infinite.
+
+    Raises:
+        ValueError: it is no JSON, or deeper than anything that is written here.
+    """
+    found = json.loads(text, parse_int=_counted) if _BEYOND.search(raw) else json.loads(text)
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _is_deep(found):
+        raise ValueError("nested too deeply")
+    return found
+
+
+def _is_deep(data: Any) -> bool:
+    level = [data]
+    for _ in range(DEEPEST):
+        tables = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+        level = [inner for table in tables for inner in table if isinstance(inner, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 def _counted(digits: str) -> int | float:

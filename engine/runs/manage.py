@@ -32,8 +32,10 @@ def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
     """The run's lock, so that nobody begins to train it meanwhile.
 
     Raises:
-        InputError: it is alive.
+        InputError: it is alive, or a link to a run elsewhere.
     """
+    if reader.path.is_symlink():
+        raise InputError(f"run '{reader.name}' is a link to {str(reader.path.resolve())[:200]}; {what} it there")
     lock = FileLock(reader.path / ".lock", timeout=0, thread_local=False)
     state = reader.state
     try:
@@ -77,6 +79,8 @@ def delete(reader: RunReader) -> None:
     grave = reader.path.parent / f".deleted-{reader.name}"
     with _at_rest(reader, "delete"):
         try:
+            if grave.is_symlink() or grave.is_file():
+                grave.unlink()
             shutil.rmtree(grave, ignore_errors=True)  # of a deletion that was cut short
             reader.path.rename(grave)
             shutil.rmtree(grave)

@@ -18,6 +18,8 @@ from engine.runs.process import is_alive
 from engine.runs.tail import MetricsTail
 
 STILL = 60.0  # seconds without a beat until a run of another host counts as lost
+# Of runs of other hosts, for all readers of this process: the last beat, since when by our own clock, has it moved.
+_BEATS: dict[Path, tuple[Any, float, bool]] = {}
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
 Liveness = Literal["alive", "dead", "unknown"]
 # What must be of one type wherever it is read: of another one it is damaged, and as good as missing.
@@ -37,7 +39,6 @@ class RunReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._beat: tuple[Any, float, bool] | None = None  # the last one, since when by our own clock, has it moved
 
     @classmethod
     def resolve(cls, run: str, root: Path) -> "RunReader":
@@ -112,8 +113,8 @@ class RunReader:
     def liveness(self) -> Liveness:
         """Whether its process runs: on this host by process id and start time, elsewhere by its beat.
 
-        A beat of another host that moves while this reader looks is alive, one that stands still for `STILL` seconds
-        of the reader's own clock is dead, and unknown until then. No two clocks are compared.
+        A beat of another host that moves while this process looks is alive, one that stands still for `STILL` seconds
+        of its own clock is dead, and unknown until then. No two clocks are compared.
         """
         status = self.status
         if status.get("state") not in LIVE_STATES:
@@ -124,9 +125,10 @@ class RunReader:
 
     def _by_beat(self, beat: Any) -> Liveness:
         clock = time.monotonic()
-        if self._beat is None or self._beat[0] != beat:
-            self._beat = (beat, clock, self._beat is not None)
-        _, since, moved = self._beat
+        before = _BEATS.get(self.path)
+        if before is None or before[0] != beat:
+            _BEATS[self.path] = (beat, clock, before is not None)
+        _, since, moved = _BEATS[self.path]
         if clock - since >= STILL:
             return "dead"
         return "alive" if moved else "unknown"

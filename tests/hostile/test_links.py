@@ -9,11 +9,13 @@ import pytest
 from engine.errors import InputError
 from engine.plain_files import open_plain, read_plain, refuse_links
 from engine.runs.commands import Command, send
+from engine.runs.files import write_named
 from engine.runs.manage import write_notes
 from tests.hostile.forked import said
 from tests.hostile.poisoned_runs import completed, read, write
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.trained import train
+from tui_transformer.commands import translate
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
 
@@ -110,3 +112,41 @@ def test_only_plain_files_are_opened(tmp_path) -> None:
         read_plain(tmp_path / "file", 4)
     with pytest.raises(InputError, match="pipe: is a link or no plain file"):
         refuse_links(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+@pytest.mark.parametrize("shape", ["a.tsv", "a.tsv.gz", "a.en,a.de", "folder"])
+def test_a_corpus_that_is_a_pipe_or_a_device_holds_nobody_up(tmp_path, shape: str, kind: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    odd = folder / "train.en" if shape == "folder" else tmp_path / shape.partition(",")[0]
+    os.mkfifo(odd) if kind == "pipe" else odd.symlink_to("/dev/zero")
+    for path in (tmp_path / "a.de", folder / "train.de"):
+        path.write_text("hallo\n", encoding="utf-8")
+    corpus = ",".join(str(tmp_path / part) for part in shape.split(","))
+    words = ["run", "--preset", "phrasebook", "--corpus", corpus, "--runs-dir", str(tmp_path / "runs")]
+    found = said(words, seconds=20)
+    assert found.code == 2 and f"{odd}: cannot be read: is no plain file" in found.text
+
+
+def test_a_line_without_end_is_no_sentence(tmp_path) -> None:
+    with pytest.raises(InputError, match="line 1: 100,000 characters are the most"):
+        next(translate._file(Path("/dev/zero")))
+
+
+def test_what_a_person_names_is_written_where_that_leads(tmp_path) -> None:
+    target, link, pipe = tmp_path / "target", tmp_path / "link.csv", tmp_path / "pipe.csv"
+    link.symlink_to(target)
+    write_named(link, "a,b\n")
+    assert link.is_symlink() and target.read_text() == "a,b\n"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write_named(pipe, "a,b\n")
+        assert os.read(reader, 100) == b"a,b\n" and pipe.is_fifo()
+    finally:
+        os.close(reader)
+    with pytest.raises(OSError):
+        write_named(tmp_path, "a folder")
+    write_named(Path("/dev/null"), "gone")
+    assert not Path("/dev/null").is_file()

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError, refused
-from engine.runs.files import write_atomic
+from engine.runs.files import write_named
 from engine.runs.reader import RunReader
 from tui_transformer.commands.evaluate import Asked, changed, require_same_text
 from tui_transformer.commands.run import loading
@@ -104,7 +104,7 @@ def _require_same(reader: RunReader, task: "SpanTask | QuestionTask", part: str,
 
 def _write(path: Path, text: str) -> None:
     try:
-        write_atomic(path, text)
+        write_named(path, text)
     except OSError as error:
         raise refused(f"--predictions {str(path)[:200]}: cannot be written", error) from None
     except ValueError as error:  # a zero byte in its name

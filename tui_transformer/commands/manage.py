@@ -1,18 +1,33 @@
 """`rename`, `delete`, `note`: what a person does with runs besides training them."""
 
 import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from engine.errors import InputError
 from engine.runs import manage
-from engine.runs.reader import RunReader
+from engine.runs.reader import STILL, RunReader
 from tui_transformer.clean import clean, clean_line
-from tui_transformer.output import answer, emit, is_terminal, program
+from tui_transformer.output import answer, emit, is_terminal, program, say
+
+LOOK = 0.2  # seconds between two looks
+
+
+def _settle(readers: Iterable[RunReader]) -> None:
+    """Of a run of another host it is known only after a while whether it still lives."""
+    doubted = [reader for reader in readers if reader.liveness() == "unknown"]
+    if doubted:
+        names = ", ".join(clean_line(reader.name) for reader in doubted)
+        say(f"{names}: of another machine; watching for up to {STILL:.0f} s whether it still trains")
+    while any(reader.liveness() == "unknown" for reader in doubted):
+        time.sleep(LOOK)
 
 
 def rename_command(run: str, name: str, *, as_json: bool, runs_dir: Path) -> int:
     """Give a run another name."""
     reader = RunReader.resolve(run, runs_dir)
+    _settle([reader])
     path = manage.rename(reader, name)
     if as_json:
         emit({"run": path.name, "was": reader.name, "path": str(path)})
@@ -30,6 +45,7 @@ def delete_command(runs: list[str], *, yes: bool, as_json: bool, runs_dir: Path)
             raise InputError(f"deleting {names} cannot be undone; --yes says that you mean it")
         if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
             return 0
+    _settle(readers)
     for reader in readers:
         manage.delete(reader)
         if as_json:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 END = "■"  # how the end of a source is shown
 AT_ONCE = 64  # lines of a file
 LONGEST = 100_000  # characters of a line
+LONGEST_BYTES = 4 * LONGEST
 
 
 @dataclass
@@ -191,11 +193,14 @@ def _file(path: Path) -> Iterator[str]:
         file = path.open("rb")
     except OSError as error:
         raise InputError(f"--input {path}: cannot be read: {error.strerror or error}") from None
-    return _decoded(file, f"--input {path}")
+    lines = iter(partial(file.readline, LONGEST_BYTES + 1), b"")  # a device or a pipe may give a line without end
+    return _decoded(lines, f"--input {path}")
 
 
-def _decoded(lines: Iterator[bytes], where: str) -> Iterator[str]:
-    for number, line in enumerate(lines, start=1):
+def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str]:
+    for number, line in enumerate(lines, start=first):
+        if len(line) > LONGEST_BYTES:
+            raise InputError(f"{where}, line {number}: {LONGEST:,} characters are the most")
         try:
             sentence = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:
@@ -212,10 +217,12 @@ def _several(lines: Iterator[str]) -> Iterator[list[str]]:
 
 def _ready(stream: TextIO) -> Iterator[list[str]]:
     """Lines of a pipe, as many at once as have come: who waits for an answer to each gets it."""
-    rest, number = b"", 0
+    rest, number = b"", 1
     while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
         *lines, rest = (rest + chunk).split(b"\n")
-        yield from _several(_decoded(iter(lines), f"standard input after line {number}"))
+        yield from _several(_decoded(iter(lines), "standard input", number))
         number += len(lines)
+        if len(rest) > LONGEST_BYTES:
+            break
     if rest:
-        yield list(_decoded(iter([rest]), f"standard input after line {number}"))
+        yield list(_decoded(iter([rest]), "standard input", number))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import InputError, refused
-from engine.runs.files import finite, write_atomic
+from engine.runs.files import finite, write_named
 from tui_transformer.comparison.latex import document, tabular
 from tui_transformer.comparison.table import Table
 
@@ -92,7 +92,7 @@ def save(text: str, path: Path) -> None:
         InputError: why that is not possible.
     """
     try:
-        write_atomic(path, text)
+        write_named(path, text)
     except OSError as error:
         raise refused(f"{str(path)[:200]} cannot be written", error) from None
     except ValueError as error:  # a zero byte in its name

@@ -6,6 +6,7 @@ sentences, and then the two sides of a corpus no longer belong together.
 
 import codecs
 import gzip
+import os
 import struct
 import zipfile
 import zlib
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from engine.errors import InputError, nearest
+from engine.plain_files import open_plain
 
 MAX_BYTES = 2 * 1024**3  # of text, unpacked
 LONGEST = 100_000  # characters of one line; a longer one is no sentence
@@ -93,12 +95,14 @@ def read_bytes(path: Path, where: str) -> bytes:
     try:
         if path.is_dir():
             raise InputError(f"{where}: is a folder, where a text file is needed")
-        if path.stat().st_size > MAX_BYTES:
-            raise _too_large(where)
-        if path.suffix != ".gz":
-            return path.read_bytes()
-        with gzip.open(path) as file:
-            return _unpacked(file, path.stat().st_size, where)
+        with open_plain(path) as packed:
+            size = os.fstat(packed.fileno()).st_size
+            if size > MAX_BYTES:
+                raise _too_large(where)
+            if path.suffix != ".gz":
+                return packed.read(MAX_BYTES)
+            with gzip.GzipFile(fileobj=packed) as file:
+                return _unpacked(file, size, where)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where}: damaged gzip file ({error}); take it from its source again") from None
     except FileNotFoundError:
@@ -116,14 +120,14 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
     """
     where = f"{str(archive)[:200]} ({name})"
     try:
-        with zipfile.ZipFile(archive) as opened:
+        with open_plain(archive) as packed, zipfile.ZipFile(packed) as opened:
             member = next((one for one in opened.infolist() if one.filename.rpartition("/")[2] == name), None)
             if member is None:
                 raise InputError(f"{archive}: has no {name}; is it another archive?")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
                 raise InputError(f"{where}: is packed in an unusual way; unpack it beside the archive")
             with opened.open(member) as file:  # nothing is ever unpacked into a folder, so no name leaves one
-                return _unpacked(file, archive.stat().st_size, where), where
+                return _unpacked(file, os.fstat(packed.fileno()).st_size, where), where
     except (
         zipfile.BadZipFile,
         EOFError,

@@ -6,6 +6,7 @@ import pytest
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.runs.files import finite, read_json, read_lines
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader, list_runs
 from engine.runs.writer import RunWriter
@@ -109,3 +110,13 @@ def test_damaged_files_read_as_nothing(writer, text: str) -> None:
     reader = RunReader(writer.path)
     assert reader.status == {} and reader.summary == {} and reader.verdicts == []
     assert reader.liveness() == "dead"
+
+
+@pytest.mark.parametrize("depth", [98, 400, 900, 5000])
+def test_what_is_nested_deeper_than_anything_written_here_is_damage(tmp_path, depth: int) -> None:
+    text = '{"a":' + "[" * depth + "]" * depth + "}"
+    (tmp_path / "run.json").write_text(text)
+    (tmp_path / "metrics.jsonl").write_text(f'{{"kind":"train"}}\n{text}\n')
+    assert (read_json(tmp_path / "run.json") is None) is (depth > 98)
+    assert len(list(read_lines(tmp_path / "metrics.jsonl"))) == (1 if depth > 98 else 2)
+    assert read_json(tmp_path / "run.json") is None or finite(read_json(tmp_path / "run.json"))
