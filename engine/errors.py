@@ -44,6 +44,12 @@ def no_process(error: OSError, before: str = "") -> MachineFault:
     return MachineFault(f"{before}no process could be started: {where}{error.strerror or error}")
 
 
+def not_a_path(corpus: str, error: Exception) -> InputError:
+    """A corpus that is neither a name nor what can be a file's: too long, or with a zero byte."""
+    why = error.strerror if isinstance(error, OSError) else str(error)
+    return InputError(f"corpus '{corpus[:80]}': not a path: {why}")
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`"; did you mean 'x'?"` for the closest known spelling, or the empty string.
 

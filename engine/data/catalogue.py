@@ -11,7 +11,7 @@ from engine.data.documents.registry import DOCUMENTS
 from engine.data.download import Remote
 from engine.data.parallel.by_path import split_selector
 from engine.data.parallel.registry import PARALLEL
-from engine.errors import InputError, nearest
+from engine.errors import InputError, nearest, not_a_path
 
 Kind = Literal["text", "pairs", "documents"]
 TABLES = (".tsv", ".tsv.gz")  # endings of files that are pairs without being asked for by columns
@@ -99,7 +99,7 @@ def kind_of(corpus: str) -> Kind:
         if columns is not None or path.is_dir() or base.lower().endswith(TABLES) or ("," in base and not there):
             return "pairs"
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise InputError(f"corpus '{corpus[:80]}': not a path: {error}") from None
+        raise not_a_path(corpus, error) from None
     if not there and not path.suffix and not any(sign in base for sign in "/\\"):
         hint = nearest(base, catalogue()) or "; `tui-transformer data list` shows them"
         raise InputError(f"no corpus is called '{base[:80]}'{hint}")

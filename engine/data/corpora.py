@@ -17,7 +17,7 @@ from engine.config.sections import DataConfig
 from engine.data.download import Remote
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
-from engine.errors import InputError, nearest
+from engine.errors import InputError, nearest, not_a_path
 
 MAX_FILE_BYTES = 2 * 1024**3
 PIECE = 1 << 22  # characters that are hashed at once
@@ -243,7 +243,7 @@ def load_corpus(data: DataConfig, data_dir: Path | None = None) -> TextCorpus:
         path = Path(data.corpus).expanduser()
         looks_like_path = path.suffix or os.sep in data.corpus or path.exists()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise InputError(f"corpus '{data.corpus[:80]}': not a path: {error}") from None
+        raise not_a_path(data.corpus, error) from None
     if not looks_like_path:
         hint = nearest(data.corpus, REGISTRY) or f"; built in and known: {', '.join(REGISTRY)}; or the path of a text"
         raise InputError(f"no corpus is called '{data.corpus[:80]}'{hint}")

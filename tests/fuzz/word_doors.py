@@ -263,10 +263,13 @@ def quiet() -> Iterator[None]:
 
 
 _LISTS = st.lists(LINES, min_size=1, max_size=4)
+LINE_FAULTS = (["measure-study"], ["data", "show", ""], ["data", "show", "x/" * 3000])
 WORD_DOORS = {
     "configs: generated tables": Door(st.dictionaries(NAMES, VALUES, max_size=6), config, ci=150),
     "configs: bytes": Door(st.binary(max_size=300), toml_bytes, ci=300),
-    "command lines": Door(lines(), command_line, ci=40, once=(["measure-study"],)),
+    "command lines": Door(
+        lines(), command_line, ci=40, once=(["measure-study"], ["data", "show", ""], ["data", "show", "x/" * 3000])
+    ),
     "prompts: a text's": Door(_LISTS, prompted("text"), ci=15),
     "prompts: of questions": Door(_LISTS, prompted("asked"), ci=15),
     "prompts: a translation's": Door(_LISTS, prompted("pairs"), ci=10, once=(["a" * 20_000],)),

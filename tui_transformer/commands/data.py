@@ -4,9 +4,12 @@ from pathlib import Path
 
 from engine.data.catalogue import Listed, catalogue, kind_of
 from engine.data.corpora import data_folders
+from engine.errors import InputError
 from tui_transformer.columns import print_columns
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import answer, emit
+
+LONGEST = 4096  # characters, as of data.corpus
 
 
 def _where(entry: Listed, data_dir: Path | None) -> str:
@@ -34,6 +37,8 @@ def list_command(*, as_json: bool, data_dir: Path | None) -> int:
 
 def show_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     """What is in a corpus: a name, or a path as a run takes it."""
+    if not 1 <= len(name) <= LONGEST:
+        raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `data list` shows, or a path")
     kind = kind_of(name)
     if kind == "documents":
         from tui_transformer.commands.documents_shown import show_documents

@@ -15,7 +15,7 @@ from engine.data.documents.questions import overlaps, read_questions
 from engine.data.documents.split import split_documents
 from engine.data.parallel.by_path import STEMS
 from engine.data.parallel.lines import read_lines
-from engine.errors import InputError
+from engine.errors import InputError, not_a_path
 
 DOCUMENTS = "documents.txt"
 VALIDATION_DOCUMENTS = "documents-validation.txt"
@@ -38,7 +38,7 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         source = str(path.resolve())
         folder = path.is_dir()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise InputError(f"corpus '{data.corpus[:80]}': not a path: {error}") from None
+        raise not_a_path(data.corpus, error) from None
     if folder:
         return _folder(path, data, source)
     if path.name.lower().endswith(TABLES):

@@ -21,7 +21,7 @@ from engine.data.parallel.languages import LANGUAGES
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from engine.data.parallel.split import grouped_split
 from engine.data.parallel.table import SIDES, read_table
-from engine.errors import InputError, one_of
+from engine.errors import InputError, not_a_path, one_of
 
 STEMS: dict[str, tuple[str, ...]] = {
     "train": ("train", "training"),
@@ -65,7 +65,7 @@ def absolute(corpus: str) -> str:
     try:
         paths = [str(Path(file.strip()).expanduser().absolute()) for file in files_of(base)]
     except (OSError, ValueError, RuntimeError) as error:  # ~nobody
-        raise InputError(f"corpus '{corpus[:80]}': not a path: {error}") from None
+        raise not_a_path(corpus, error) from None
     return ",".join(paths) + (f"#{','.join(chosen)}" if chosen else "")
 
 
@@ -84,7 +84,7 @@ def load_path(data: DataConfig) -> ParallelCorpus:
     try:
         found, source = _read(base, chosen)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise InputError(f"corpus '{data.corpus[:80]}': not a path: {error}") from None
+        raise not_a_path(data.corpus, error) from None
     splits = _filled(found.splits, data, base[:200])
     return ParallelCorpus(source, source, base, found.languages, splits)
 
