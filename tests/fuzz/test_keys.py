@@ -19,6 +19,7 @@ from tui_transformer.settings import settings_file
 from tui_transformer.widgets.dialog import Read
 
 PARTS = 10
+LOOKS = 100  # at whether a key was obeyed
 TRIES = 3  # escapes that may be needed before a key is a key again
 PANES_BY_KEY = {"1": "design", "2": "train", "3": "compare", "4": "playground"}
 SIZES = ((80, 24), (120, 36), (60, 18), (30, 8))
@@ -94,6 +95,10 @@ async def pressed(runs: Path, keys: list[str], size: tuple[int, int]) -> None:
         await pilot.press(*keys, *["escape"] * 6)
         for number, pane in PANES_BY_KEY.items():
             await pilot.press(number)
+            for _ in range(LOOKS):  # a busy machine comes to a key later than a press waits for
+                if app.query_one("#panes", ContentSwitcher).current == pane:
+                    break
+                await pilot.pause(0.05)
             assert app.query_one("#panes", ContentSwitcher).current == pane, (pane, app.screen, app.focused)
         await pilot.press(keys[0] if keys[0] in PANES_BY_KEY else "2")
         for _ in range(TRIES):  # a pane that found its runs only now may have taken the keys to its prompt
