@@ -22,7 +22,7 @@ from engine.runs.reader import RunReader
 from engine.runs.study import find_study, read_study, shipped_studies
 from engine.training import checkpoint
 from engine.training.state import TrainerState
-from tests.fuzz.door import Door
+from tests.fuzz.door import DEAR, Door
 from tests.fuzz.mutations import EDITS, TEXT_EDITS, Edit, damaged, edited
 from tui_transformer import settings
 from tui_transformer.comparison.studies import read_study_file
@@ -262,20 +262,16 @@ _NOTES = ("documents.txt", "train.tsv", "validation.tsv", "test.tsv", "documents
 CONTROL_FAULTS = tuple([Edit("value", file, where, odd)] for file, where, odd in ((0, 12, []), (1, 126, math.nan)))
 SETTINGS_FAULTS = tuple([Edit("whole", 0, 0, text)] for text in ("launch = " + "9" * 5000, "launch = " + "[" * 5000))
 FILE_DOORS = {
-    "configs: a preset's file": Door(of_texts(PRESETS), config_file, ci=60),
-    "tokenizers": Door(of_texts(TOKENIZERS), tokenizer, ci=100),
-    "studies": Door(of_texts(STUDIES), study_file, ci=40),
-    "pairs: a table": Door(
-        st.tuples(BYTES, st.sampled_from(["", "", "", "#1,2", "#en,de", "#2,9"])), table_of_pairs, ci=200
-    ),
-    "pairs: aligned files": Door(st.tuples(BYTES, BYTES), aligned_files, ci=75),
-    "pairs: a folder": Door(st.dictionaries(st.sampled_from(_NAMES), BYTES, max_size=5), folder_of_pairs, ci=75),
-    "documents: a file": Door(BYTES, text_documents, ci=100),
-    "documents: a folder": Door(
-        st.dictionaries(st.sampled_from(_NOTES), BYTES, max_size=5), folder_of_documents, ci=150
-    ),
-    "checkpoints": Door(EDITS, checkpoint_files, ci=8),
-    "state.json": Door(TEXT_EDITS.map(lambda edits: edited(STATE, edits)), state_file, ci=75),
-    "control.json": Door(EDITS, control_file, ci=40, once=CONTROL_FAULTS),
-    "settings": Door(EDITS, settings_file, ci=60, once=SETTINGS_FAULTS),
+    "configs: a preset's file": Door(of_texts(PRESETS), config_file),
+    "tokenizers": Door(of_texts(TOKENIZERS), tokenizer),
+    "studies": Door(of_texts(STUDIES), study_file),
+    "pairs: a table": Door(st.tuples(BYTES, st.sampled_from(["", "", "", "#1,2", "#en,de", "#2,9"])), table_of_pairs),
+    "pairs: aligned files": Door(st.tuples(BYTES, BYTES), aligned_files),
+    "pairs: a folder": Door(st.dictionaries(st.sampled_from(_NAMES), BYTES, max_size=5), folder_of_pairs),
+    "documents: a file": Door(BYTES, text_documents),
+    "documents: a folder": Door(st.dictionaries(st.sampled_from(_NOTES), BYTES, max_size=5), folder_of_documents),
+    "checkpoints": Door(EDITS, checkpoint_files, ci=DEAR),
+    "state.json": Door(TEXT_EDITS.map(lambda edits: edited(STATE, edits)), state_file),
+    "control.json": Door(EDITS, control_file, once=CONTROL_FAULTS),
+    "settings": Door(EDITS, settings_file, once=SETTINGS_FAULTS),
 }

@@ -144,7 +144,6 @@ def try_many(folder: Path, count: int, part: int | None = None) -> None:
     print(f"keys: {len(tried)} sequences, the slowest {max(tried):.1f} s")
 
 
-@pytest.mark.slow  # the Playground takes the keys when its model has come, which may be after an escape
 def test_no_sequence_of_keys_breaks_the_studio_or_leaves_it_stuck(refused) -> None:
     try_many(refused, 2)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from engine import capabilities
 from engine.config import keys, lints, presets, toml
 from engine.errors import InputError
-from tests.fuzz.door import Door, command
+from tests.fuzz.door import DEAREST, Door, command
 from tui_transformer.cli import command as group
 from tui_transformer.commands.sample import Writing
 from tui_transformer.commands.translate import Translating
@@ -265,12 +265,12 @@ def quiet() -> Iterator[None]:
 _LISTS = st.lists(LINES, min_size=1, max_size=4)
 LINE_FAULTS = (["measure-study"], ["data", "show", ""], ["data", "show", "x/" * 3000])
 WORD_DOORS = {
-    "configs: generated tables": Door(st.dictionaries(NAMES, VALUES, max_size=6), config, ci=150),
-    "configs: bytes": Door(st.binary(max_size=300), toml_bytes, ci=300),
+    "configs: generated tables": Door(st.dictionaries(NAMES, VALUES, max_size=6), config),
+    "configs: bytes": Door(st.binary(max_size=300), toml_bytes),
     "command lines": Door(
-        lines(), command_line, ci=40, once=(["measure-study"], ["data", "show", ""], ["data", "show", "x/" * 3000])
+        lines(), command_line, once=(["measure-study"], ["data", "show", ""], ["data", "show", "x/" * 3000])
     ),
-    "prompts: a text's": Door(_LISTS, prompted("text"), ci=15),
-    "prompts: of questions": Door(_LISTS, prompted("asked"), ci=15),
-    "prompts: a translation's": Door(_LISTS, prompted("pairs"), ci=10, once=(["a" * 20_000],)),
+    "prompts: a text's": Door(_LISTS, prompted("text")),
+    "prompts: of questions": Door(_LISTS, prompted("asked")),
+    "prompts: a translation's": Door(_LISTS, prompted("pairs"), once=(["a" * 20_000],), ci=DEAREST),
 }
