@@ -54,6 +54,7 @@ DESIGN = (
     Key("study", "v", "study", "study", "make a study of this design: variants of it, each with several seeds"),
     Key("fit", "m", "measure", "measure", "train a few steps to measure time and memory"),
     Key("undo", "u", "undo", "undo", "take back all changes to the preset", False),
+    Key("to-presets", "escape", "to_presets", "back", "the keys go to the presets: digits are panes again", False),
 )
 
 STUDY = (

@@ -245,6 +245,7 @@ def test_no_byte_of_poisoned_runs_presets_or_corpora_commands_the_terminal(tmp_p
         screen.close()
 
 
+@pytest.mark.slow
 def test_two_finished_runs_are_compared_exported_and_written_with(tmp_path) -> None:
     train(tmp_path / "runs", "four")
     train(tmp_path / "runs", "alibi", "model.position=alibi")

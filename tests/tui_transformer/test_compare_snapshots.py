@@ -9,7 +9,7 @@ from tests.tui_transformer.comparison.asking import asking
 from tests.tui_transformer.comparison.variants import AT, LEAK, study, variant
 from tests.tui_transformer.test_snapshots import MEDIUM, SMALLEST, pressing, studio, when
 
-pytestmark = pytest.mark.usefixtures("plain_surroundings")
+pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 RUNS = Path("runs")
 CHART = "at the end"
 

@@ -11,7 +11,7 @@ from tests.tui_transformer.test_snapshots import PICTURES, pressing, studio, whe
 
 __all__ = ["cursors_that_stand_still"]  # a fixture
 
-pytestmark = pytest.mark.usefixtures("plain_surroundings")
+pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 RUNS = Path("runs")
 
 

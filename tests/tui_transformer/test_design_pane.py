@@ -364,3 +364,14 @@ async def test_leaving_ends_a_measurement_under_way(app: App, monkeypatch) -> No
         await asyncio.sleep(0.01)
     else:
         pytest.fail("the process is still there")
+
+
+async def test_digits_are_typed_into_a_switch_until_escape_goes_back_to_the_presets(app) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("2")
+        assert app.query_one("#panes").current == "design" and app.focused is app.query_one(Switches)
+        await pilot.press("escape")  # what was typed is undone
+        assert app.pane.draft is not None and not app.pane.draft.changes and app.focused is app.query_one(Switches)
+        await pilot.press("escape", "2")
+        await until(pilot, lambda: app.query_one("#panes").current == "train")

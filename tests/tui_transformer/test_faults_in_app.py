@@ -31,6 +31,10 @@ def failing(monkeypatch: pytest.MonkeyPatch, place: str, number: int) -> None:
     monkeypatch.setattr(place, refused)
 
 
+def open_failing(path: Path, number: int) -> bytes:
+    raise OSError(number, os.strerror(number), str(path))
+
+
 @pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize("place", PLACES[:2])
 def test_settings_that_cannot_be_written_are_one_line_and_the_old_ones_stay(
@@ -50,7 +54,7 @@ def test_settings_that_cannot_be_written_are_one_line_and_the_old_ones_stay(
 def test_settings_that_cannot_be_read_are_one_line_and_stay(own_settings, monkeypatch, number: int) -> None:
     before = own_settings.read_text()
     with monkeypatch.context() as patch:
-        failing(patch, "pathlib.Path.open", number)
+        patch.setattr(settings, "read_plain", lambda path, most: open_failing(path, number))
         found, said = settings.load()
         kept = settings.save(Settings(theme="studio-light"))
     assert found == Settings()

@@ -12,7 +12,7 @@ from tests.tui_transformer.recorded import everything
 from tui_transformer.app import Studio
 from tui_transformer.widgets.design.preview import Preview
 
-pytestmark = pytest.mark.usefixtures("plain_surroundings")
+pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(2)]
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 MEDIUM = (120, 36)

@@ -244,6 +244,10 @@ class DesignPane(Vertical):
         """Find a preset."""
         self.query_one(PresetList).search()
 
+    def action_to_presets(self) -> None:
+        """To the list of presets."""
+        self.focus_first()
+
     def action_undo(self) -> None:
         """Take back all changes."""
         if self.draft is not None and (self.draft.changes or self.draft.on):

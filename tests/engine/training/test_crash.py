@@ -138,8 +138,8 @@ def test_a_run_killed_at_random_resumes_bit_for_bit(tmp_path, undisturbed) -> No
 
 def test_a_translation_killed_at_random_resumes_bit_for_bit(tmp_path, tmp_path_factory) -> None:
     alone = left_alone(tmp_path_factory.mktemp("alone"), BUSY_PAIRS)
-    counts = kill_at_random(tmp_path, alone, 3, BUSY_PAIRS)
-    assert counts.get("resumed", 0) >= 2, counts
+    counts = kill_at_random(tmp_path, alone, 2, BUSY_PAIRS)
+    assert counts.get("resumed", 0) >= 1, counts
 
 
 @pytest.mark.slow

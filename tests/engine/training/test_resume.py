@@ -139,12 +139,16 @@ def test_runs_on_documents_and_questions_resume_bit_for_bit(kind: str, reads: bo
     assert len(answers) == (2 if kind == "question-answer" else 0) and len(set(answers)) <= 1
 
 
-@pytest.mark.parametrize("precision", ["fp32", pytest.param("bf16", marks=pytest.mark.slow)])
-def test_wherever_it_listens_it_can_be_interrupted(precision: str, tmp_path) -> None:
+FIFTH = pytest.param("fp32", 5, id="fp32-each-fifth")
+ALL = [pytest.param(precision, 1, marks=pytest.mark.slow, id=precision) for precision in ("fp32", "bf16")]
+
+
+@pytest.mark.parametrize(("precision", "every"), [FIFTH, *ALL])
+def test_wherever_it_listens_it_can_be_interrupted(precision: str, every: int, tmp_path) -> None:
     """Between steps, in accumulation, in an evaluation, in a sample, at an epoch's end: every place there is."""
     config = miniature("baseline", *HARD, "train.steps=4", "evaluation.every=2", f"train.precision={precision}")
     expected, listened = whole(config, tmp_path)
-    for n in range(1, listened + 1):
+    for n in range(1, listened + 1, every):
         assert broken(config, tmp_path, n, in_thread=n % 2 == 0) == expected, n
 
 
