@@ -55,7 +55,7 @@ class RunReader:
         for path in (root / run, Path(run)):
             with suppress(OSError, ValueError):  # too long, or with a zero byte
                 if run and (path / "run.json").is_file():
-                    return cls(path)
+                    return cls(path if path.name not in ("", "..") else path.resolve())
         hint = nearest(run, names) or (f"; runs there: {', '.join(names[-5:])}" if names else "; it has no runs")
         raise InputError(f"no run is called '{run[:80]}' in {root}{hint}")
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from engine.errors import InputError
 from engine.runs.commands import Command, send
-from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.reader import LIVE_STATES, STILL, RunReader
 from tui_transformer.exit_codes import ExitCode
-from tui_transformer.output import answer, complain, emit
+from tui_transformer.output import answer, complain, emit, say
 
 PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may take long
 LOOK = 0.1  # seconds between two looks
@@ -22,6 +22,8 @@ def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path
     while reader.state == "handing-over" and time.monotonic() < deadline:
         time.sleep(LOOK)  # who takes it over listens to what comes after
     number = send(reader.path, command)
+    if reader.liveness() == "unknown":
+        say(f"{reader.name}: of another machine; waiting until it answers, or for {STILL:.0f} s to see that it is gone")
     while reader.state in LIVE_STATES and int(reader.status.get("control_id") or 0) < number:
         if time.monotonic() > deadline:
             complain(f"run '{reader.name}' has not answered for {PATIENCE:.0f} s; the command stays in control.json")

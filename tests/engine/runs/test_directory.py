@@ -98,6 +98,13 @@ def test_runs_are_found_by_name_path_and_last(tmp_path, writer) -> None:
             RunReader.resolve(wrong, tmp_path)
 
 
+def test_a_run_that_one_stands_in_has_its_name(tmp_path, writer, monkeypatch) -> None:
+    (writer.path / "checkpoints").mkdir(exist_ok=True)
+    for place, said in ((writer.path, "."), (writer.path / "checkpoints", "..")):
+        monkeypatch.chdir(place)
+        assert RunReader.resolve(said, tmp_path / "none").name == writer.path.name
+
+
 def test_an_empty_folder_says_how_to_make_a_run(tmp_path) -> None:
     with pytest.raises(InputError, match="run --preset demo"):
         RunReader.resolve("last", tmp_path / "none")
