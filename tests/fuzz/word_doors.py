@@ -263,14 +263,13 @@ def quiet() -> Iterator[None]:
 
 
 _LISTS = st.lists(LINES, min_size=1, max_size=4)
+LARGE_COUNT = ["a", "/alternatives " + "9" * 5000]
 LINE_FAULTS = (["measure-study"], ["data", "show", ""], ["data", "show", "x/" * 3000])
 WORD_DOORS = {
     "configs: generated tables": Door(st.dictionaries(NAMES, VALUES, max_size=6), config),
     "configs: bytes": Door(st.binary(max_size=300), toml_bytes),
-    "command lines": Door(
-        lines(), command_line, once=(["measure-study"], ["data", "show", ""], ["data", "show", "x/" * 3000])
-    ),
-    "prompts: a text's": Door(_LISTS, prompted("text")),
-    "prompts: of questions": Door(_LISTS, prompted("asked")),
+    "command lines": Door(lines(), command_line, once=LINE_FAULTS),
+    "prompts: a text's": Door(_LISTS, prompted("text"), once=(LARGE_COUNT,)),
+    "prompts: of questions": Door(_LISTS, prompted("asked"), once=(LARGE_COUNT,)),
     "prompts: a translation's": Door(_LISTS, prompted("pairs"), once=(["a" * 20_000],), ci=DEAREST),
 }

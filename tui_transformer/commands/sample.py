@@ -203,11 +203,12 @@ def _name(writer: Writes) -> str:
 
 
 def _count(argument: str) -> int:
-    if not argument.strip():
+    wanted = argument.strip()
+    if not wanted:
         return LISTED
-    if not argument.strip().isdecimal() or not 1 <= int(argument) <= 1000:
-        raise InputError(f"/alternatives {argument[:20]!r}: how many tokens must be a whole number from 1 to 1000")
-    return int(argument)
+    if not wanted.isdecimal() or len(wanted) > 4 or not 1 <= int(wanted) <= 1000:
+        raise InputError(f"/alternatives {wanted[:20]!r}: how many tokens must be a whole number from 1 to 1000")
+    return int(wanted)
 
 
 def _record(writer: Writes, text: str, which: int, pieces: Sequence[Piece]) -> dict[str, object]:

@@ -284,7 +284,8 @@ class PlaygroundPane(RunChoice):
         if not ranked or column.mode == "attention":
             self.say("no token has a probability yet: type a text, and what is written is coloured by it", "warning")
             return
-        wanted = int(argument) - 1 if argument.strip().isdecimal() else None
+        place = argument.strip()
+        wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
         if wanted is None:
             wanted = ranked.index(column.at) + 1 if column.at in ranked and column.at == self._surprised else 0
         column.text.stand(ranked[wanted % len(ranked)] + column.lead)
