@@ -23,7 +23,7 @@ from tui_transformer.widgets.compare.note_page import NotePage
 from tui_transformer.widgets.compare.run_table import RunTable
 from tui_transformer.widgets.dialog import Ask, AskText
 
-pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 

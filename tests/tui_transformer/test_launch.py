@@ -24,7 +24,7 @@ from tests.tui_transformer.host import HOSTED, NOISE
 from tui_transformer import launch, queue
 from tui_transformer.launch import Training, await_start, enqueue, spawn
 
-pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"), pytest.mark.one_in(2)]
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"), pytest.mark.one_in(3)]
 
 
 def ended(run: Path, seconds: float = 60.0) -> RunReader:

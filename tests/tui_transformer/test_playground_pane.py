@@ -20,7 +20,7 @@ from tui_transformer.prompt import COMMANDS, SETTINGS, Prompt
 from tui_transformer.widgets.dialog import Ask, AskText, Read
 from tui_transformer.widgets.playground.controls import stepped
 
-pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
 
 def shown(app: Studio) -> str:

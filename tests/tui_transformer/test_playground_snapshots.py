@@ -17,7 +17,7 @@ from tui_transformer.app import Studio
 from tui_transformer.panes import playground
 from tui_transformer.panes.playground import PlaygroundPane
 
-pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
+pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(4)]
 Act = Callable[[Pilot[Any], PlaygroundPane], Awaitable[None]]
 
 

@@ -25,7 +25,7 @@ from tui_transformer.widgets.design.study_page import StudyPage
 from tui_transformer.widgets.design.ticks import Ticks
 from tui_transformer.widgets.dialog import Ask, AskText, Read
 
-pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 SMALLEST = [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])]

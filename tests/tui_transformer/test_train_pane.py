@@ -23,7 +23,7 @@ from tui_transformer.widgets.run_chart import RunChart
 from tui_transformer.widgets.run_charts import RunCharts
 from tui_transformer.widgets.run_list import RunList
 
-pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
 
 SIZES = [(80, 24), (120, 36), (200, 50)]
 
