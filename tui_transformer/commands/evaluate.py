@@ -13,6 +13,7 @@ from engine.runs.reader import RunReader
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
+from tui_transformer.facts import table
 from tui_transformer.output import answer, emit, stamp
 from tui_transformer.words import unit
 
@@ -88,7 +89,7 @@ def require_same_text(reader: RunReader, corpus: str, splits: Mapping[str, str],
     """
     if split not in splits:
         raise InputError(f"run '{reader.name}' has no {split[:40]} split; it has {one_of(splits)}")
-    if (reader.facts("data").get("sha256") or {}).get(part + split) != splits[split]:
+    if table(reader.facts("data").get("sha256")).get(part + split) != splits[split]:
         raise InputError(
             f"corpus {corpus}: its {split} split is not the one that run '{reader.name}' was made with "
             "(another SHA-256); put the original text back, or train a new run on this one"
