@@ -103,11 +103,7 @@ def compared(folder: Path, given: Given) -> None:
         for entry in look.entries:
             detail(entry, look.entries[0])
         view = View()
-        for options in (
-            Options(),
-            Options(by="variants", sort="loss"),
-            Options(query="loss<2 rope", all_settings=True),
-        ):
+        for options in OPTIONS:
             view.arrange(look.entries, options, look.studies)
         standings = Standings().of(Grouping().of(look.entries), look.studies, None)
         for standing in standings:

@@ -42,9 +42,7 @@ def test_a_stream_that_is_closed_leads_nowhere(tmp_path, line: str, code: int) -
 
 def test_nothing_that_is_opened_takes_the_place_of_a_closed_stream(tmp_path) -> None:
     """Else what a C library writes to descriptor 2 would stand in a file of the run."""
-    program = (
-        "from tui_transformer.__main__ import main; import sys; main(['presets', 'list']); print(open('x').fileno())"
-    )
+    program = "from tui_transformer.__main__ import main; main(['presets', 'list']); print(open('x').fileno())"
     (tmp_path / "x").touch()
     for closed in ("2>&-", "<&-", "<&- 2>&-"):
         found = shell(f'{sys.executable} -c "{program}" {closed} | tail -1', tmp_path)

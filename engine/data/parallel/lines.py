@@ -128,15 +128,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
                 raise InputError(f"{where}: is packed in an unusual way; unpack it beside the archive")
             with opened.open(member) as file:  # nothing is ever unpacked into a folder, so no name leaves one
                 return _unpacked(file, os.fstat(packed.fileno()).st_size, where), where
-    except (
-        zipfile.BadZipFile,
-        EOFError,
-        zlib.error,
-        NotImplementedError,
-        RuntimeError,
-        ValueError,
-        struct.error,
-    ) as error:
+    except DAMAGED_ZIP as error:
         raise InputError(f"{where}: damaged zip archive ({error}); take it from its source again") from None
     except OSError as error:
         raise InputError(f"{where}: cannot be read: {error.strerror or error}") from None
