@@ -1,5 +1,7 @@
 """Every test of the app has settings and presets of its own, never those of whoever runs it."""
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,13 @@ def own_settings(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv(settings.ENVIRONMENT, str(path))
     monkeypatch.setattr("tui_transformer.widgets.design.own_presets.user_config_path", lambda name: tmp_path / name)
     return path
+
+
+@pytest.fixture(autouse=True)
+def no_training_left() -> Iterator[None]:
+    """A test waits for what it trains: a process trains one run at a time, and the next test may want to."""
+    yield
+    assert "training" not in {thread.name for thread in threading.enumerate()}, "a training thread was left running"
 
 
 @pytest.fixture

@@ -141,7 +141,10 @@ def test_what_cannot_be_prepared_is_an_error_and_no_dead_thread(tmp_path) -> Non
     here.start()
     here.join(10)
     assert isinstance(here.error, InputError) and here.hand_over() is None
-    training(tmp_path).start()
+    after = training(tmp_path)
+    after.start()
+    after.join(60)
+    assert after.outcome is not None and after.outcome.state == "finished"
 
 
 def hosted(root: Path) -> tuple[Terminal, int]:
