@@ -1,6 +1,6 @@
 """The door for text that others wrote (corpora, models, names): no byte of it may command the terminal."""
 
-# C0 but tab and line feed, DEL, C1, direction marks and overrides, line separators, surrogates.
+# C0 but tab and line feed, DEL, C1, direction marks and overrides, line separators.
 _REMOVED = [
     *(c for c in range(0x20) if c not in (0x09, 0x0A)),
     *range(0x7F, 0xA0),
@@ -8,14 +8,14 @@ _REMOVED = [
     *range(0x200E, 0x2010),
     *range(0x2028, 0x202F),
     *range(0x2066, 0x206A),
-    *range(0xD800, 0xE000),
 ]
-_TABLE = dict.fromkeys(_REMOVED)
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # a name's bytes that are no UTF-8: a name stays seen
+_TABLE = dict.fromkeys(_REMOVED) | _SURROGATES
 _ONE_LINE = _TABLE | {0x09: " ", 0x0A: " "}
 
 
 def clean(text: str) -> str:
-    """The text without control characters, direction overrides and surrogates; tabs and line ends stay."""
+    """The text without control characters and direction overrides, U+FFFD for surrogates; tabs and line ends stay."""
     return text.translate(_TABLE)
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.runs.reader import RunReader
 
 PROGRAM = "tui-transformer"
+LONGEST = 1_000  # characters of a line of commentary; what it repeats may be longer than any screen
 
 
 def program() -> str:
@@ -59,8 +60,9 @@ def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
 
 def say(text: str) -> None:
     """A line of commentary. Where that goes into a file that takes no more, it is lost, and nothing else is."""
+    line = clean_line(text)
     try:
-        print(clean_line(text), file=sys.stderr, flush=True)
+        print(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…", file=sys.stderr, flush=True)
     except BrokenPipeError:  # nobody listens any more
         raise
     except OSError:

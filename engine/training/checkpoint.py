@@ -135,7 +135,7 @@ def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many:
     folders = steps_saved(run)[-how_many:]
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in weights_of(model).items()}
     for folder in folders:
-        for name, value in load_file(folder / WEIGHTS).items():
+        for name, value in load_tensors(folder / WEIGHTS).items():
             total[name] += value.double()
     mean = {name: (value / len(folders)).float() for name, value in total.items()}
     with torch.no_grad():
@@ -198,17 +198,21 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
     load_weights(model, folder / WEIGHTS)
     try:
         state = TrainerState.from_json(read_json(folder / STATE))
-        moments = load_file(folder / OPTIMIZER)
-    except (SafetensorError, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{folder}: this state cannot be resumed: {error}") from None
+    moments = load_tensors(folder / OPTIMIZER)
     parameters = dict(model.named_parameters())
     keys = ("step", "exp_avg", "exp_avg_sq") if state.step else ()
     expected = {f"{name}/{key}" for name in parameters for key in keys}
     if moments.keys() != expected:
         raise InputError(f"{folder / OPTIMIZER}: '{min(moments.keys() ^ expected)}' is missing or does not belong here")
     for name, parameter in parameters.items():
-        if state.step:
-            optimizer.state[parameter] = {key: moments[f"{name}/{key}"].to(parameter.device) for key in keys}
+        own = {key: moments[f"{name}/{key}"] for key in keys}
+        for key, moment in own.items():
+            if moment.shape != (() if key == "step" else parameter.shape):
+                raise InputError(f"{folder / OPTIMIZER}: '{name}/{key}' has a shape that is not its weight's")
+        if own:
+            optimizer.state[parameter] = {key: moment.to(parameter.device) for key, moment in own.items()}
     return state
 
 
@@ -357,16 +361,35 @@ def check_shapes(path: Path, expected: Mapping[str, Sequence[int]]) -> None:
 
 
 def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each saved weight; none is read.
+    """The shape of each saved tensor; none is read.
 
     Raises:
-        InputError: unreadable.
+        InputError: unreadable, or not fp32, which is all that is ever saved.
     """
     try:
         with safe_open(path, framework="numpy") as file:
-            return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+            told = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            types = {name: told[name].get_dtype() for name in told}
+            shapes = {name: tuple(told[name].get_shape()) for name in told}
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{path}: cannot read these weights: {error}") from None
+    for name, found in types.items():
+        if found != "F32":
+            raise InputError(f"{path}: cannot read these weights: '{name}' is {found}; F32 is what is saved")
+    return shapes
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, by name.
+
+    Raises:
+        InputError: unreadable, or not fp32.
+    """
+    saved_shapes(path)
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -376,7 +399,7 @@ def load_weights(model: nn.Module, path: Path) -> None:
         InputError: damaged, weights of another model, or not finite.
     """
     check_shapes(path, {name: parameter.shape for name, parameter in model.named_parameters()})
-    saved = load_file(path)
+    saved = load_tensors(path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if not torch.isfinite(saved[name]).all():

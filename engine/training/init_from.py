@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 
 from engine import capabilities
 from engine.config.keys import diff
@@ -163,7 +162,7 @@ def inherit(model: Network, config: RunConfig, parent: Parent) -> Inherited:
     """
     path = parent.folder / checkpoint.WEIGHTS
     fit = fitting(config, shapes_of(model), parent.config, checkpoint.saved_shapes(path), parent.tokenizer)
-    taken, values = 0, load_file(path)
+    taken, values = 0, checkpoint.load_tensors(path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if fit.is_fresh(name):

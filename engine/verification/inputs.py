@@ -1,6 +1,7 @@
 """Claims about what a run was made of: its settings, its tokenizer, its data, and what its checkpoints hold."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -88,15 +89,25 @@ def data(evidence: Evidence) -> Outcome:
 
 
 def checkpoints(evidence: Evidence) -> Outcome:
-    """Every checkpoint's files have the SHA-256 they were written with."""
+    """Every checkpoint's files have the SHA-256 they were written with, and its tensors are some."""
     folders = checkpoint.steps_saved(evidence.reader.path)
     average = evidence.reader.path / "checkpoints" / checkpoint.AVERAGE
     folders += [average] if average.is_dir() else []
     if not folders:
         raise Unknown("the run has no checkpoint")
-    damaged = [(folder.name, checkpoint.damage(folder)) for folder in folders]
+    damaged = [(folder.name, checkpoint.damage(folder) or _unreadable(folder)) for folder in folders]
     wrong = tuple(Difference(name, "as it was written", found) for name, found in damaged if found is not None)
     return Outcome(f"{len(folders)} checkpoints, every file with the SHA-256 it was written with", wrong)
+
+
+def _unreadable(folder: Path) -> str | None:
+    """What is wrong with the tensors of a checkpoint whose hashes agree."""
+    try:
+        for path in sorted(folder.glob("*.safetensors")):
+            checkpoint.saved_shapes(path)
+    except InputError as error:
+        return str(error)
+    return None
 
 
 def states(evidence: Evidence) -> Outcome:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-from safetensors.torch import load_file
-
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.errors import InputError
 from engine.runs.lineage import Origin, drawn, split_init_from
@@ -73,7 +71,7 @@ def _first(evidence: Evidence) -> tuple[str, tuple[Difference, ...]]:
 
 def _other_weights(evidence: Evidence, folder: Path) -> list[str]:
     """Weights of the first checkpoint that are not those of a model made anew."""
-    saved = load_file(folder / checkpoint.WEIGHTS)
+    saved = checkpoint.load_tensors(folder / checkpoint.WEIGHTS)
     with evidence.process():
         made = checkpoint.weights_of(evidence.fresh())
     return [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]

@@ -1,17 +1,15 @@
-"""A door: where input of people or files comes in. What is tried at it, and how often."""
+"""A door: where input of people or files comes in, and what is tried at it."""
 
 import contextlib
 import io
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hypothesis.strategies import SearchStrategy
 
 from tui_transformer.__main__ import main
-
-DEAR, DEAREST = 100, 20  # inputs in CI at a door where one takes 20 ms, or 50 and more
 
 
 @dataclass(frozen=True)
@@ -21,18 +19,12 @@ class Door:
     Args:
         inputs: what is generated for it.
         knock: tries one input; raises nothing but an `InputError`.
-        ci: inputs in CI.
-        slow: inputs in the long run.
-        seconds: of the processor, that one input may take.
         once: inputs that were faults.
     """
 
     inputs: SearchStrategy[Any]
     knock: Callable[[Path, Any], object]
-    ci: int = 500
-    slow: int = 10_000
-    seconds: float = 1.0
-    once: tuple[Any, ...] = field(default=())
+    once: tuple[Any, ...] = ()
 
 
 def command(*words: str, codes: tuple[int, ...] = (0, 1, 2)) -> str:

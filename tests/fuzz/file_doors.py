@@ -22,7 +22,7 @@ from engine.runs.reader import RunReader
 from engine.runs.study import find_study, read_study, shipped_studies
 from engine.training import checkpoint
 from engine.training.state import TrainerState
-from tests.fuzz.door import DEAR, Door
+from tests.fuzz.door import Door
 from tests.fuzz.mutations import EDITS, TEXT_EDITS, Edit, damaged, edited
 from tui_transformer import settings
 from tui_transformer.comparison.studies import read_study_file
@@ -270,7 +270,7 @@ FILE_DOORS = {
     "pairs: a folder": Door(st.dictionaries(st.sampled_from(_NAMES), BYTES, max_size=5), folder_of_pairs),
     "documents: a file": Door(BYTES, text_documents),
     "documents: a folder": Door(st.dictionaries(st.sampled_from(_NOTES), BYTES, max_size=5), folder_of_documents),
-    "checkpoints": Door(EDITS, checkpoint_files, ci=DEAR),
+    "checkpoints": Door(EDITS, checkpoint_files),
     "state.json": Door(TEXT_EDITS.map(lambda edits: edited(STATE, edits)), state_file),
     "control.json": Door(EDITS, control_file, once=CONTROL_FAULTS),
     "settings": Door(EDITS, settings_file, once=SETTINGS_FAULTS),

@@ -14,7 +14,7 @@ from engine.runs.manage import read_notes
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.tail import History, MetricsTail
 from engine.runs.writer import RunWriter
-from tests.fuzz.door import DEAR, Door, command
+from tests.fuzz.door import Door, command
 from tests.fuzz.mutations import EDITS, VALUES, Edit, damaged
 from tests.tui_transformer.recorded import train_record, validation_record
 from tui_transformer.charts import Series, line_chart
@@ -251,13 +251,13 @@ _GIVEN = st.tuples(EDITS, st.integers(0, 1000))
 RUN_DOORS = {
     "runs: the reader": Door(EDITS, reader),
     "runs: the list": Door(_GIVEN, listed),
-    "runs: the Train pane's feed": Door(EDITS, feed, ci=DEAR),
-    "runs: the comparison": Door(_GIVEN, compared, ci=DEAR),
+    "runs: the Train pane's feed": Door(EDITS, feed),
+    "runs: the comparison": Door(_GIVEN, compared),
     "runs: compare": Door(_GIVEN, compare),
     "runs: doctor": Door(_GIVEN, doctor),
-    "runs: watch": Door(_GIVEN, watch, ci=DEAR),
+    "runs: watch": Door(_GIVEN, watch),
     "runs: the writer": Door(EDITS, begun),
-    "runs: verify": Door(_GIVEN, verify, ci=DEAR),
+    "runs: verify": Door(_GIVEN, verify),
     "runs: the report": Door(_GIVEN, gathered),
     "metrics": Door(st.tuples(st.lists(_LINES, max_size=20), st.lists(_LINES, max_size=5)), metrics),
 }

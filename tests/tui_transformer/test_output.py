@@ -1,4 +1,5 @@
 import math
+import os
 
 import pytest
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 from tui_transformer.charts import Series, line_chart, thin
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.columns import print_columns
+from tui_transformer.output import LONGEST, complain
 from tui_transformer.words import count, duration, memory, short, sparkline
 
 
@@ -28,6 +30,16 @@ def test_readable_text_passes_unchanged() -> None:
 def test_poison_is_taken_out(poison: str) -> None:
     assert clean(f"a{poison}b") == "a" + clean(poison) + "b"
     assert not any(ord(c) < 32 or ord(c) in (0x7F, 0x9B, 0x202E, 0x2066, 0xD800) for c in clean(poison))
+
+
+def test_a_name_that_is_no_utf8_is_seen() -> None:
+    assert clean_line(os.fsdecode(b"\xff\xfe")) == "\ufffd\ufffd"
+
+
+def test_what_is_repeated_in_a_complaint_is_cut(capsys) -> None:
+    complain("x" * 100_000)
+    said = capsys.readouterr().err
+    assert len(said) == LONGEST + 1 and said.endswith("x…\n")
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**6), st.floats()), max_size=500))

@@ -27,13 +27,13 @@ class Format:
 
 
 def to_csv(table: Table) -> str:
-    """One line a run, RFC 4180. Text that a spreadsheet would run as a formula gets an apostrophe."""
+    """One line a run, RFC 4180. Text that a spreadsheet would run as a formula gets an apostrophe, no number a plus."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.heads)
     for cells, values in zip(table.rows, table.values, strict=True):
-        safe = [cell if _is_number(value) else no_formula(cell) for cell, value in zip(cells, values, strict=True)]
-        writer.writerow(safe)
+        pairs = zip(cells, values, strict=True)
+        writer.writerow([cell.lstrip("+") if _is_number(value) else no_formula(cell) for cell, value in pairs])
     return out.getvalue()
 
 
