@@ -10,6 +10,7 @@ from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 
 MOST_WAITING = 1000  # commands that nobody has obeyed yet
+MOST_BYTES = 1 << 20  # of them; a training run reads them again and again
 
 
 class Command(StrEnum):
@@ -28,7 +29,7 @@ def control_file(run: Path) -> Path:
 
 def read_commands(run: Path) -> list[tuple[int, Command]]:
     """All commands there with their ids, oldest first; what is damaged is left out."""
-    data = read_json(control_file(run))
+    data = read_json(control_file(run), MOST_BYTES)
     entries = data.get("commands") if isinstance(data, dict) else None
     found = []
     for entry in entries if isinstance(entries, list) else []:

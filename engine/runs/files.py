@@ -117,10 +117,10 @@ def write_json(path: Path, data: Any) -> None:
     write_atomic(path, json.dumps(finite(data), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """A JSON file's data, or None where it is missing or damaged."""
+def read_json(path: Path, most: int = LARGEST) -> Any:
+    """A JSON file's data, or None where it is missing, damaged or of more than so many bytes."""
     try:
-        raw = read_plain(path, LARGEST)
+        raw = read_plain(path, most)
         return _parsed(raw, raw.decode("utf-8", "replace"))
     except (OSError, ValueError, RecursionError):
         return None

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from engine.runs import commands
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble, resume
+from engine.training.control import LOOKS_PER_SECOND
 from tests.engine.training.test_crash import ENDLESS, wait_for
 from tests.engine.training.test_resume import StopAt
 
@@ -112,6 +114,33 @@ def test_what_was_asked_of_an_earlier_attempt_is_not_asked_of_the_next(tmp_path)
     assert ready.trainer.run().state == "stopped"
     again = resume(ready.path, device="cpu", control=StopAt(20))
     assert again.trainer.run().state == "stopped" and again.trainer.state.step > ready.trainer.state.step + 2
+
+
+FLOOD = (
+    *(b"", b"{", b"[" * 5000, b"\x00" * 5000, b"\xff" * 5000, b'{"commands": [{"id": 1, "command": "dance"}]}'),
+    b'{"commands": [{"id": 7, "command": ["stop"]}, {"id": "8", "command": "stop"}]}',
+    b'{"commands": [%s]}' % b", ".join(b'{"id": %d, "command": "stop"}' % n for n in range(40_000)),  # beyond its size
+)
+
+
+def test_a_run_outlives_whatever_its_control_file_is_replaced_by(tmp_path) -> None:
+    trainer = assemble(ENDLESS, runs_dir=tmp_path, name="run", device="cpu").trainer
+    training = threading.Thread(target=trainer.run)
+    training.start()
+    wait_for(tmp_path / "run" / "checkpoints" / "last")
+    file = commands.control_file(tmp_path / "run")
+    for data in FLOOD * 3:
+        file.with_name("new").write_bytes(data)
+        file.with_name("new").replace(file)
+        time.sleep(1.5 / LOOKS_PER_SECOND)
+    step = trainer.state.step
+    while trainer.state.step == step:  # it goes on
+        assert training.is_alive()
+        time.sleep(0.01)
+    file.unlink()
+    send(tmp_path / "run", Command.STOP)
+    training.join(60)
+    assert RunReader(tmp_path / "run").state == "stopped"
 
 
 def test_commands_that_nobody_obeys_do_not_pile_up_for_ever(tmp_path, monkeypatch) -> None:
