@@ -3,13 +3,14 @@
 from enum import StrEnum
 from pathlib import Path
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from engine.errors import InputError
 from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 
 MOST_WAITING = 1000  # commands that nobody has obeyed yet
+PATIENCE = 10.0  # seconds for others that write a command
 MOST_BYTES = 1 << 20  # of them; a training run reads them again and again
 
 
@@ -47,19 +48,26 @@ def send(run: Path, command: Command) -> int:
     """Write a command for whoever trains this run; gives back its id. Several may write at once.
 
     Raises:
-        InputError: so many wait already that nobody can be listening, or something in its directory is a link.
+        InputError: so many wait already that nobody can be listening, somebody keeps all others from writing one, or
+            something in its directory is a link.
     """
     refuse_links(run)
-    with FileLock(run / ".control.lock", timeout=10):
-        status = read_json(run / "status.json")
-        said = status.get("control_id") if isinstance(status, dict) else 0
-        obeyed = said if isinstance(said, int) else 0
-        waiting = [(number, kind) for number, kind in read_commands(run) if number > obeyed]
-        if len(waiting) >= MOST_WAITING:
-            raise InputError(
-                f"run '{run.name}' has not obeyed its last {len(waiting):,} commands; is its process well?"
-            )
-        number = max(newest_command(run), obeyed) + 1
-        entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
-        write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
+    lock = FileLock(run / ".control.lock", timeout=PATIENCE)
+    try:
+        with lock:
+            return _append(run, command)
+    except Timeout:
+        raise InputError(f"run '{run.name}' takes no command: another process keeps {lock.lock_file} locked") from None
+
+
+def _append(run: Path, command: Command) -> int:
+    status = read_json(run / "status.json")
+    said = status.get("control_id") if isinstance(status, dict) else 0
+    obeyed = said if isinstance(said, int) else 0
+    waiting = [(number, kind) for number, kind in read_commands(run) if number > obeyed]
+    if len(waiting) >= MOST_WAITING:
+        raise InputError(f"run '{run.name}' has not obeyed its last {len(waiting):,} commands; is its process well?")
+    number = max(newest_command(run), obeyed) + 1
+    entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
+    write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
     return number

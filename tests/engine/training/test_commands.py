@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from engine.errors import InputError
 from engine.runs import commands
@@ -150,3 +151,10 @@ def test_commands_that_nobody_obeys_do_not_pile_up_for_ever(tmp_path, monkeypatc
         assert send(run, Command.PAUSE) == number
     with pytest.raises(InputError, match="has not obeyed its last 5 commands"):
         send(run, Command.STOP)
+
+
+def test_a_lock_that_somebody_keeps_is_one_line(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(commands, "PATIENCE", 0.1)
+    with FileLock(tmp_path / ".control.lock"), pytest.raises(InputError, match=r"keeps .*\.control\.lock locked"):
+        send(tmp_path, Command.STOP)
+    assert send(tmp_path, Command.STOP) == 1
