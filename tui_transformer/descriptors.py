@@ -4,23 +4,24 @@ import os
 import select
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
 @contextmanager
 def stderr_into(log: Path) -> Iterator[None]:
-    """Send descriptor 2 into a file; Python's own `sys.__stderr__`, which Textual draws on, keeps the terminal."""
+    """Send descriptor 2 into a file; `sys.__stderr__`, which Textual draws on, is stdout's terminal, wherever 2 led."""
     sys.stderr.flush()
     kept, before = os.dup(2), (sys.stderr, sys.__stderr__)
-    screen = os.fdopen(kept, "w", encoding="utf-8", errors="replace", closefd=False)
+    screen = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
     with log.open("ab", buffering=0) as file:
         os.dup2(file.fileno(), 2)
     sys.__stderr__ = screen  # type: ignore[misc]  # the driver's way to the screen
     try:
         yield
     finally:
-        screen.flush()
+        with suppress(OSError):  # the terminal is gone
+            screen.close()
         os.dup2(kept, 2)
         os.close(kept)
         sys.stderr, sys.__stderr__ = before  # type: ignore[misc]

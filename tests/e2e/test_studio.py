@@ -45,6 +45,13 @@ Studio.action_help = action_help
 from tui_transformer.__main__ import main
 sys.exit(main())
 """
+# `2> file`: what the studio says goes there, what it draws does not.
+ASIDE = """
+import os, sys
+os.dup2(os.open(sys.argv[2] + ".err", os.O_WRONLY | os.O_CREAT), 2)
+from tui_transformer.__main__ import main
+sys.exit(main())
+"""
 
 
 def studio(tmp_path: Path, code: str | None = None, size: tuple[int, int] = (120, 36)) -> Screen:
@@ -146,6 +153,17 @@ def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None
         assert waits(reader, "finished", seconds=60) == "finished" and reader.status["attempt"] == 2
     finally:
         screen.close()
+
+
+def test_the_studio_is_on_the_terminal_where_stderr_goes_into_a_file(tmp_path) -> None:
+    screen = studio(tmp_path, ASIDE)
+    try:
+        screen.until("1 Design", "demo")
+        screen.press("ctrl+q")
+        assert screen.end() == 0
+    finally:
+        screen.close()
+    assert (tmp_path / "runs.err").read_bytes() == b""
 
 
 def test_a_bug_in_the_training_thread_is_a_failed_run_and_no_dead_app(tmp_path) -> None:
