@@ -104,7 +104,7 @@ COMPARE = (
         first=True,
     ),
     Key("select", "space", "select", "select", "draw the run's curves, or no longer; eight at most"),
-    Key("pin", "p", "pin", "pin", "make the run the baseline that differences are to"),
+    Key("pin", "p", "pin", "pin", "make the run the baseline that differences are to", False),
     Key("detail", "enter", "detail", "detail", "all about the run, or the variant: badges, verdicts, settings, probes"),
     Key(
         "by-variant",
@@ -113,7 +113,7 @@ COMPARE = (
         "variants",
         "variants over their seeds with what can be concluded, or every run",
     ),
-    Key("sort", "o", "sort", "sort", "sort by the next column; a click on a title sorts by it"),
+    Key("sort", "o", "sort", "sort", "sort by the next column; a click on a title sorts by it", False),
     Key("sort-back", "O", "reverse", "reverse", "the other way round", False),
     Key("only-selected", "i", "only", "only", "only the selected runs, or all", False),
     Key("all-settings", "a", "all_settings", "settings", "every setting, or only those that differ", False),

@@ -38,6 +38,7 @@ ASKED = {
     "pairs": (("translate", "--text", PROMPT), ("translate", "--json", "--text", "I see" + PROMPT)),
     "questions": (("evaluate", "--sentences", "5"),),
 }
+CODE_SPAN = re.compile(r"(?<![\\`])(`+)(?!`).*?(?<!`)\1(?!`)")  # of Markdown: what stands in it is no HTML
 SLOW = pytest.mark.slow
 PLACES = [pytest.param(False, id="pipe", marks=SLOW), pytest.param(True, id="terminal")]
 OF_FOLDER = {"runs"}  # commands that name no run
@@ -254,7 +255,7 @@ def looked_at(path: Path) -> list[str]:
         read = "\n".join(line for line in text.splitlines() if not line.startswith("%"))  # the others are comments
         found += re.findall(r"\\(?:input|write18|include|openin|openout|immediate|read)\b[^\n]{0,40}", read)
     if path.suffix == ".md":
-        prose = [line for line in text.splitlines() if not line.startswith("    ")]
+        prose = [CODE_SPAN.sub("", line) for line in text.splitlines() if not line.startswith("    ")]
         found += [line[:200] for line in prose if re.search(r"(?<!\\)<(?:script|img)", line)]
     if path.suffix == ".csv":
         found += re.findall(r"(?m)(?:^|,)\"?[=+@][^,\n]{0,40}", text)
@@ -305,6 +306,8 @@ def test_everything_that_is_written_of_poisoned_runs_is_harmless(bases, tmp_path
         ("a.html", "<a href='javascript:x'>"),
         ("a.tex", INJECTION),
         ("a.md", INJECTION),
+        ("a.md", f"``{INJECTION}`"),
+        ("a.md", f"`x` {INJECTION} `x`"),
         ("a.csv", "a,=1+1\n"),
         ("a.md", "\x1b[31m"),
         ("a.html", "\u202e"),
