@@ -16,12 +16,12 @@ from tui_transformer.draft import Draft
 from tui_transformer.fit import Fit, Fits, Verdict
 from tui_transformer.panes.design import DesignPane
 from tui_transformer.widgets.design import own_presets
-from tui_transformer.widgets.design.preset_list import SearchLine
 from tui_transformer.widgets.design.questions import which_number, which_setting
 from tui_transformer.widgets.design.switch_table import BY_KEY
 from tui_transformer.widgets.design.switches import Switches
 from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Ask, AskText
+from tui_transformer.widgets.search_line import SearchLine
 
 pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
 
@@ -79,7 +79,7 @@ async def fill_in(pilot: Pilot, text: str) -> None:
 async def search(pilot: Pilot, words: str) -> None:
     """Write into the search line."""
     await pilot.press("slash")
-    pilot.app.query_one(SearchLine).value = words
+    pilot.app.query_one(DesignPane).query_one(SearchLine).value = words
     await pilot.pause()
 
 

@@ -28,6 +28,7 @@ from tui_transformer.widgets.compare import words
 from tui_transformer.widgets.compare.drawing import CompareDrawing, Seen
 from tui_transformer.widgets.compare.run_table import RunTable
 from tui_transformer.widgets.compare.table_head import TableHead
+from tui_transformer.widgets.search_line import SearchLine
 
 if TYPE_CHECKING:
     from tui_transformer.app import Studio
@@ -79,7 +80,7 @@ class ComparePane(CompareDrawing, can_focus=True):
         self.options = Options()
         self.chosen: Path | None = None
         self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
-        self._filter = Input(placeholder=EXAMPLE, id="compare-filter")
+        self._filter = SearchLine(EXAMPLE, self._leave_filter, id="compare-filter")
         self._filter.display = False
         self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
         self._head, self._table = TableHead(), RunTable()
@@ -333,16 +334,14 @@ class ComparePane(CompareDrawing, can_focus=True):
         self._filter.display = True
         self.screen.set_focus(self._filter)  # now: what is typed next is meant for it
 
+    def _leave_filter(self) -> None:
+        self.screen.set_focus(self._table if self.shown.rows else self)  # now: what is typed next is no filter
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while it is typed."""
         event.stop()
         self.options = replace(self.options, query=event.value)
         self.redraw()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """On to the runs."""
-        event.stop()
-        self._focus_runs()
 
     def on_descendant_blur(self, event: DescendantBlur) -> None:
         """An empty filter goes."""

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.widgets import Input, OptionList, Static
@@ -17,6 +15,7 @@ from engine.config import presets
 from tui_transformer.clean import clean_line
 from tui_transformer.widgets.design.own_presets import own_presets
 from tui_transformer.widgets.design.palette import Palette
+from tui_transformer.widgets.search_line import SearchLine
 
 REPORT = "report-"
 ROOMY = 29  # columns from which on names are written out
@@ -70,27 +69,6 @@ def matching(all_entries: Iterable[Entry], words: str) -> list[Entry]:
     return [e for e in all_entries if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
 
 
-class SearchLine(Input):
-    """Filters as one types; escape clears it, enter and down go to the list."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down", "leave", "list", show=False),
-        Binding("escape", "clear", "clear", show=False),
-    ]
-
-    class Left(Message):
-        """The list is wanted."""
-
-    def action_leave(self) -> None:
-        """To the list."""
-        self.post_message(self.Left())
-
-    def action_clear(self) -> None:
-        """Show all again."""
-        self.value = ""
-        self.post_message(self.Left())
-
-
 class PresetList(Vertical):
     """The first column."""
 
@@ -124,7 +102,7 @@ class PresetList(Vertical):
 
     def compose(self) -> ComposeResult:
         """Search, list, description."""
-        yield SearchLine(placeholder="/ search", select_on_focus=False)
+        yield SearchLine("/ search", self.to_list)
         yield OptionList(id="preset-names")
         yield Static("", id="about")
 
@@ -159,6 +137,10 @@ class PresetList(Vertical):
     def search(self) -> None:
         """Type what is looked for."""
         self.screen.set_focus(self.query_one(SearchLine))  # now: what is typed next is meant for it
+
+    def to_list(self) -> None:
+        """The keys are heard by the list."""
+        self.screen.set_focus(self.names)
 
     def _fill(self) -> None:
         found = matching(self._all, self.query_one(SearchLine).value)
@@ -233,16 +215,6 @@ class PresetList(Vertical):
         event.stop()
         if self._all:
             self._fill()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """To the list."""
-        event.stop()
-        self.names.focus()
-
-    def on_search_line_left(self, event: SearchLine.Left) -> None:
-        """To the list."""
-        event.stop()
-        self.names.focus()
 
     def on_resize(self) -> None:
         """Names are shortened where they must be."""
