@@ -26,9 +26,9 @@ def _open_streams() -> None:
 
 
 def _forget_odd_sizes() -> None:
-    """A terminal's size in the environment that is no number of ASCII digits, which libraries would stumble over."""
+    """A terminal's size in the environment that is none, which libraries would stumble over."""
     for name in ("COLUMNS", "LINES"):
-        if not re.fullmatch("[0-9]{1,9}", os.environ.get(name, "0")):
+        if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
 
 
