@@ -95,6 +95,14 @@ def test_watching_a_lost_run_says_so(runs, tmp_path, capsys) -> None:
     assert "is lost at step 12: its process is gone" in capsys.readouterr().err
 
 
+def test_watching_a_run_whose_status_is_damaged_says_so(runs, tmp_path, capsys) -> None:
+    shutil.copytree(runs / "demo", tmp_path / "demo")
+    (tmp_path / "demo" / "status.json").write_text("{")
+    assert main(["watch", "demo", "--runs-dir", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "status.json is missing or damaged" in said.err and "validation loss" in said.out
+
+
 def test_doctor_says_what_this_machine_has(capsys, tmp_path) -> None:
     assert main(["doctor", "--runs-dir", str(tmp_path), "--json"]) == 0
     found = {json.loads(line)["what"] for line in capsys.readouterr().out.splitlines()}

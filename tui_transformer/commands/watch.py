@@ -23,5 +23,7 @@ def watch_command(run: str, *, as_json: bool, runs_dir: Path) -> int:
         why = reader.status.get("reason") or "its process is gone"
         complain(f"run '{reader.name}' is {state} at step {reader.status.get('step', 0):,}: {why}")
         return ExitCode.FAILED
+    if state == "unknown":
+        complain(f"run '{reader.name}': status.json is missing or damaged; what follows is of its other files")
     print_summary(reader, as_json=as_json, runs_dir=runs_dir)
     return ExitCode.DONE
