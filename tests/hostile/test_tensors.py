@@ -9,9 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
+from tests.conftest import TINY
 from tests.engine.training.test_resume import StopAt
 from tests.fuzz.door import command
 from tests.hostile.poisoned_runs import rehash
@@ -67,9 +69,6 @@ COMMANDS = (("sample", "--prompt", "the", "--length", "3"), ("evaluate",), ("exp
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory) -> Path:
-    from engine.config.schema import RunConfig
-    from tests.conftest import TINY
-
     root = tmp_path_factory.mktemp("stopped")
     tables = TINY | {"checkpoint": {"every": 1}}
     ready = assemble(RunConfig.model_validate(tables), runs_dir=root, name="run", device="cpu", control=StopAt(4))
