@@ -64,10 +64,11 @@ def _append(run: Path, command: Command) -> int:
     status = read_json(run / "status.json")
     said = status.get("control_id") if isinstance(status, dict) else 0
     obeyed = said if isinstance(said, int) else 0
-    waiting = [(number, kind) for number, kind in read_commands(run) if number > obeyed]
+    there = read_commands(run)
+    waiting = [(number, kind) for number, kind in there if number > obeyed]
     if len(waiting) >= MOST_WAITING:
         raise InputError(f"run '{run.name}' has not obeyed its last {len(waiting):,} commands; is its process well?")
-    number = max(newest_command(run), obeyed) + 1
+    number = max((obeyed, *(number for number, _ in there))) + 1
     entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
     write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
     return number

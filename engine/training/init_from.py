@@ -23,7 +23,7 @@ from engine.model.transformer import Network
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, Origin, found_again, located, origin_of
 from engine.runs.reader import RunReader
-from engine.training import checkpoint
+from engine.training import checkpoint, tensors
 
 Shape = tuple[int, ...]
 SHOWN = 4  # weights that do not fit, named one by one
@@ -161,8 +161,8 @@ def inherit(model: Network, config: RunConfig, parent: Parent) -> Inherited:
         InputError: another shape; names the weights one by one and the settings that differ. Or not finite.
     """
     path = parent.folder / checkpoint.WEIGHTS
-    fit = fitting(config, shapes_of(model), parent.config, checkpoint.saved_shapes(path), parent.tokenizer)
-    taken, values = 0, checkpoint.load_tensors(path)
+    fit = fitting(config, shapes_of(model), parent.config, tensors.saved_shapes(path), parent.tokenizer)
+    taken, values = 0, tensors.load_tensors(path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if fit.is_fresh(name):

@@ -18,7 +18,7 @@ from engine.errors import InputError, refused
 from engine.model.transformer import NETWORKS, Network, build_model
 from engine.runs.files import new_folder, read_json, write_atomic, write_json
 from engine.runs.reader import RunReader
-from engine.training import checkpoint
+from engine.training import checkpoint, tensors
 
 MODEL_TYPE = "tui-transformer"
 CONFIG, SPECIAL = "config.json", "special_tokens_map.json"
@@ -54,7 +54,7 @@ def write_pretrained(
         if folder.exists() and any(folder.iterdir()):
             raise InputError(f"{folder} is not empty; choose another --out")
         with new_folder(folder) as staged:
-            checkpoint.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
+            tensors.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
             write_atomic(staged / checkpoint.TOKENIZER, tokenizer.to_json())
             write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step))
             special = reader.config.special_tokens
@@ -104,12 +104,12 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     config = validate({section: found.get(section, {}) for section in SECTIONS}, str(path))
     tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
     size = config.needed_tokens(tokenizer.vocab_size)
-    checkpoint.check_shapes(folder / checkpoint.WEIGHTS, _shapes(config.model, size, path))
+    tensors.check_shapes(folder / checkpoint.WEIGHTS, _shapes(config.model, size, path))
     try:
         model = build_model(config.model, size, 0, device)  # whatever seed: every weight is replaced
     except (ValueError, RuntimeError, MemoryError) as error:
         raise InputError(f"{path}: cannot build this model: {error}") from None
-    checkpoint.load_weights(model, folder / checkpoint.WEIGHTS)
+    tensors.load_weights(model, folder / checkpoint.WEIGHTS)
     return model.eval(), tokenizer
 
 

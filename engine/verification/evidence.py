@@ -14,7 +14,7 @@ from engine.errors import InputError
 from engine.model.transformer import Network
 from engine.runs.lineage import INIT_FROM, Origin, at_hand, read_origin
 from engine.runs.reader import RunReader
-from engine.training import checkpoint
+from engine.training import checkpoint, tensors
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
 from engine.training.init_from import Parent, find_parent, inherit
@@ -189,7 +189,7 @@ class Evidence:
         except Unknown:
             if first is None:
                 raise
-            checkpoint.load_weights(model, first / checkpoint.WEIGHTS)
+            tensors.load_weights(model, first / checkpoint.WEIGHTS)
         return model
 
     @contextmanager

@@ -11,7 +11,7 @@ from engine.errors import InputError
 from engine.model import size
 from engine.model.transformer import NETWORKS
 from engine.runs.files import read_json
-from engine.training import checkpoint
+from engine.training import checkpoint, tensors
 from engine.training.state import TrainerState
 from engine.verification.closeness import as_recorded, differences
 from engine.verification.evidence import Evidence
@@ -89,7 +89,7 @@ def data(evidence: Evidence) -> Outcome:
 
 
 def checkpoints(evidence: Evidence) -> Outcome:
-    """Every checkpoint's files have the SHA-256 they were written with, and its tensors are some."""
+    """Every checkpoint's files have the SHA-256 they were written with, and its tensors can be read."""
     folders = checkpoint.steps_saved(evidence.reader.path)
     average = evidence.reader.path / "checkpoints" / checkpoint.AVERAGE
     folders += [average] if average.is_dir() else []
@@ -104,7 +104,7 @@ def _unreadable(folder: Path) -> str | None:
     """What is wrong with the tensors of a checkpoint whose hashes agree."""
     try:
         for path in sorted(folder.glob("*.safetensors")):
-            checkpoint.saved_shapes(path)
+            tensors.saved_shapes(path)
     except InputError as error:
         return str(error)
     return None
@@ -141,6 +141,6 @@ def _shapes(evidence: Evidence) -> Iterator[Difference]:
             with torch.device("meta"):
                 network = NETWORKS[model.architecture](model, model.vocab_size or 1)
             shapes = {name: parameter.shape for name, parameter in network.named_parameters()}
-            checkpoint.check_shapes(folder / checkpoint.WEIGHTS, shapes)
+            tensors.check_shapes(folder / checkpoint.WEIGHTS, shapes)
         except (InputError, ValueError, RuntimeError) as error:
             yield Difference(f"weights of {folder.name}", str(error), "those of the config's model")

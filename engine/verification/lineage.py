@@ -5,7 +5,7 @@ from pathlib import Path
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.errors import InputError
 from engine.runs.lineage import Origin, drawn, split_init_from
-from engine.training import checkpoint
+from engine.training import checkpoint, tensors
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome, Unknown
 
@@ -71,7 +71,7 @@ def _first(evidence: Evidence) -> tuple[str, tuple[Difference, ...]]:
 
 def _other_weights(evidence: Evidence, folder: Path) -> list[str]:
     """Weights of the first checkpoint that are not those of a model made anew."""
-    saved = checkpoint.load_tensors(folder / checkpoint.WEIGHTS)
+    saved = tensors.load_tensors(folder / checkpoint.WEIGHTS)
     with evidence.process():
         made = checkpoint.weights_of(evidence.fresh())
     return [name for name, value in made.items() if name not in saved or not value.equal(saved[name])]

@@ -352,7 +352,7 @@ class ComparePane(CompareDrawing, can_focus=True):
         """No filter, all runs, the keys to the table; what was asked for last goes first."""
         if self._filter.value:
             self._filter.value = ""
-            self._filter.display = self._filter.has_focus  # a line without a word in it would look as if it listened
+            self._filter.display = False  # a line without a word in it would look as if it listened
         elif self.options.only:
             self.action_only()
         self._focus_runs()

@@ -1,0 +1,87 @@
+"""Tensors in files: safetensors, fp32 alone; names, types and shapes are looked at before a value is read."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from engine.errors import InputError
+
+
+def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
+    """Write tensors; a full or a broken disk is an OSError here, which safetensors' own error for it is not."""
+    try:
+        save_file(dict(values), path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
+
+
+def check_shapes(path: Path, expected: Mapping[str, Sequence[int]]) -> None:
+    """Compare names and shapes of saved weights with a model's, before anything large is built.
+
+    Raises:
+        InputError: unreadable, or weights of another model; names the first that does not fit.
+    """
+    saved = saved_shapes(path)
+    for name in sorted(expected.keys() ^ saved.keys()):
+        where = "it" if name in saved else "the config's model"
+        raise InputError(f"{path}: weights of another model: '{name}' is only in {where}")
+    for name, shape in expected.items():
+        if saved[name] != tuple(shape):
+            found = list(saved[name])
+            raise InputError(f"{path}: weights of another model: '{name}' is {found}, the config's {list(shape)}")
+
+
+def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """The shape of each saved tensor; none is read.
+
+    Raises:
+        InputError: unreadable, or not fp32, which is all that is ever saved.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            told = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+            types = {name: told[name].get_dtype() for name in told}
+            shapes = {name: tuple(told[name].get_shape()) for name in told}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+    for name, found in types.items():
+        if found != "F32":
+            raise InputError(f"{path}: cannot be read: '{name}' is {found}; F32 is what is saved")
+    return shapes
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file, by name.
+
+    Raises:
+        InputError: unreadable, or not fp32.
+    """
+    saved_shapes(path)  # before any of it is read
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from None
+
+
+def load_weights(model: nn.Module, path: Path) -> None:
+    """Put saved weights into a model.
+
+    Raises:
+        InputError: damaged, weights of another model, or not finite.
+    """
+    check_shapes(path, {name: parameter.shape for name, parameter in model.named_parameters()})
+    saved = load_tensors(path)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if not torch.isfinite(saved[name]).all():
+                raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
+            parameter.copy_(saved[name])
