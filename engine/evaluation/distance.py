@@ -1,7 +1,7 @@
 """Probe scores by distance: how far back what must be remembered stands, and how often it was right there.
 
 A model's reach shows here: what stands further back than its layers can carry cannot be known, however long it trains.
-Only places count where the window showed what was needed: at a stride of half the context, a third of what stands
+Only places count whose evidence lies inside the window: at a stride of half the context, a third of what stands
 170 characters back would else be counted wrong for having been cut off. The stretches are the probe's own, so the
 counts of runs on other texts and of other seeds can be added up.
 """
@@ -9,13 +9,13 @@ counts of runs on other texts and of other seeds can be added up.
 import numpy as np
 
 from engine.data.synthetic.grammar import Probe
-from engine.evaluation.metrics import TokenScores, places_with_history
+from engine.evaluation.metrics import TokenScores, places_shown
 
 Stretch = list[int]  # [distance from, distance to, right, of]: characters, from ≤ distance < to; places
 
 
 def scores_by_distance(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, list[Stretch]]:
-    """How many of each probe's places were right, by stretch of distance: of those of `probe_scores` that were shown.
+    """How many of the places that `probe_counts` counts were right, by stretch of distance.
 
     Args:
         scores: of every token of the text, one token a character.
@@ -31,8 +31,7 @@ def scores_by_distance(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[s
         if len(probe.edges) < 2:
             continue
         family, last = probe.family or probe.name, len(probe.edges) - 2
-        counted = places_with_history(scores, probe)
-        counted[counted] = probe.distance[counted] <= scores.place[probe.at[counted] - 1] + 1
+        counted = places_shown(scores, probe)
         stretch = np.searchsorted(probe.edges, probe.distance[counted], side="right") - 1
         stretch = stretch.clip(0, last)
         right = scores.correct[probe.at[counted] - 1]

@@ -71,6 +71,7 @@ class DocumentScorer:
             "perplexity": scores.perplexity,
             "accuracy": scores.accuracy,
             "probes": {name: self.recalled(model, asked, between) for name, asked in facts.items()},
+            "probe_places": {name: len(asked) for name, asked in facts.items()},
             "profile": scores.profile(),
         }
 

@@ -18,7 +18,7 @@ from engine.evaluation.metrics import (
     TokenScores,
     excess_over_floor,
     nanogpt_loss,
-    probe_scores,
+    probe_counts,
     score_tokens,
     score_windows,
 )
@@ -99,7 +99,9 @@ class Evaluator:
             if self.split.floor is not None:
                 record["excess"] = excess_over_floor(scores, self.split.floor)
             if config.evaluation.probes:
-                record["probes"] = probe_scores(scores, self.split.probes)
+                counts = probe_counts(scores, self.split.probes)
+                record["probes"] = {name: right / of for name, (right, of) in counts.items()}
+                record["probe_places"] = {name: of for name, (_, of) in counts.items()}
                 by_distance = scores_by_distance(scores, self.split.probes)
                 if by_distance:
                     record["by_distance"] = by_distance

@@ -232,22 +232,24 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
     return math.fsum(losses) / len(losses)
 
 
-def places_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
-    """Which of a probe's places count.
+def places_shown(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
+    """(n,) which of a probe's places count: those whose evidence lies inside the window they were predicted in."""
+    shown: NDArray[np.bool_] = probe.distance <= scores.place[probe.at - 1] + 1
+    return shown
 
-    Places with less history than context − stride tokens are left out: what must be remembered was not shown there.
+
+def probe_counts(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, tuple[int, int]]:
+    """How many of each probe's places were right, and how many count; a probe without a place is left out.
+
+    Args:
+        scores: of every token of the text, one token a character.
+        probes: of the same text.
     """
-    counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
-    return counted
-
-
-def probe_scores(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, float]:
-    """Accuracy at each probe's characters (one token a character), where there is enough history."""
     result = {}
     for probe in probes:
-        at = probe.at[places_with_history(scores, probe)]
+        at = probe.at[places_shown(scores, probe)]
         if at.size:
-            result[probe.name] = float(scores.correct[at - 1].mean())
+            result[probe.name] = (int(scores.correct[at - 1].sum()), int(at.size))
     return result
 
 

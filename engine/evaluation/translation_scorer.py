@@ -72,6 +72,7 @@ class TranslationScorer:
             "beam": self.config.evaluation.beam,
             "translated": written.n,
             "probes": {name: self._exact(model, split, between) for name, split in probes.items()},
+            "probe_places": {name: self._asked(split) for name, split in probes.items()},
             "profile": scores.profile(),
         }
 
@@ -108,8 +109,12 @@ class TranslationScorer:
         outputs = self._written(model, split, between)
         return exact_match(split.pairs.targets[: len(outputs)], outputs)
 
+    def _asked(self, split: ScoredSplit) -> int:
+        """Sentences of a split that are translated."""
+        return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
+
     def _written(self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
-        beam, wanted = self.config.evaluation.beam, self.config.evaluation.translations or len(split.pairs)
+        beam, sources = self.config.evaluation.beam, split.encoded.sources[: self._asked(split)]
         translator = Translator(model, self.tokenizer, self.config)
-        found = translator.translate_encoded(split.encoded.sources[:wanted], beam=beam, between=between)
+        found = translator.translate_encoded(sources, beam=beam, between=between)
         return [best[0].text for best in found]

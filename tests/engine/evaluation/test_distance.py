@@ -8,7 +8,7 @@ from engine.data.corpora import load_corpus
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import Probe
 from engine.evaluation.distance import scores_by_distance
-from engine.evaluation.metrics import TokenScores, places_with_history, probe_scores
+from engine.evaluation.metrics import TokenScores, probe_counts
 
 
 def scores_of(correct: np.ndarray, context: int = 256, stride: int = 128, place: int = 10_000) -> TokenScores:
@@ -27,7 +27,7 @@ def test_places_are_counted_by_hand() -> None:
     at, distance = np.array([2, 12, 13, 15, 19]), np.array([5, 5, 9, 10, 99])
     probe = Probe("recall", "", at, distance, 0.1, 0.2, edges=(4, 10, 20, 30))
     found = scores_by_distance(scores_of(correct, 8, 4), (probe,))
-    assert found == {"recall": [[4, 10, 1, 2], [10, 20, 1, 1], [20, 30, 0, 1]]}  # 2 has no history, 99 is the last's
+    assert found == {"recall": [[4, 10, 1, 3], [10, 20, 1, 1], [20, 30, 0, 1]]}  # 99 is the last stretch's
 
 
 def test_a_place_counts_only_where_the_window_showed_what_was_needed() -> None:
@@ -40,14 +40,13 @@ def test_a_place_counts_only_where_the_window_showed_what_was_needed() -> None:
 def test_near_and_far_recall_are_one_family_and_sum_to_their_places(split) -> None:
     draw = np.random.default_rng(1)
     scores = scores_of(draw.random(len(split.text) - 1) < 0.7)
-    found, shares = scores_by_distance(scores, split.probes), probe_scores(scores, split.probes)
+    found, counts = scores_by_distance(scores, split.probes), probe_counts(scores, split.probes)
     assert list(found) == ["recall", "rhyme", "bracket", "counter", "bind"]
     for family, stretches in found.items():
         parts = [probe for probe in split.probes if probe.family == family]
-        places = [int(places_with_history(scores, probe).sum()) for probe in parts]
-        right = sum(shares[probe.name] * n for probe, n in zip(parts, places, strict=True))
-        assert sum(of for *_, of in stretches) == sum(places)
-        assert sum(right for _, _, right, _ in stretches) == pytest.approx(right)
+        right, places = (sum(counts[probe.name][i] for probe in parts) for i in (0, 1))
+        assert sum(of for *_, of in stretches) == places
+        assert sum(right for _, _, right, _ in stretches) == right
         assert len(stretches) <= 10 and len(parts) == (2 if family == "recall" else 1)
 
 

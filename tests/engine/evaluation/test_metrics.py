@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from engine.data.loader import RandomWindows, TextBatches
 from engine.data.objectives import NextToken
 from engine.data.synthetic.grammar import Probe
 from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_scores, score_tokens, windows
+from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_counts, score_tokens, windows
 from engine.model.transformer import build_model
 
 VOCAB = 11
@@ -85,12 +86,19 @@ def test_perplexity_and_bits_follow_from_the_loss() -> None:
     assert scores_of(np.full(2, 1e4), np.ones(2, bool), 8).perplexity == math.inf
 
 
-def test_probes_count_only_places_with_enough_history() -> None:
+def test_probes_count_only_places_whose_evidence_the_window_shows() -> None:
     correct = np.zeros(20, bool)
     correct[14] = True  # the token at offset 15
-    at = np.array([2, 10, 15])
-    probe = Probe("recall", "", at, at, 0.1, 0.2)
-    assert probe_scores(scores_of(np.zeros(20), correct, 4), (probe,)) == {"recall": 0.5}
+    scores = replace(scores_of(np.zeros(20), correct, 8), place=np.arange(20, dtype=np.int32) % 8)
+    # Offset 10 is predicted at place 1, which shows two characters; offset 15 at place 6, which shows seven.
+    at, distance = np.array([10, 10, 15, 15, 15]), np.array([2, 3, 1, 7, 8])
+    assert probe_counts(scores, (Probe("recall", "", at, distance, 0.1, 0.2),)) == {"recall": (2, 3)}
+
+
+def test_a_probe_without_a_place_has_no_score() -> None:
+    scores = scores_of(np.zeros(20), np.ones(20, bool), 8)  # every window begins at the character before
+    probe = Probe("recall", "", np.array([10]), np.array([2]), 0.1, 0.2)
+    assert probe_counts(scores, (probe,)) == {}
 
 
 def test_excess_is_over_the_same_characters() -> None:
