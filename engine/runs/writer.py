@@ -24,6 +24,7 @@ from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomi
 from engine.runs.names import check_name
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
+from engine.runs.record_version import RECORDS
 from engine.runs.room import GiveUp, Waiting, patiently
 
 log = logging.getLogger(__name__)
@@ -108,7 +109,7 @@ class RunWriter:
     def _begun(self, config: RunConfig, facts: Mapping[str, Any], state: str) -> "RunWriter":
         """The files of a new run."""
         preset = config.preset
-        first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": preset}
+        first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": preset, "records": RECORDS}
         write_json(self.path / "run.json", first | dict(facts))
         write_atomic(self.path / "config.toml", config_toml(config))
         self._status = {

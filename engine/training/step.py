@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from engine.config.schema import RunConfig
 from engine.config.sections import END
 from engine.data.loader import Examples
-from engine.data.objectives import IGNORED
+from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network, Stack
 from engine.seeds import seed_for
@@ -120,17 +120,24 @@ class Stepper:
             if self._draws:
                 self._seed_dropout(step, micro)
             for piece in batch.pieces(pieces):  # none where the last step of an epoch has no more windows
-                with autocast(self.precision, self.device):
-                    logits = self._forward(*piece.inputs).float()
-                flat, targets = logits.flatten(0, 1), piece.targets.flatten()
-                # cross_entropy in its two parts: smoothing needs the first of them too
-                log_p = flat.log_softmax(-1)
-                total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
-                aim = total if not self._smoothing else self._smoothed(total, log_p, targets)
+                total, aim = self._losses(piece)
                 # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
                 torch.autograd.backward(aim / scored)
                 totals.append(total.detach())
         return totals, scored
+
+    def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
+        """Σ nll over the targets, and what is minimised.
+
+        A function of its own, so that nothing but the graph holds the logits while gradients are computed: they are
+        the largest tensors of a model with many tokens.
+        """
+        with autocast(self.precision, self.device):
+            logits = self._forward(*piece.inputs).float()
+        # cross_entropy in its two parts: smoothing needs the first of them too
+        log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
+        total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
+        return total, total if not self._smoothing else self._smoothed(total, log_p, targets)
 
     def _smoothed(self, total: Tensor, log_p: Tensor, targets: Tensor) -> Tensor:
         """Σ over targets of −Σ q log p; q moves `label_smoothing` to all tokens that may follow, so none to padding."""

@@ -14,6 +14,7 @@ from engine.errors import InputError
 from engine.model.transformer import Network
 from engine.runs.lineage import INIT_FROM, Origin, at_hand, read_origin
 from engine.runs.reader import RunReader
+from engine.runs.record_version import record_version, redefined
 from engine.training import checkpoint, tensors
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
@@ -45,6 +46,16 @@ class Evidence:
     def config(self) -> RunConfig:
         """What was asked."""
         return self.reader.config
+
+    @cached_property
+    def redefined(self) -> frozenset[str]:
+        """Fields that the version which recorded the run defined otherwise: nothing is to be compared with them."""
+        return redefined(record_version(self.reader.facts("run")), self.config.objective.kind)
+
+    def not_compared(self, *fields: str) -> str:
+        """A note for a sentence, where some of these fields are among the redefined ones; else ""."""
+        found = [field for field in fields if field in self.redefined]
+        return f"; not compared, an older version defined it otherwise: {', '.join(found)}" if found else ""
 
     @cached_property
     def metrics(self) -> list[Record]:

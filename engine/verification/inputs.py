@@ -41,6 +41,7 @@ def config(evidence: Evidence) -> Outcome:
         "memory_bytes": size.memory_bytes(asked, vocabulary),
         "built": built,
     }
+    found = {key: value for key, value in found.items() if key not in evidence.redefined}
     of_built = {key: value for key, value in recorded.get("built", {}).items() if key in built}
     kept = {key: value for key, value in recorded.items() if key in found}
     wrong = [*differences(kept | {"built": of_built}, found, "in model.json", exact=True, skip=frozenset())]
@@ -52,7 +53,8 @@ def config(evidence: Evidence) -> Outcome:
     for attempt in evidence.attempts:
         if attempt.get("threads") != (asked.train.threads or 1):
             wrong.append(Difference("threads in environment.json", attempt.get("threads"), asked.train.threads))
-    return Outcome(f"{parameters:,} parameters, as built; checkpoints have these shapes", tuple(wrong))
+    older = evidence.not_compared("flops_per_token", "memory_bytes")
+    return Outcome(f"{parameters:,} parameters, as built; checkpoints have these shapes{older}", tuple(wrong))
 
 
 def tokenizer(evidence: Evidence) -> Outcome:
@@ -78,7 +80,7 @@ def data(evidence: Evidence) -> Outcome:
         found = as_recorded(evidence.task.facts(evidence.config))
     recorded = evidence.reader.facts("data")
     wrong = [Difference(f"{key} in data.json", None, found[key]) for key in ALWAYS if key not in recorded]
-    skip = ELSEWHERE | {"sha256"}
+    skip = ELSEWHERE | {"sha256"} | evidence.redefined
     wrong += differences(recorded, found, "in data.json", exact=evidence.exact, skip=skip)
     for split in sorted(found["sha256"].keys() | recorded.get("sha256", {}).keys()):
         said, now = recorded.get("sha256", {}).get(split), found["sha256"].get(split)

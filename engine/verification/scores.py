@@ -10,6 +10,7 @@ from engine.verification.closeness import as_recorded, differences
 from engine.verification.evidence import Evidence, Record
 from engine.verification.finding import Difference, Outcome, Unknown
 
+WRITTEN = "translation"  # what a model writes of a source, among the redefined
 NEWEST_SAMPLES = 3  # that are written again, where their checkpoints are kept
 SAID_OF = frozenset(("kind", "step", "tokens", "seconds"))  # fields of a validation record that are no scores
 
@@ -26,11 +27,17 @@ def score(evidence: Evidence, which: str) -> Outcome:
         if not recorded:
             raise Unknown(f"nothing was recorded at step {step:,}, where this checkpoint is")
         wrong = differences(
-            recorded[-1], found, f"at step {step:,}", exact=evidence.exact, factor=evidence.score_factor, skip=SAID_OF
+            recorded[-1],
+            found,
+            f"at step {step:,}",
+            exact=evidence.exact,
+            factor=evidence.score_factor,
+            skip=SAID_OF | evidence.redefined,
         )
         wrong += _translations(evidence, found)
     return Outcome(
-        f"step {step:,} scored again: loss {_digits(found)}, recorded {_digits(recorded[-1])}, {evidence.how_exact}",
+        f"step {step:,} scored again: loss {_digits(found)}, recorded {_digits(recorded[-1])}, "
+        f"{evidence.how_exact}{evidence.not_compared(*recorded[-1])}",
         tuple(wrong),
     )
 
@@ -49,16 +56,18 @@ def average(evidence: Evidence) -> Outcome:
             "of the average",
             exact=evidence.exact,
             factor=evidence.score_factor,
-            skip=SAID_OF | {"steps"},
+            skip=SAID_OF | {"steps"} | evidence.redefined,
         )
     return Outcome(
-        f"loss {_digits(found)}, recorded {_digits(recorded)}, {evidence.how_exact}",
+        f"loss {_digits(found)}, recorded {_digits(recorded)}, {evidence.how_exact}{evidence.not_compared(*recorded)}",
         tuple(wrong),
     )
 
 
 def samples(evidence: Evidence) -> Outcome:
     """The newest samples, written again by their checkpoints from their seeds, are the same text."""
+    if WRITTEN in evidence.redefined:
+        raise Unknown("an older version wrote the samples, with another limit of their length")
     records = list(evidence.reader.records("samples"))
     if not records:
         raise Unknown("the run wrote no samples")
@@ -106,7 +115,9 @@ def _scored(evidence: Evidence, folder: Path, which: str) -> Record:
 def _translations(evidence: Evidence, found: Record) -> list[Difference]:
     """translations.json, where it is of this step: what was written is what BLEU was taken of."""
     said = read_json(evidence.reader.path / "translations.json")
-    if not isinstance(said, dict) or said.get("step") != found["step"] or not evidence.exact:
+    if not isinstance(said, dict) or said.get("step") != found["step"]:
+        return []
+    if not evidence.exact or WRITTEN in evidence.redefined:
         return []
     now = found.get("translations", {})
     return [

@@ -12,6 +12,7 @@ import psutil
 
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
+from engine.runs.record_version import RECORDS
 
 PROBES = (
     ("recall<110", 0.62, 0.083, "who is speaking: the name in the exit line"),
@@ -123,7 +124,8 @@ def record(
     run = root / name
     run.mkdir(parents=True)
     put = lambda file, data: (run / file).write_text(json.dumps(data), encoding="utf-8")
-    put("run.json", {"schema": 1, "id": name, "created": created, "preset": "demo"} | _queue(queue))
+    born = {"schema": 1, "id": name, "created": created, "preset": "demo", "records": RECORDS}
+    put("run.json", born | _queue(queue))
     (run / "config.toml").write_text(config_toml(RunConfig()), encoding="utf-8")
     if state == "lost":
         state, status = "running", {"pid": 2**22 + 1} | status

@@ -45,6 +45,7 @@ def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
         Block("Notes and tags", tuple(_notes(entry))),
         Block("Scores", tuple(_values(entry))),
         Block("Probes: share right", tuple(Line(clean_line(n), f"{v:.1%}") for n, v in entry.probes.items())),
+        Block("Not comparable", tuple(_redefined(entry))),
         Block("Settings", tuple(Line(clean_line(k), clean_line(setting_text(v))) for k, v in entry.config.items())),
     ]
     return tuple(block for block in blocks if block.lines)
@@ -59,6 +60,13 @@ def _badges(entry: Entry) -> Iterator[Line]:
         yield Line("", clean_line(f"What to do: {known.advice}"), "advice")
     if entry.reason:
         yield Line(clean_line(entry.state), clean_line(entry.reason))
+
+
+def _redefined(entry: Entry) -> Iterator[Line]:
+    if entry.redefined:
+        names = ", ".join(entry.redefined)
+        yield Line("", f"Recorded by an older version, which defined it otherwise, so left out here: {names}.", "warn")
+        yield Line("", clean_line(f"Score it again: tui-transformer evaluate {entry.name}"), "advice")
 
 
 def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:

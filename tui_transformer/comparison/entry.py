@@ -12,6 +12,7 @@ from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, Origin, read_origin
 from engine.runs.manage import read_notes
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.record_version import record_version, redefined
 from tui_transformer.comparison.config_table import config_table
 from tui_transformer.comparison.majority import NO_RUN, SCORE, Majority, different, path_of, read_majority
 from tui_transformer.facts import Record, number, rows, table, text, whole
@@ -23,6 +24,7 @@ READ = (
     "notes.json",
 )
 SCORES = ("perplexity", "bits_per_character", "accuracy", "honest_loss", "nanogpt_loss", "bleu", "chrf", "exact_match")
+REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # what is shown of all that can be
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
 
@@ -101,6 +103,7 @@ class Entry:
         best: the lowest validation loss, nats per `protocol.unit`; `last` the newest.
         gap: last − best, nats.
         excess: the last loss above the entropy floor, nats, where the floor is known.
+        redefined: numbers that an older version recorded by another definition; they are left out.
         flops_per_token: of one pass forward and back, as the model's size implies.
         tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
         scores: other scores of the last evaluation, by name.
@@ -126,6 +129,7 @@ class Entry:
     last_step: int | None = None
     gap: float | None = None
     excess: float | None = None
+    redefined: tuple[str, ...] = ()
     parameters: int | None = None
     flops_per_token: int | None = None
     tokens: int | None = None
@@ -212,6 +216,7 @@ class _Reading:
         state = self._reader.state if said in LIVE_STATES else said or DAMAGED
         reason, notes = text(status.get("reason")), read_notes(self._path)
         model, data = self._json("model"), self._json("data")
+        older = _older(born, text(config.get("objective.kind")) or "next-token", model | last)
         badges = _badges(self._reader, state, reason) or self._unchecked()
         if self._problems:
             badges[DAMAGED_FILES] = f"{', '.join(self._problems)} cannot be read"
@@ -228,13 +233,14 @@ class _Reading:
             last=number(last.get("loss")),
             last_step=_count(last.get("step")),
             gap=_gap(summary, number(best.get("loss")), number(last.get("loss"))),
-            excess=number(last.get("excess")),
+            excess=None if "excess" in older else number(last.get("excess")),
+            redefined=older,
             parameters=_count(model.get("parameters")),
-            flops_per_token=_count(model.get("flops_per_token")),
+            flops_per_token=None if "flops_per_token" in older else _count(model.get("flops_per_token")),
             tokens=_count(summary.get("tokens")) or _count(last.get("tokens")),
             seconds=number(summary.get("seconds")),
             scores=_numbers({name: last.get(name) for name in SCORES}),
-            probes=_numbers(table(last.get("probes"))),
+            probes={} if "probes" in older else _numbers(table(last.get("probes"))),
             chances=_numbers({text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))}),
             badges=badges,
             notes=notes.text,
@@ -266,6 +272,15 @@ class _Reading:
         except (InputError, RecursionError):
             self._problems.append("config.toml")
             return {}
+
+
+def _older(born: Record, objective: str, found: Record) -> tuple[str, ...]:
+    """Which numbers of a run must not stand beside those of newer ones: an older version defined them otherwise.
+
+    A translation's BLEU may: only outputs that ran into their length limit were written otherwise.
+    """
+    names = redefined(record_version(born), "" if objective == "translation" else objective)
+    return tuple(name for name in REDEFINED_HERE if name in names and found.get(name) is not None)
 
 
 def _gap(summary: Record, best: float | None, last: float | None) -> float | None:

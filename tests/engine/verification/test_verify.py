@@ -355,3 +355,28 @@ def test_a_gpu_is_not_held_to_the_last_bit(honest, monkeypatch) -> None:
     on_gpu.device = torch.device("meta")
     monkeypatch.setattr("engine.verification.evidence.environment", lambda *_: on_gpu.attempts[0])
     assert not on_gpu.exact and "same order twice" in on_gpu.why_not_exact
+
+
+def recorded_by_version_1(run: Path) -> Path:
+    """As a run of the first version stands on a disk: numbers that were defined otherwise since are others."""
+    edit(run, "run.json", lambda born: {key: value for key, value in born.items() if key != "records"})
+    edit(run, "model.json", lambda found: found | {"flops_per_token": 7, "memory_bytes": 7})
+
+    def other(scored):
+        return scored | {"probes": {name: share / 2 for name, share in scored["probes"].items()}, "excess": 7.0}
+
+    edit_lines(run, "metrics.jsonl", lambda r: other(r) if r["kind"] == "validation" else r)
+    edit(run, "summary.json", lambda s: s | {name: other(s[name]) for name in ("best", "last")})
+    return run
+
+
+def test_what_an_older_version_defined_otherwise_is_not_called_different(honest, tmp_path) -> None:
+    run = recorded_by_version_1(shutil.copytree(honest / "run", tmp_path / "run"))
+    found = findings(run)
+    for claim in ("config", "best score", "last score"):
+        assert found[claim].result is Result.CONFIRMED, found[claim]
+    assert "older version defined it otherwise: flops_per_token, memory_bytes" in found["config"].text
+    assert "older version defined it otherwise: probes, excess" in found["best score"].text
+    the_version = json.loads((honest / "run" / "run.json").read_text())["records"]
+    edit(run, "run.json", lambda born: born | {"records": the_version})
+    assert {"config", "best score", "last score"} <= set(differing(run))

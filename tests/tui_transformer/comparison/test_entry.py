@@ -16,6 +16,7 @@ from tests.tui_transformer.test_feed import POISON, spoil
 from tui_transformer.comparison import entry as entries
 from tui_transformer.comparison.columns import columns
 from tui_transformer.comparison.config_table import config_table
+from tui_transformer.comparison.detail import detail
 from tui_transformer.comparison.entry import read_entry
 from tui_transformer.comparison.export import FORMATS
 from tui_transformer.comparison.folder import RESTING, Folder
@@ -193,3 +194,15 @@ def test_a_folder_that_cannot_be_read_says_so(tmp_path) -> None:
 def test_names_that_are_no_ascii_are_runs_too(tmp_path) -> None:
     record(tmp_path, "模型🚀")
     assert Folder(Path(tmp_path)).look().entries[0].name == "模型🚀"
+
+
+def test_what_an_older_version_defined_otherwise_never_stands_beside_newer_scores(tmp_path) -> None:
+    run = variant(tmp_path, "a")
+    now = read_entry(run)
+    change(run / "run.json", records=1)
+    older = read_entry(run)
+    assert now.excess is not None and now.probes and not now.redefined
+    assert older.excess is None and not older.probes and older.redefined == ("excess", "probes")
+    assert older.last == now.last and older.scores == now.scores
+    shown = [line.text for block in detail(older, None) if block.title == "Not comparable" for line in block.lines]
+    assert "excess, probes" in shown[0] and shown[1].endswith("tui-transformer evaluate a")
