@@ -38,10 +38,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _forget_odd_sizes()
     from typer.exceptions import Abort, Exit, TyperException
 
+    from engine.command_line import PROGRAM
     from engine.errors import InputError, MachineFault
     from tui_transformer.cli import command
     from tui_transformer.exit_codes import ExitCode
-    from tui_transformer.output import PROGRAM, complain, usage_line
+    from tui_transformer.output import complain, usage_line
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail

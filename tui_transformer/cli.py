@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from engine.command_line import RUNS
 from tui_transformer.cli_data import data_app, presets_app
 from tui_transformer.cli_options import (
-    RUNS,
     ConfigFile,
     Corpus,
     DataDir,
     Device,
+    Group,
     Json,
     On,
     PresetName,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="tui-transformer",
+    cls=Group,
     help="Build a Transformer from its parts, train it, watch it learn, and trust what the comparison says.",
     epilog="Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up).",
     no_args_is_help=False,

@@ -4,16 +4,16 @@ from typing import Annotated
 
 import typer
 
-from tui_transformer.cli_options import DataDir, Json, On, Set
+from tui_transformer.cli_options import DataDir, Group, Json, On, Set
 
-presets_app = typer.Typer(help="Named settings to start from.", rich_markup_mode=None)
-data_app = typer.Typer(help="The corpora to train on.", rich_markup_mode=None)
+presets_app = typer.Typer(cls=Group, help="Named settings to start from.", rich_markup_mode=None)
+data_app = typer.Typer(cls=Group, help="The corpora to train on.", rich_markup_mode=None)
 
 
 @data_app.callback(invoke_without_command=True)
-def data_default(context: typer.Context) -> int:
+def data_default(context: typer.Context, data_dir: DataDir = None) -> int:
     """The corpora to train on."""
-    return int(data_list()) if context.invoked_subcommand is None else 0
+    return int(data_list(data_dir=data_dir)) if context.invoked_subcommand is None else 0
 
 
 @data_app.command("list")

@@ -3,9 +3,15 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer.core import TyperGroup
+
+from engine.command_line import RUNS_VARIABLE
+
+if TYPE_CHECKING:
+    from typer._click import Command, Context
 
 
 def _folder(path: Path) -> Path:
@@ -17,9 +23,7 @@ def _folder(path: Path) -> Path:
 
 RunsDir = Annotated[
     Path,
-    typer.Option(
-        "--runs-dir", envvar="TUI_TRANSFORMER_RUNS", help="Where runs are.", show_default=True, callback=_folder
-    ),
+    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help="Where runs are.", show_default=True, callback=_folder),
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named corpora are looked for first.")]
 PresetName = Annotated[str | None, typer.Option("--preset", "-p", help="A preset; `presets list` shows them.")]
@@ -31,4 +35,37 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on st
 Detach = Annotated[bool, typer.Option("--detach", help="Train in a process of its own and return at once.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
 RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")]
-RUNS = Path("runs")
+HANDED_ON = ("runs_dir", "data_dir", "device")  # from before a command's name
+
+
+class Group(TyperGroup):
+    """Commands that take over what was given before their name: `--runs-dir X runs` is `runs --runs-dir X`.
+
+    What is given after the name wins.
+    """
+
+    def resolve_command(self, ctx: "Context", args: list[str]) -> "tuple[str | None, Command | None, list[str]]":
+        """The command that is meant, and its arguments with those of its groups before them."""
+        name, command, own = super().resolve_command(ctx, args)
+        if command is None or isinstance(command, TyperGroup):
+            return name, command, own
+        known = {parameter.name: parameter for parameter in command.params}
+        before: list[str] = []
+        for parameter, value in _given(ctx):
+            if parameter in known:
+                before.append(f"{known[parameter].opts[0]}={value}")
+            elif parameter == "device":  # a folder that a command reads nothing from changes nothing
+                ctx.fail(f"'{name}' takes no --device")
+        return name, command, [*before, *own]
+
+
+def _given(context: "Context") -> list[tuple[str, object]]:
+    """The options that were typed before a command, those of the outermost group first."""
+    outer = _given(context.parent) if context.parent is not None else []
+    typed = ((name, context.params[name]) for name in HANDED_ON if _is_typed(context, name))
+    return [*outer, *typed]
+
+
+def _is_typed(context: "Context", name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

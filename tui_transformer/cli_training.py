@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from engine.command_line import RUNS
 from tui_transformer.cli_options import (
-    RUNS,
     ConfigFile,
     Corpus,
     DataDir,

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args, get_origin
 import tomli_w
 
 from engine.capabilities import Refusal, check
+from engine.command_line import program
 from engine.config import presets
 from engine.config.exclusive import EXCLUSIVE
 from engine.config.keys import diff, flatten
@@ -224,7 +225,7 @@ class Draft:
 
     def command(self, options: Sequence[str] = ()) -> str:
         """The command line that trains it, quoted for a shell; `options` come last."""
-        return shlex.join(["tui-transformer", "run", *self.arguments(), *options])
+        return shlex.join([program(), "run", *self.arguments(), *options])
 
 
 @cache

@@ -151,7 +151,7 @@ class Launches:
         state = RunReader(run).state
         if process is None or state not in ("handing-over", *LIVE_STATES):
             return f"{run.name} is {state}; its last checkpoint can be resumed"
-        return f"{run.name} goes on in the background (process {process.pid}): tui-transformer watch {run.name}"
+        return f"{run.name} goes on in the background (process {process.pid}): {RunReader(run).command('watch')}"
 
     def stop_here(self, reason: str = "the studio was left") -> str:
         """Stop the run that trains here, with a checkpoint."""
@@ -160,7 +160,8 @@ class Launches:
             return ""
         training.stop(reason)
         training.join()
-        return f"{run.name} {RunReader(run).state}: tui-transformer resume {run.name} goes on from there"
+        reader = RunReader(run)
+        return f"{run.name} {reader.state}: {reader.command('resume', data_dir=self.data_dir)} goes on from there"
 
     def forget(self, run: Path) -> None:
         """Remove a run that never began."""

@@ -3,11 +3,10 @@
 import json
 import os
 import sys
-from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from engine.command_line import PROGRAM
 from tui_transformer.clean import clean, clean_line
 
 if TYPE_CHECKING:
@@ -16,20 +15,7 @@ if TYPE_CHECKING:
 
     from engine.runs.reader import RunReader
 
-PROGRAM = "tui-transformer"
 LONGEST = 1_000  # characters of a line of commentary; what it repeats may be longer than any screen
-
-
-def program() -> str:
-    """What to type to start this program: its name, or its path where the shell would not find it."""
-    from shutil import which
-
-    own = Path(sys.argv[0])
-    if which(PROGRAM) is not None or own.name != PROGRAM:
-        return PROGRAM
-    with suppress(ValueError):
-        return str(own.absolute().relative_to(Path.cwd()))
-    return str(own)
 
 
 def is_terminal(stream: TextIO) -> bool:

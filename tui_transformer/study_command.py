@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
+from engine.command_line import program
 from engine.errors import InputError
 from tui_transformer.studies.asked import Asked
 from tui_transformer.study_draft import StudyDraft
@@ -21,7 +22,7 @@ def command(draft: StudyDraft, file: Path, options: Sequence[str] = ()) -> tuple
     """
     words = _words(draft)
     needed = words is None
-    return shlex.join(["tui-transformer", "ablate", *(words or ["--study", str(file)]), *options]), needed
+    return shlex.join([program(), "ablate", *(words or ["--study", str(file)]), *options]), needed
 
 
 def _words(draft: StudyDraft) -> list[str] | None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.command_line import command_line
 from engine.errors import InputError, no_process
 from engine.runs.study import SUFFIX, Study
 from tui_transformer.facts import table
@@ -35,6 +36,10 @@ class Place:
     runs_dir: Path
     data_dir: Path | None
     device: str
+
+    def command(self, *words: str | Path) -> str:
+        """A command line for this place, to be pasted."""
+        return command_line(*words, runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
 
     def words(self, file: Path) -> list[str]:
         """The command that runs the study in a file."""
@@ -65,7 +70,8 @@ async def start(study: Study, place: Place) -> str:
     records = await _answers(study, place, "--detach", stays=True)
     started = any(record.get("kind") == "study" for record in records)
     if not started:
-        raise InputError(f"study '{study.name}' did not say that it runs; `tui-transformer runs` shows what there is")
+        listed = command_line("runs", runs_dir=place.runs_dir)
+        raise InputError(f"study '{study.name}' did not say that it runs; `{listed}` shows what there is")
     runs = len(study.cells())
     return f"{study.name} runs: its {runs} runs come into Train (2) one by one, and Compare (3) holds their table"
 

@@ -8,13 +8,14 @@ from typing import Any
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from engine.command_line import command_line
 from engine.runs.lineage import drawn, read_origin
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
 from tui_transformer.facts import number, table
 from tui_transformer.findings import findings
-from tui_transformer.output import emit, is_terminal, program, stdout
+from tui_transformer.output import emit, is_terminal, stdout
 from tui_transformer.words import count, duration, short, sparkline, unit
 
 Part = Text | RichTable
@@ -23,7 +24,7 @@ MAX_WIDTH = 100
 SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  # what samples are, if not sentences
 
 
-def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
+def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = None) -> None:
     """The summary of a run that has ended."""
     if as_json:
         status = reader.status
@@ -50,7 +51,7 @@ def print_summary(reader: RunReader, *, as_json: bool, runs_dir: Path) -> None:
             # On paper (a pipe) lines stay whole; on a screen they break between words.
             console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
     console.print()
-    console.print(_next(reader, runs_dir), soft_wrap=not is_terminal(sys.stdout))
+    console.print(_next(reader, data_dir), soft_wrap=True)  # a command that is broken into lines cannot be pasted
 
 
 def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader) -> Part | None:
@@ -58,7 +59,7 @@ def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader)
     try:
         return of(reader)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        why = f"{what}: a record is damaged ({type(error).__name__}: {error}); {program()} doctor {reader.name}"
+        why = f"{what}: a record is damaged ({type(error).__name__}: {error}); {reader.command('doctor')}"
         return Text(clean_line(why), style="bold yellow")
 
 
@@ -203,25 +204,27 @@ def _translations(sample: dict[str, Any], what: str) -> Text:
     return text
 
 
-def _next(reader: RunReader, runs_dir: Path) -> Text:
-    where = "" if runs_dir == Path("runs") else f" --runs-dir {runs_dir}"
+def _next(reader: RunReader, data_dir: Path | None) -> Text:
+    def another(base: str) -> str:
+        return command_line("run", "--preset", "no-pe", "--on", base, runs_dir=reader.path.parent, data_dir=data_dir)
+
     if reader.config.on_documents:
-        rows = [(f"evaluate {reader.name}{where}", "score its best checkpoint again")]
+        rows = [(reader.command("evaluate", data_dir=data_dir), "score its best checkpoint again")]
     elif reader.config.translates:
         rows = [
-            (f"translate {reader.name}{where}", "translate with it"),
-            ("run --preset no-pe --on phrasebook", "without positions"),
+            (reader.command("translate"), "translate with it"),
+            (another("phrasebook"), "without positions"),
         ]
     else:
         rows = [
-            (f"sample {reader.name}{where}", "write with it"),
-            ("run --preset no-pe --on demo", "without positions"),
+            (reader.command("sample"), "write with it"),
+            (another("demo"), "without positions"),
         ]
-    rows.append(("presets list", "what else there is"))
+    rows.append((command_line("presets", "list"), "what else there is"))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")
     for command, what in rows:
-        text.append("\n" + clean_line(f"{program()} {command.ljust(width)}  {what}"), style="not bold")
+        text.append("\n" + clean_line(f"{command.ljust(width)}  {what}"), style="not bold")
     return text
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from engine.command_line import command_line
 from engine.data.corpora import REGISTRY, find_file
 from engine.data.documents.by_path import is_folder_of_documents
 from engine.data.documents.registry import DOCUMENTS
@@ -101,7 +102,7 @@ def kind_of(corpus: str) -> Kind:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(corpus, error) from None
     if not there and not path.suffix and not any(sign in base for sign in "/\\"):
-        hint = nearest(base, catalogue()) or "; `tui-transformer data list` shows them"
+        hint = nearest(base, catalogue()) or f"; `{command_line('data', 'list')}` shows them"
         raise InputError(f"no corpus is called '{base[:80]}'{hint}")
     return "text"
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_data_path
 
+from engine.command_line import command_line
 from engine.config.sections import DataConfig
 from engine.data.download import Remote
 from engine.data.synthetic import playlets
@@ -153,7 +154,7 @@ def _load_named_file(entry: CorpusEntry, data: DataConfig, folders: Sequence[Pat
         return TextCorpus(entry.name, entry.name, str(path.resolve()), split_text(read_text(path), data))
     looked = ", ".join(str(folder)[:120] for folder in folders)
     raise InputError(
-        f"corpus '{entry.name}' is not on this machine: `tui-transformer data fetch {entry.name}` gets it, or put "
+        f"corpus '{entry.name}' is not on this machine: `{command_line('data', 'fetch', entry.name)}` gets it, or put "
         f"{entry.remote.url} at {folders[-1] / entry.remote.file} (looked in {looked}); "
         "--corpus playlets works now, without any download"
     )

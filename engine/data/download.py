@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from engine.command_line import command_line
 from engine.errors import InputError, refused
 
 BLOCK = 1 << 16
@@ -152,7 +153,7 @@ def _by_hand(remote: Remote, target: Path) -> str:
     offline = "without a network, " if remote.url else ""
     return (
         f"{offline}put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
-        "what `tui-transformer data list` calls built in needs no download"
+        f"what `{command_line('data', 'list')}` calls built in needs no download"
     )
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
+from engine.command_line import command_line
 from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import validate
@@ -34,6 +35,11 @@ TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
 }
 
 
+def no_runs(root: Path) -> str:
+    """What is said of a runs folder without a run."""
+    return f"there is no run in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` makes one"
+
+
 class RunReader:
     """Reads one run directory. Every property but the config is read anew each time it is asked."""
 
@@ -50,7 +56,7 @@ class RunReader:
         names = [reader.path.name for reader in list_runs(root)]
         if run == LAST:
             if not names:
-                raise InputError(f"there is no run in {root} yet; `tui-transformer run --preset demo` makes one")
+                raise InputError(no_runs(root))
             return cls(root / names[-1])
         for path in (root / run, Path(run)):
             with suppress(OSError, ValueError):  # too long, or with a zero byte
@@ -63,6 +69,10 @@ class RunReader:
     def name(self) -> str:
         """The folder's name."""
         return self.path.name
+
+    def command(self, verb: str, *words: str, data_dir: Path | None = None) -> str:
+        """A command line about this run that can be pasted into a shell; `words` come after its name."""
+        return command_line(verb, self.name, *words, runs_dir=self.path.parent, data_dir=data_dir)
 
     @cached_property
     def config(self) -> RunConfig:

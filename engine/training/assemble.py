@@ -13,6 +13,7 @@ import psutil
 import torch
 
 from engine import capabilities
+from engine.command_line import command_line
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.errors import InputError
@@ -285,7 +286,8 @@ def resume(
     config = reader.config
     capabilities.require(config, str(run / "config.toml"))
     if reader.status.get("state") == "finished":
-        raise InputError(f"run '{reader.name}' is finished; run --config {run}/config.toml makes another like it")
+        again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
+        raise InputError(f"run '{reader.name}' is finished; `{again}` makes another like it")
     where = resolve_device(device)
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:

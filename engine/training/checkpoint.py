@@ -261,12 +261,12 @@ def load_trained(
     if config.on_documents:
         does = "answers questions" if config.answers else "fills in documents"
         raise InputError(
-            f"run '{reader.name}' {does} instead of going on with a text: `tui-transformer evaluate {reader.name}` "
+            f"run '{reader.name}' {does} instead of going on with a text: `{reader.command('evaluate')}` "
             "shows what it writes"
         )
     model, tokenizer, step = load_network(reader, which, device)
     if not isinstance(tokenizer, CharacterTokenizer):
-        raise InputError(f"run '{reader.name}' translates sentences: `tui-transformer translate {reader.name}`")
+        raise InputError(f"run '{reader.name}' translates sentences: `{reader.command('translate')}`")
     return model, tokenizer, step
 
 
@@ -280,7 +280,7 @@ def load_translator(
     """
     model, tokenizer, step = load_network(reader, which, device)
     if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
-        raise InputError(f"run '{reader.name}' does not translate: `tui-transformer sample {reader.name}`")
+        raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
     return model, tokenizer, step
 
 
@@ -294,7 +294,7 @@ def load_of_documents(
     """
     model, tokenizer, step = load_network(reader, which, device)
     if not reader.config.on_documents or isinstance(tokenizer, PairTokenizer) or isinstance(model, EncoderLM):
-        raise InputError(f"run '{reader.name}' is not about documents: `tui-transformer sample {reader.name}`")
+        raise InputError(f"run '{reader.name}' is not about documents: `{reader.command('sample')}`")
     return model, tokenizer, step
 
 
@@ -309,9 +309,7 @@ def load_network(
     folder = find(reader, which)
     wrong = damage(folder)
     if wrong is not None:
-        raise InputError(
-            f"{folder}: {wrong}; `tui-transformer doctor {reader.name}` shows which checkpoints are intact"
-        )
+        raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
     tokenizer = read_tokenizer(folder / TOKENIZER)
     config = reader.config
     capabilities.require(config, str(reader.path / "config.toml"))

@@ -92,9 +92,7 @@ def find_parent(config: RunConfig, runs_dir: Path) -> Parent | None:
         folder = checkpoint.find(reader, which)
         wrong = checkpoint.damage(folder)
         if wrong is not None:
-            raise InputError(
-                f"{folder}: {wrong}; `tui-transformer doctor {reader.name}` shows which checkpoints are intact"
-            )
+            raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
         tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
     except InputError as error:
         raise InputError(f"{_said(config)}: {error}") from None

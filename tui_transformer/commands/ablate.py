@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+from engine.command_line import as_typed, command_line
 from engine.errors import InputError, no_process
 from engine.runs.study import Study, read_study, shipped_studies
 from tui_transformer.columns import print_columns
@@ -24,7 +24,7 @@ from tui_transformer.comparison.group_text import study_text
 from tui_transformer.comparison.studies import read_study_file
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.logs import last_words_in
-from tui_transformer.output import answer, complain, emit, is_terminal, program, say
+from tui_transformer.output import answer, complain, emit, is_terminal, say
 from tui_transformer.studies.asked import Asked
 from tui_transformer.studies.plan_shown import show_plan
 from tui_transformer.studies.progress import Board, Json, Lines, Screen, how_it_stands, screen
@@ -95,7 +95,8 @@ def detached_command(asked: Asked, how: How) -> int:
     if how.as_json:
         emit({"kind": "study", "name": study.name, "pid": process.pid, "state": "running"})
     else:
-        answer(f"{study.name} runs in the background (process {process.pid}); {program()} runs shows how far it is")
+        shown = command_line("runs", runs_dir=how.runs_dir)
+        answer(f"{study.name} runs in the background (process {process.pid}); {shown} shows how far it is")
     return ExitCode.DONE
 
 
@@ -126,7 +127,7 @@ def _measured(study: Study, how: How) -> Ready:
 
 def _run(ready: Ready, how: How) -> int:
     study, plan = ready.study, ready.plan
-    command = shlex.join(["tui-transformer", *sys.argv[1:]])
+    command = as_typed()
     retry = how.failed == "retry"
     orders = Orders(study.name, how.runs_dir, how.data_dir, plan.devices, plan.jobs, retry, command)
     board = Board(plan, ready.standings)
@@ -157,10 +158,12 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
         counts = {"runs": len(standings), "finished": len(standings) - len(undone), "failed": len(failed)}
         emit({"kind": "study", "name": study.name, "state": state, **counts})
     if heard:
-        file = study_file(how.runs_dir, study.name)
+        words: list[str | Path] = ["ablate", "--study", study_file(how.runs_dir, study.name)]
+        words += ["--jobs", str(how.jobs)] if how.jobs is not None else []
+        again = command_line(*words, runs_dir=how.runs_dir, data_dir=how.data_dir, device=how.device)
         say(
             f"{signal.Signals(heard[0]).name}: {len(standings) - len(undone)} of {len(standings)} runs are done; "
-            f"the same command goes on, or {program()} ablate --study {file}"
+            f"the same command goes on, or {again}"
         )
         return 128 + heard[0]
     for standing in undone:
@@ -169,7 +172,8 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not how.as_json:
         _print_table(study, standings, how)
-        answer(f"{len(standings) - len(undone)} of {len(standings)} runs done; {program()} compare {study.name}")
+        table = command_line("compare", study.name, runs_dir=how.runs_dir)
+        answer(f"{len(standings) - len(undone)} of {len(standings)} runs done; {table}")
     skipped = how.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED
 

@@ -1,12 +1,12 @@
 """`bench`: how fast the engine is here, beside other libraries and the machine's own limit."""
 
 import re
-import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine.command_line import as_typed
 from engine.config import presets
 from engine.errors import InputError, one_of
 from tui_transformer.columns import print_columns
@@ -93,7 +93,7 @@ def _write(path: Path, measured: "list[Measured]", machine: str) -> None:
     import torch
 
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}"
-    command = "tui-transformer " + " ".join(sys.argv[1:])
+    command = as_typed()
     for result in measured:
         title = f"## {result.case}, {result.setting} ({result.unit})"
         head, *rows = _rows(result)

@@ -7,7 +7,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from engine.errors import InputError, nearest, one_of
-from engine.runs.reader import RunReader
+from engine.runs.reader import RunReader, no_runs
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
 from tui_transformer.commands.compare_variants import print_variants, standings, variants_table
@@ -67,7 +67,7 @@ def compare_command(
     if pinned is None and len(runs) > 1 and not meant.studies:
         pinned = entries[0]
     if not entries:
-        say(f"there is no run in {runs_dir} yet; `tui-transformer run --preset demo` makes one")
+        say(no_runs(runs_dir))
         return 0
     filtered = parse(query, entries)
     if by_variant:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from engine.command_line import command_line
 from engine.data.catalogue import Listed, catalogue, kind_of
 from engine.data.corpora import data_folders
 from engine.errors import InputError
@@ -38,7 +39,8 @@ def list_command(*, as_json: bool, data_dir: Path | None) -> int:
 def show_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     """What is in a corpus: a name, or a path as a run takes it."""
     if not 1 <= len(name) <= LONGEST:
-        raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `data list` shows, or a path")
+        known = command_line("data", "list", data_dir=data_dir)
+        raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `{known}` shows, or a path")
     kind = kind_of(name)
     if kind == "documents":
         from tui_transformer.commands.documents_shown import show_documents

@@ -1,23 +1,22 @@
 """`run --detach`, `run --queue`, `resume --detach`: a process of its own trains; this one returns at once."""
 
-import shlex
 import shutil
-import sys
 from pathlib import Path
 
+from engine.command_line import as_typed, command_line
 from engine.errors import InputError, no_process
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer import queue
 from tui_transformer.commands.run import Request, loading
 from tui_transformer.launch import await_start, enqueue, spawn
-from tui_transformer.output import answer, emit, program
+from tui_transformer.output import answer, emit
 
 
 def run_detached(
     request: Request, *, name: str | None, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None
 ) -> int:
     """Start a run in the background."""
-    command = shlex.join(["tui-transformer", *sys.argv[1:]])
+    command = as_typed()
     run = enqueue(request.resolve(), runs_dir=runs_dir, name=name, command=command)
     try:
         return _started("begin", RunReader(run), device=device, as_json=as_json, data_dir=data_dir)
@@ -31,7 +30,7 @@ def run_queued(
     request: Request, *, name: str | None, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None
 ) -> int:
     """Put a run into its device's queue and see to it that somebody works through that."""
-    config, command = request.resolve(), shlex.join(["tui-transformer", *sys.argv[1:]])
+    config, command = request.resolve(), as_typed()
     device = _known(device)
     before = len(queue.waiting(runs_dir, device)) + len(queue.at_work(runs_dir, device))
     run = queue.add(config, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir)
@@ -42,7 +41,7 @@ def run_queued(
     if as_json:
         emit({"kind": "run", "name": run.name, "path": str(run), "state": "queued", "before": before})
     else:
-        answer(f"{run.name} is queued, {before} before it; {program()} runs")
+        answer(f"{run.name} is queued, {before} before it; {command_line('runs', runs_dir=runs_dir)}")
     return 0
 
 
@@ -90,5 +89,5 @@ def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_d
     if as_json:
         emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})
     else:
-        answer(f"{reader.name} trains in the background (process {process.pid}); {program()} watch {reader.name}")
+        answer(f"{reader.name} trains in the background (process {process.pid}); {reader.command('watch')}")
     return 0

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.command_line import command_line
 from engine.data.catalogue import Listed, catalogue
 from engine.data.corpora import data_folders
 from engine.runs.reader import RunReader
@@ -98,7 +99,7 @@ def _corpus(entry: Listed, data_dir: Path | None) -> Finding:
     folders = data_folders(data_dir)
     path = entry.found(folders)
     found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"
-    advice = f"`tui-transformer data fetch {entry.name}`"
+    advice = f"`{command_line('data', 'fetch', entry.name)}`"
     if entry.by_hand:
         files = ", ".join(Path(remote.file).name for remote in entry.remotes)
         advice = f"put {files} into {(folders[-1] / entry.remotes[0].file).parent}"

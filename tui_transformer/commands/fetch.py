@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.command_line import command_line
 from engine.data.catalogue import Listed, catalogue
 from engine.data.corpora import data_folders
 from engine.data.download import Remote, fetch, recorded_sha256, sha256_of
@@ -41,7 +42,8 @@ def fetch_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     known = catalogue()
     entry = known.get(name)
     if entry is None:
-        raise InputError(f"no corpus is called '{name[:80]}'{nearest(name, known) or '; `data list` shows them'}")
+        hint = nearest(name, known) or f"; `{command_line('data', 'list')}` shows them"
+        raise InputError(f"no corpus is called '{name[:80]}'{hint}")
     if not entry.remotes:
         say(f"{name} is built in: it is generated when it is needed")
         return ExitCode.DONE

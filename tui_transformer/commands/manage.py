@@ -9,7 +9,7 @@ from engine.errors import InputError
 from engine.runs import manage
 from engine.runs.reader import STILL, RunReader
 from tui_transformer.clean import clean, clean_line
-from tui_transformer.output import answer, emit, is_terminal, program, say
+from tui_transformer.output import answer, emit, is_terminal, say
 
 LOOK = 0.2  # seconds between two looks
 
@@ -67,7 +67,7 @@ def note_command(
     if as_json:
         emit({"run": reader.name, "text": notes.text, "tags": notes.tags})
     elif not notes.text and not notes.tags:
-        answer(f"{reader.name} has no notes; {program()} note {reader.name} 'what you saw' --tag good")
+        answer(f"{reader.name} has no notes; {reader.command('note', 'what you saw', '--tag', 'good')}")
     else:
         answer(clean("\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)))
     return 0

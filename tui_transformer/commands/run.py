@@ -1,7 +1,6 @@
 """`run`: train one model in a worker thread while this one shows what the run directory says."""
 
 import os
-import shlex
 import signal
 import sys
 import threading
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from engine.command_line import as_typed
 from engine.config import presets
 from engine.config.overrides import parse_overrides
 from engine.config.schema import RunConfig
@@ -21,7 +21,7 @@ from engine.runs.reader import RunReader
 from engine.training.control import Control
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.logs import log_to
-from tui_transformer.output import complain, is_terminal, program, say, stderr, warn
+from tui_transformer.output import complain, is_terminal, say, stderr, warn
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
@@ -81,7 +81,7 @@ def run_command(
 ) -> int:
     """Train, showing progress on stderr, then print what came out on stdout."""
     config = request.resolve()
-    command = shlex.join(["tui-transformer", *sys.argv[1:]])
+    command = as_typed()
 
     def prepare(control: Control) -> "Ready":
         from engine.training.assemble import assemble
@@ -96,7 +96,7 @@ def run_command(
             control=control,
         )
 
-    return train(prepare, as_json=as_json, runs_dir=runs_dir)
+    return train(prepare, as_json=as_json, data_dir=data_dir)
 
 
 def begin_command(run: str, *, device: str, runs_dir: Path, data_dir: Path | None) -> int:
@@ -108,7 +108,7 @@ def begin_command(run: str, *, device: str, runs_dir: Path, data_dir: Path | Non
 
         return begin(reader.path, data_dir=data_dir, device=device, control=control)
 
-    return train(prepare, as_json=False, runs_dir=runs_dir)
+    return train(prepare, as_json=False, data_dir=data_dir)
 
 
 def resume_command(
@@ -144,10 +144,10 @@ def resume_command(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
 
-    return train(prepare, as_json=as_json, runs_dir=runs_dir)
+    return train(prepare, as_json=as_json, data_dir=data_dir)
 
 
-def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, runs_dir: Path) -> int:
+def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Path | None) -> int:
     """Prepare a trainer, run it in a thread, show its run directory; gives back the exit code."""
     control = Control()
     with listening(control):
@@ -169,10 +169,10 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, runs_dir: Pat
 
     from tui_transformer.summary import print_summary
 
-    print_summary(reader, as_json=as_json, runs_dir=runs_dir)
+    print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":
         say(f"{outcome.reason}: stopped at step {outcome.step:,} with a checkpoint in {ready.path}")
-        say(f"{program()} resume {reader.name} goes on from there")
+        say(f"{reader.command('resume', data_dir=data_dir)} goes on from there")
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 

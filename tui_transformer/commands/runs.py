@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.runs.lineage import read_origin
-from engine.runs.reader import RunReader, list_runs
+from engine.runs.reader import RunReader, list_runs, no_runs
 from tui_transformer.badges import badge
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
@@ -22,7 +22,7 @@ def runs_command(*, as_json: bool, runs_dir: Path) -> int:
             emit(_facts(reader))
         return 0
     if not readers:
-        say(f"there is no run in {runs_dir} yet; `tui-transformer run --preset demo` makes one")
+        say(no_runs(runs_dir))
         return 0
     rows = [HEAD, *(_row(_facts(reader)) for reader in readers)]
     if not any(row[HEAD.index("from")] for row in rows[1:]):  # most folders have none that starts from another

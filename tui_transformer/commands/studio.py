@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from engine.command_line import command_line
 from engine.errors import InputError, refused
 from tui_transformer.descriptors import stderr_into
 from tui_transformer.output import is_terminal, say
@@ -17,7 +18,8 @@ def studio_command(*, device: str, runs_dir: Path, data_dir: Path | None) -> int
         InputError: no terminal, or no folder for runs.
     """
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        raise InputError("the studio needs a terminal; `tui-transformer run --preset demo` trains without one")
+        demo = command_line("run", "--preset", "demo", runs_dir=runs_dir, data_dir=data_dir, device=device)
+        raise InputError(f"the studio needs a terminal; `{demo}` trains without one")
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
         log = runs_dir / LOG

@@ -25,5 +25,5 @@ def watch_command(run: str, *, as_json: bool, runs_dir: Path) -> int:
         return ExitCode.FAILED
     if state == "unknown":
         complain(f"run '{reader.name}': status.json is missing or damaged; what follows is of its other files")
-    print_summary(reader, as_json=as_json, runs_dir=runs_dir)
+    print_summary(reader, as_json=as_json)
     return ExitCode.DONE

@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.widgets import Static
 from textual.worker import Worker
 
+from engine.command_line import options
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from tui_transformer import study_start
@@ -44,7 +45,6 @@ from tui_transformer.widgets.design.switches import Switches
 from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Answer, Ask, AskText
 
-RUNS = Path("runs")  # the command line's own default
 BROAD = 150  # columns
 
 
@@ -269,9 +269,7 @@ class DesignPane(Vertical):
 
     def _options(self) -> list[str]:
         """What this studio was started with, as the command line says it."""
-        words = ["--device", self.device] if self.device != "auto" else []
-        words += ["--runs-dir", str(self.runs_dir)] if self.runs_dir != RUNS else []
-        return [*words, "--data-dir", str(self.data_dir)] if self.data_dir is not None else words
+        return options(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
 
     def _say(self, text: str, severity: Any = "information") -> None:
         self.app.notify(clean_line(text), severity=severity, markup=False)

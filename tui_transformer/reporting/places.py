@@ -28,7 +28,7 @@ def command_line(command: str) -> str:
         words = shlex.split(clean(command))
     except ValueError:
         return clean(command)
-    return shlex.join(_kept(words))
+    return shlex.join([*(PurePosixPath(word).name for word in words[:1]), *_kept(words[1:])])
 
 
 def _kept(words: list[str]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from engine.command_line import command_line
 from engine.config.keys import flatten
 from engine.config.overrides import parse_overrides
 from engine.config.toml import validate
@@ -41,7 +42,8 @@ class Asked:
         """
         if self.study is None and self.preset is None:
             raise InputError(
-                "say what to study: --study NAME (`ablate --list` shows them), or --preset NAME --vary KEY=VALUE,VALUE"
+                f"say what to study: --study NAME (`{command_line('ablate', '--list')}` shows them), "
+                "or --preset NAME --vary KEY=VALUE,VALUE"
             )
         if self.study is not None and (self.preset is not None or self.vary):
             raise InputError("--study says base and variants; leave out --preset and --vary")

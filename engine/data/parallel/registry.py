@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.command_line import command_line
 from engine.config.sections import DataConfig
 from engine.data.corpora import data_folders, is_there
 from engine.data.download import Remote
@@ -168,6 +169,6 @@ def _not_here(entry: ParallelEntry, folders: Sequence[Path]) -> InputError:
     place = (folders[-1] / entry.remotes[0].file).parent
     built_in = next((f"; --corpus {one.name} works now" for one in PARALLEL.values() if not one.remotes), "")
     return InputError(
-        f"corpus '{entry.name}' is not on this machine: `tui-transformer data fetch {entry.name}` gets it, or put "
+        f"corpus '{entry.name}' is not on this machine: `{command_line('data', 'fetch', entry.name)}` gets it, or put "
         f"{files} from {entry.remotes[0].url.rpartition('/')[0]} into {place} (looked in {looked}){built_in}"
     )

@@ -22,7 +22,7 @@ LINES, WIDEST = 10, 160  # of the text that is shown
 LARGEST = 64 * 1024**2  # bytes; of a larger file only a part is looked at
 PART = 4 * 1024**2
 LARGEST_PAIRS = 16 * 1024**2  # bytes; reading more of them at once would stop the screen for more than 50 ms
-TOO_LARGE = "large: it is looked at by `tui-transformer data show`, and when it is trained on"
+TOO_LARGE = "too large for a preview"
 UNPACKED = 4  # times as many bytes as compressed
 WRONG = (InputError, OSError, ValueError, RuntimeError, MemoryError)
 

@@ -371,7 +371,7 @@ class StudyBuilder(ModalScreen[Left]):
         except InputError as error:
             self._say(str(error), "error")
             return
-        self._say(f"saved {path}; tui-transformer ablate --study {path} runs it")
+        self._say(f"saved {path}; {self._known.place.command('ablate', '--study', path)} runs it")
         self._redraw()
 
 

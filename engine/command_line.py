@@ -1,0 +1,57 @@
+"""Commands of this program as they are told to people: complete, and quoted for a shell."""
+
+import os
+import shlex
+import sys
+from contextlib import suppress
+from pathlib import Path
+from shutil import which
+
+PROGRAM = "tui-transformer"
+RUNS = Path("runs")  # where runs are, unless somebody says otherwise
+RUNS_VARIABLE = "TUI_TRANSFORMER_RUNS"  # says otherwise
+
+
+def program() -> str:
+    """What to type to start this program: its name, or its path where the shell would not find it."""
+    own = Path(sys.argv[0])
+    if which(PROGRAM) is not None or own.name != PROGRAM:
+        return PROGRAM
+    with suppress(ValueError, OSError):
+        return str(own.absolute().relative_to(Path.cwd()))
+    return str(own)
+
+
+def as_typed() -> str:
+    """The command line that started this process, quoted for a shell: what a run remembers of its beginning."""
+    return shlex.join([PROGRAM, *sys.argv[1:]])
+
+
+def options(*, runs_dir: Path | None = None, data_dir: Path | None = None, device: str = "auto") -> list[str]:
+    """The options that a command needs to find what this one has found; none for what is found without.
+
+    Args:
+        runs_dir: where runs are; None where the command reads none.
+        data_dir: where named corpora are looked for first.
+        device: to compute on.
+    """
+    words = [] if runs_dir is None or _usual(runs_dir) else ["--runs-dir", str(runs_dir)]
+    words += ["--data-dir", str(data_dir)] if data_dir is not None else []
+    return [*words, "--device", device] if device != "auto" else words
+
+
+def command_line(
+    *words: str | Path, runs_dir: Path | None = None, data_dir: Path | None = None, device: str = "auto"
+) -> str:
+    """A command line that can be pasted into a shell; see `options` for what it is given besides its words."""
+    return shlex.join([program(), *map(str, words), *options(runs_dir=runs_dir, data_dir=data_dir, device=device)])
+
+
+def _usual(runs_dir: Path) -> bool:
+    """Whether runs are looked for there by whoever says nothing."""
+    if os.environ.get(RUNS_VARIABLE):  # in this shell; nobody knows of the next one
+        return False
+    try:
+        return runs_dir.absolute() == RUNS.absolute()
+    except OSError:  # the current folder is gone
+        return runs_dir == RUNS
