@@ -47,10 +47,10 @@ PHRASES = {
     "wrong with how they were trained or scored.",
     "alarm.IMPLAUSIBLE.one": "{names} cannot be compared: its loss is lower than this text allows, so something is "
     "wrong with how it was trained or scored.",
-    "alarm.SUSPICIOUS": "The losses of {names} are suspiciously low for natural text: either the text is repetitive or "
-    "something is wrong with how they were trained or scored.",
-    "alarm.SUSPICIOUS.one": "The loss of {names} is suspiciously low for natural text: either the text is repetitive or "
-    "something is wrong with how it was trained or scored.",
+    "alarm.SUSPICIOUS": "The losses of {names} are suspiciously low for natural text: either the text is repetitive "
+    "or something is wrong with how they were trained or scored.",
+    "alarm.SUSPICIOUS.one": "The loss of {names} is suspiciously low for natural text: either the text is repetitive "
+    "or something is wrong with how it was trained or scored.",
     "alarm.DIVERGED": "{names} diverged and have no score that could be compared.",
     "alarm.DIVERGED.one": "{names} diverged and has no score that could be compared.",
     "alarm.diverged-some": "{n} of {total} seeds of {name} diverged and do not count, which flatters it.",
