@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.runs.lineage import INIT_FROM
-from tui_transformer.badges import NONE_YET, PASSED, in_a_cell
+from tui_transformer.badges import NONE_YET, PASSED, in_a_cell, worst_first
 from tui_transformer.comparison import differences
 from tui_transformer.comparison.comparable import comparable
 from tui_transformer.comparison.entry import SCORES, Entry
@@ -107,7 +107,7 @@ def _change(value: Value) -> str:
 
 def checks(row: Any, _: Any) -> tuple[str, ...] | None:
     """The badges of a run or of a variant; empty where checks have passed, None where there are none yet."""
-    return tuple(row.badges) if row.badges or row.checked else None
+    return worst_first(row.badges) if row.badges or row.checked else None
 
 
 _text: Callable[[Value], str] = str
