@@ -23,7 +23,8 @@ def multi30k(data: Path, train: int = 120) -> Path:
     """The files of multi30k, with other sentences in them, under a data folder."""
     folder = data / "multi30k"
     folder.mkdir(parents=True)
-    for stem, found in {"train": pairs(train), "val": pairs(20), "test_2016_flickr": pairs(20)}.items():
+    known, others = pairs(train), pairs(train + 40)[train:]
+    for stem, found in {"train": known, "val": others[:20], "test_2016_flickr": others[20:]}.items():
         for side, language in enumerate(("en", "de")):
             text = "".join(f"{pair[side]}\n" for pair in found)
             (folder / f"{stem}.{language}.gz").write_bytes(gzip.compress(text.encode(), mtime=0))

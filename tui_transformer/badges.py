@@ -1,6 +1,10 @@
 """What each badge means and what to do about it: one table for every pane, command and export. No Textual, no torch."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
+
+PASSED, NONE_YET = "✓", "–"  # where checks found nothing wrong, and where there are none yet
 
 
 @dataclass(frozen=True)
@@ -21,6 +25,11 @@ class Badge:
     advice: str
     void: bool = False
 
+    @property
+    def severity(self) -> Literal["bad", "warn"]:
+        """How it looks everywhere: red where the score means nothing, else amber."""
+        return "bad" if self.void else "warn"
+
 
 _ALL = (
     Badge(
@@ -29,6 +38,14 @@ _ALL = (
         "The model sees what it has to predict, so its loss says nothing.",
         "Leave it out of every comparison. Look at architecture, causal and the objective: a predicted token must not "
         "stand among the tokens that its place may look at.",
+        void=True,
+    ),
+    Badge(
+        "OVERLAP",
+        "OVERLAP",
+        "Much of the held-out data also appears in the training data, so the loss measures memory.",
+        "Remove duplicates from the corpus or hold out different text, then train again; `data show` tells how much "
+        "overlaps.",
         void=True,
     ),
     Badge(
@@ -46,6 +63,13 @@ _ALL = (
         "Lower the learning rate, lengthen the warm-up, or clip harder (optimizer.lr, optimizer.warmup, train.clip); "
         "compare nothing with it.",
         void=True,
+    ),
+    Badge(
+        "SUSPICIOUS",
+        "SUSPECT",
+        "The loss is suspiciously low for natural text, and the lowest possible loss of this text is not known.",
+        "Repetitive text, such as logs or templates, explains it. If yours is not, look for held-out text in the "
+        "training text and for a mask that shows the answer.",
     ),
     Badge(
         "NOT-LEARNING",
@@ -92,6 +116,21 @@ _ALL = (
 )
 
 BADGES: dict[str, Badge] = {badge.name: badge for badge in _ALL}
+
+
+def worst_first(names: Iterable[str]) -> tuple[str, ...]:
+    """Badges, those that make a score void before the others."""
+    return tuple(sorted(names, key=lambda name: not badge(name).void))
+
+
+def in_a_cell(names: Iterable[str], *, checked: bool) -> str:
+    """Badges where there is little room; of a run without any, whether checks have passed or there are none yet.
+
+    Args:
+        names: its badges.
+        checked: checks have looked at it and at a score.
+    """
+    return " ".join(badge(name).word for name in names) or (PASSED if checked else NONE_YET)
 
 
 def badge(name: str) -> Badge:

@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer.badges import worst_first
 from tui_transformer.facts import Record, Stamp, newest_records, number, stamp, table, text, whole
 from tui_transformer.run_view import Followed, RunView
 
@@ -32,7 +33,7 @@ class RunRow:
         loss: of the newest evaluation, else of the newest train record; None before both.
         scored: whether the loss is of an evaluation, not of a train record.
         created: when, to the second; `made` breaks ties, and means nothing else.
-        badges: what is wrong with its scores.
+        badges: what is wrong with its scores, the worst first.
         waits_for: the device that a queued run waits for; "" where it waits for a process of its own.
     """
 
@@ -241,7 +242,7 @@ def _row(reader: RunReader, born: Record) -> RunRow:
         steps=whole(status.get("steps")),
         loss=_train_loss(reader) if scored is None and state in LIVE_STATES else scored,
         scored=scored is not None,
-        badges=tuple(reader.badges),
+        badges=worst_first(reader.badges),
         created=text(born.get("created")),
         made=(stamp(reader.path / "run.json") or (0,))[0],
         device=text(status.get("device")),

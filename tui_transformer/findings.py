@@ -2,17 +2,42 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
+from tui_transformer.badges import badge
 from tui_transformer.facts import Record, text
+
+SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check said: whether all is well, in words, and why."""
+    """What a check said.
 
-    fine: bool
+    Args:
+        badge: of what is wrong; None where all is well.
+        words: what it found, and when.
+        why: one sentence.
+    """
+
+    badge: str | None
     words: str
     why: str
+
+    @property
+    def fine(self) -> bool:
+        """Whether all is well."""
+        return self.badge is None
+
+    @property
+    def style(self) -> Literal["good", "bad", "warn"]:
+        """How it looks."""
+        return "good" if self.badge is None else badge(self.badge).severity
+
+    @property
+    def sign(self) -> str:
+        """Stands before it."""
+        return SIGNS[self.style]
 
 
 def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
@@ -31,5 +56,5 @@ def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
         fine = said == "ok"
         words = ("no leak" if check == "leak" else f"{check}: ok again") if fine else said
         again = f", {len(same)} times" if len(same) > 1 else ""
-        found.append(Finding(fine, f"{words}, {time}{again}", text(same[-1].get("why"))))
+        found.append(Finding(None if fine else said, f"{words}, {time}{again}", text(same[-1].get("why"))))
     return tuple(found)

@@ -164,7 +164,7 @@ class Followed:
             origin=self._of("run.json", lambda path: read_origin(read_json(path)), None),
             parameters=whole(self._json("model.json").get("parameters")),
             memory_total=number(environment[-1].get("memory_bytes")) if environment else None,
-            findings=findings(rows(self._json("checks.json").get("verdicts"))),
+            findings=self._of("checks.json", lambda path: findings(RunReader(path.parent).verdicts), (), "findings"),
             probes=_probes(last, rows(data.get("probes"))),
             samples=self._of("samples.jsonl", lambda path: _samples(path, kind), ()),
             events=self._of("events.jsonl", _events, ()),

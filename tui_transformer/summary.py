@@ -20,6 +20,7 @@ from tui_transformer.words import count, duration, short, sparkline, unit
 
 Part = Text | RichTable
 CHART_HEIGHT = 16
+STYLES = {"good": "green", "bad": "bold red", "warn": "yellow"}  # of findings
 MAX_WIDTH = 100
 SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  # what samples are, if not sentences
 
@@ -152,7 +153,7 @@ def answered(record: dict[str, Any], majority: Any) -> str:
 def _verdicts(reader: RunReader) -> Text | None:
     text = Text()
     for finding in findings(reader.verdicts):
-        text.append("✓ " if finding.fine else "✗ ", style="green" if finding.fine else "bold red")
+        text.append(f"{finding.sign} ", style=STYLES[finding.style])
         text.append(clean_line(f"{finding.words}: {finding.why}") + "\n")
     text.rstrip()
     return text if text else None

@@ -5,7 +5,17 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
-from engine.evaluation.verdict import IMPLAUSIBLE, NOT_LEARNING, OK, SAME_TEXT, Verdict, When
+from engine.data.overlap import Overlap
+from engine.evaluation.verdict import (
+    IMPLAUSIBLE,
+    NOT_LEARNING,
+    OK,
+    OVERLAP,
+    SAME_TEXT,
+    SUSPICIOUS,
+    Verdict,
+    When,
+)
 
 STANDARD_ERRORS = 4.0
 PLAUSIBLE_SHARE = 0.25  # of the unigram line: no natural text is predicted that well from its own past (≈ 0.35)
@@ -18,10 +28,35 @@ COMPARED = 20  # earlier samples
 LONGEST = 2_000  # characters of a sample that are compared
 
 
+def overlapping(found: Overlap) -> Verdict:
+    """Whether so much of the held-out split appears in the training split that its score measures memory.
+
+    Args:
+        found: of the validation split.
+    """
+    said = found.said
+    if not found.much:
+        return Verdict("overlap", "before", 0, OK, found.share, said)
+    why = (
+        f"{said}. The score measures memory, so it is not compared with other runs: remove duplicates from the corpus "
+        "or hold out different text, then train again"
+    )
+    return Verdict("overlap", "before", 0, OVERLAP, found.share, why)
+
+
 def implausible(
-    record: Mapping[str, Any], facts: Mapping[str, Any], *, kind: str, conditional: bool, when: When, step: int
+    record: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    *,
+    kind: str,
+    conditional: bool,
+    when: When,
+    step: int,
+    leak_free: bool = False,
 ) -> Verdict | None:
     """Whether a validation loss is below what is possible, or was ever reached; None where no bound is known.
+
+    A text that nobody has a bound for may be as easy as that: its loss is suspicious, not implausible.
 
     Args:
         record: a validation record.
@@ -30,6 +65,7 @@ def implausible(
         conditional: the target is a function of a given source.
         when: for the verdict.
         step: for the verdict.
+        leak_free: the leak probe has passed.
     """
     if conditional or kind in UNBOUNDED or not isinstance(record.get("loss"), float):
         return None
@@ -44,6 +80,13 @@ def implausible(
         line = f"{bound:.2f}, less than any model is known to need"
     if not below < bound:  # a loss that is no number is the trainer's matter
         return Verdict("plausible", when, step, OK, below, "the loss is possible")
+    if floor is None and not facts.get("plausible"):
+        passed = "; the leak probe passed" if leak_free else ""
+        why = (
+            f"the loss {record['loss']:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
+            f"reaches. Repetitive text, such as logs or templates, explains it{passed}"
+        )
+        return Verdict("plausible", when, step, SUSPICIOUS, below, why)
     why = (
         f"the loss {record['loss']:.4f} is below {line}: the model sees what it has to predict, "
         "or the validation text was in the training text, or the mean was taken over the wrong tokens"

@@ -4,7 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 OK = "ok"
-LEAK, NO_ORDER, INERT, IMPLAUSIBLE = "LEAK", "NO-ORDER", "INERT", "IMPLAUSIBLE"
+LEAK, NO_ORDER, INERT, OVERLAP = "LEAK", "NO-ORDER", "INERT", "OVERLAP"
+IMPLAUSIBLE, SUSPICIOUS = "IMPLAUSIBLE", "SUSPICIOUS"
 NOT_LEARNING, SAME_TEXT = "NOT-LEARNING", "SAME-TEXT"
 DIVERGED, OVERFIT, STILL_FALLING = "DIVERGED", "OVERFIT", "STILL-FALLING"
 When = Literal["before", "evaluation", "after"]

@@ -13,6 +13,7 @@ from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
+from engine.evaluation.verdict import IMPLAUSIBLE, OK, SUSPICIOUS
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
 from engine.runs.process import is_alive
@@ -99,7 +100,32 @@ class RunReader:
         """What the checks said, oldest first."""
         found = self._table("checks").get("verdicts", [])
         found = [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
-        return [v for v in found if isinstance(v.get("step", 0), int)]
+        found = [v for v in found if isinstance(v.get("step", 0), int)]
+        if any(v.get("verdict") == IMPLAUSIBLE for v in found) and not self._bounded:
+            return [v | {"verdict": SUSPICIOUS} if v.get("verdict") == IMPLAUSIBLE else v for v in found]
+        return found
+
+    @property
+    def _bounded(self) -> bool:
+        """Whether a bound of the loss is known for the text itself.
+
+        Versions that told no difference called a loss implausible without one. Of a run that does not say what it was
+        trained on, nothing is taken back.
+        """
+        data = self.facts("data")
+        return not data or data.get("floor") is not None or data.get("plausible") is not None
+
+    @property
+    def leak_free(self) -> bool:
+        """Whether the leak probe has looked, and never found anything."""
+        probed = [v.get("verdict") for v in self.verdicts if v.get("check") == "leak"]
+        return bool(probed) and all(said == OK for said in probed)
+
+    @property
+    def checked(self) -> bool:
+        """Whether checks have looked at the model and at a score of it."""
+        last = self.summary.get("last")
+        return bool(self.verdicts) and isinstance(last, dict) and last.get("loss") is not None
 
     @property
     def badges(self) -> dict[str, str]:

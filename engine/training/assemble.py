@@ -17,6 +17,7 @@ from engine.command_line import command_line
 from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.evaluation.alarms import overlapping
 from engine.model import size
 from engine.model.attention import Situation, choose
 from engine.model.heads import SelfAttention
@@ -216,6 +217,8 @@ def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: st
     model = built(config, config.needed_tokens(task.vocab_size), where)
     beginning = None if parent is None else begun_from(model, config, parent, task, data_dir)
     lints += [] if beginning is None else beginning.lints
+    if task.overlap is not None and task.overlap.worth_saying:
+        lints.append(Lint("data.corpus", overlapping(task.overlap).why))
     return _Loaded(config, task, where, model, task.shower(config), lints, beginning)
 
 
@@ -225,6 +228,8 @@ def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Read
         writer.born({"from": beginning.origin.to_json()})
     writer.facts("model", model_facts(config, loaded.model))
     writer.facts("data", task.facts(config))
+    if task.overlap is not None and task.overlap.much:
+        writer.verdict(overlapping(task.overlap).to_json())
     first = environment(where, config.train.threads or 1, writer.attempt)
     writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
     writer.text("tokenizer.json", task.tokenizer.to_json())

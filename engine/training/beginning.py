@@ -11,7 +11,6 @@ from engine.errors import InputError
 from engine.model.transformer import Network
 from engine.runs.lineage import INIT_FROM, Origin
 from engine.training.init_from import SERIOUS, Parent, inherit
-from engine.training.overlap import seen_before
 from engine.training.task import Task, load_task_of
 from engine.training.text_task import TextTask
 
@@ -66,12 +65,12 @@ def _seen(parent: Parent, task: Task, data_dir: Path | None) -> Iterator[Lint]:
     if parent.reader.facts("data").get("sha256") == task.sha256:
         return  # the same text, cut at the same places
     try:
-        share = seen_before(load_task_of(parent.reader, data_dir), task)
+        seen = task.seen_by(load_task_of(parent.reader, data_dir))
     except InputError:
         return  # its text is not on this machine, or not any more
-    if share is not None and share >= MUCH_SEEN:
+    if seen is not None and seen.share >= MUCH_SEEN:
         yield Lint(
             INIT_FROM,
-            f"parent '{parent.name}' was trained on {share:.0%} of what is held out here: its scores say less than "
-            "they seem to",
+            f"parent '{parent.name}' was trained on {seen.share:.0%} of what is held out here: its scores say less "
+            "than they seem to",
         )

@@ -54,7 +54,17 @@ class Inspector:
         facts, kind = self._reader.facts("data"), self.config.objective.kind
         conditional, warmup = self.batches.objective.conditional, self.config.optimizer.warmup
         assert isinstance(warmup, int)
-        self._note(implausible(record, facts, kind=kind, conditional=conditional, when="evaluation", step=step))
+        self._note(
+            implausible(
+                record,
+                facts,
+                kind=kind,
+                conditional=conditional,
+                when="evaluation",
+                step=step,
+                leak_free=self._reader.leak_free,
+            )
+        )
         self._note(not_learning(record, facts, warmup=warmup, when="evaluation", step=step))
         self._curve("evaluation", step)
 

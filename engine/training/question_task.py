@@ -10,6 +10,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch, QuestionAnswer
+from engine.data.overlap import Overlap, question_overlap
 from engine.data.questions import EncodedQuestions, QuestionBatches, scored_questions
 from engine.data.tokenizers import AnyTokenizer
 from engine.errors import InputError
@@ -17,6 +18,7 @@ from engine.evaluation.answer_scorer import AnswerScorer
 from engine.evaluation.evaluator import evaluation_batch
 from engine.generation.question_samples import QuestionSampler
 from engine.training.on_documents import OnDocuments, counts_of
+from engine.training.task import Task
 
 NEEDED = ("train", "validation")
 
@@ -57,6 +59,18 @@ class QuestionTask(OnDocuments):
         return task
 
     @cached_property
+    def overlap(self) -> Overlap | None:
+        """See `Task`."""
+        return self.seen_by(self)
+
+    def seen_by(self, trained: Task) -> Overlap | None:
+        """See `Task`. Only questions count: the documents are meant to have told the answers before."""
+        if not isinstance(trained, QuestionTask):
+            return None
+        known, asked = (t.corpus.questions[name] for t, name in ((trained, "train"), (self, "validation")))
+        return question_overlap([q.text for q in known], [q.text for q in asked], "validation")
+
+    @cached_property
     def longest_answer(self) -> int:
         """Tokens of any answer that is told, its end included."""
         return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.answers)
@@ -88,6 +102,7 @@ class QuestionTask(OnDocuments):
             },
             "majority": {"answer": answer, "right": right, "of": of},
             "padding": round(self.batches(config, torch.device("cpu")).padding, 4),
+            "overlap": self.overlap and self.overlap.to_json(),
             "probes": [],
         }
 

@@ -14,6 +14,7 @@ from engine.data.corruption import DocumentBatches, scored_documents
 from engine.data.documents.corpus import Recall
 from engine.data.loader import mask_generator
 from engine.data.objectives import Batch, SpanCorruption, span_corruption
+from engine.data.overlap import Overlap, document_overlap
 from engine.data.padding import Tokens
 from engine.data.spans import at_least
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer
@@ -23,6 +24,7 @@ from engine.evaluation.evaluator import evaluation_batch
 from engine.generation.document_samples import DocumentSampler
 from engine.generation.prompts import continued_prompt, recall_prompt
 from engine.training.on_documents import OnDocuments, counts_of
+from engine.training.task import Task
 
 COUNTED = 10_000  # training documents that the counting lines are learned from
 NEEDED = ("train", "validation")
@@ -57,6 +59,17 @@ class SpanTask(OnDocuments):
         return cls(corpus, tokenizer, encoded)
 
     @cached_property
+    def overlap(self) -> Overlap | None:
+        """See `Task`."""
+        return self.seen_by(self)
+
+    def seen_by(self, trained: Task) -> Overlap | None:
+        """See `Task`."""
+        if not isinstance(trained, SpanTask):
+            return None
+        return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
+
+    @cached_property
     def train_tokens(self) -> int:
         """Of the training documents."""
         return sum(map(len, self.encoded["train"]))
@@ -82,6 +95,7 @@ class SpanTask(OnDocuments):
             },
             "left_out": len(documents["train"]) - len(self.encoded["train"]),
             "padding": round(self.batches(config, torch.device("cpu")).padding, 4),
+            "overlap": self.overlap and self.overlap.to_json(),
             "probes": [
                 {"name": name, "description": "facts recalled exactly", "n": len(facts), "chance": None}
                 for name, facts in self.recalls(config).items()

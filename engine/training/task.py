@@ -9,6 +9,7 @@ from torch import nn
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
+from engine.data.overlap import Overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.model.transformer import Network
@@ -70,6 +71,15 @@ class Task(Protocol):
     @property
     def validation_tokens(self) -> int:
         """Of the validation split, of what is predicted."""
+        ...
+
+    @property
+    def overlap(self) -> Overlap | None:
+        """How much of its own validation split it trains on."""
+        ...
+
+    def seen_by(self, trained: "Task") -> Overlap | None:
+        """How much of its validation split another task trains on; None where the two are of different kinds."""
         ...
 
     def found_again(self, config: RunConfig) -> str:

@@ -1,7 +1,7 @@
 """A run on a text: its tokens, the lines its loss is held against, batches of windows, exact scores, samples."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from engine.data.cache import tokens_of
 from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
+from engine.data.overlap import Overlap, text_overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
-from engine.training.task import require_known, require_vocabulary
+from engine.training.task import Task, require_known, require_vocabulary
 
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
 
@@ -102,6 +103,17 @@ class TextTask:
         """Of the validation split."""
         return self.tokens["validation"].numel()
 
+    @cached_property
+    def overlap(self) -> Overlap | None:
+        """See `Task`."""
+        return self.seen_by(self)
+
+    def seen_by(self, trained: Task) -> Overlap | None:
+        """See `Task`."""
+        if not isinstance(trained, TextTask):
+            return None
+        return text_overlap([trained.corpus.splits["train"].text], self.corpus.splits["validation"].text, "validation")
+
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         """See `Task`."""
         needed = require_vocabulary(config, self.vocab_size, "characters")
@@ -125,6 +137,7 @@ class TextTask:
             },
             "vocabulary": self.vocab_size,
             "tokenizer_sha256": self.tokenizer.sha256,
+            "overlap": self.overlap and self.overlap.to_json(),
             "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]},
             "plausible": REGISTRY[self.corpus.name].plausible if self.corpus.name in REGISTRY else None,
             "unigram": unigram_loss(train, held_out, self.vocab_size),

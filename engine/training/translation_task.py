@@ -12,6 +12,7 @@ import torch
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
+from engine.data.overlap import Overlap, pair_overlap
 from engine.data.pairs import EncodedPairs, PairBatches
 from engine.data.parallel.by_path import absolute, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
@@ -22,7 +23,7 @@ from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_l
 from engine.evaluation.translation_scorer import ScoredSplit, TranslationScorer
 from engine.generation.translation_samples import TranslationSampler
 from engine.generation.translator import both_specials
-from engine.training.task import require_known, require_vocabulary
+from engine.training.task import Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
 SPLITS = ("train", "validation", "test")  # any other is a probe
@@ -89,6 +90,17 @@ class TranslationTask:
         """Of the validation targets, ends included."""
         return int(self.encoded["validation"].lengths[:, 1].sum())
 
+    @cached_property
+    def overlap(self) -> Overlap | None:
+        """See `Task`."""
+        return self.seen_by(self)
+
+    def seen_by(self, trained: Task) -> Overlap | None:
+        """See `Task`."""
+        if not isinstance(trained, TranslationTask):
+            return None
+        return pair_overlap(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
+
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         """See `Task`."""
         tokenizer = self.tokenizer
@@ -129,6 +141,7 @@ class TranslationTask:
             "source_vocabulary": self.tokenizer.source_vocab_size,
             "tokenizer_sha256": self.tokenizer.sha256,
             "examples": self._examples(),
+            "overlap": self.overlap and self.overlap.to_json(),
             "floor": None,
             "plausible": None,
             "unigram": sentence_unigram_loss(train, held_out, self.vocab_size),

@@ -5,7 +5,7 @@ An inert switch is told from other runs of the folder, and those may have come o
 
 from collections.abc import Iterator
 
-from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
+from engine.evaluation.alarms import implausible, majority_only, not_learning, overlapping, same_text
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.order import order_check
 from engine.evaluation.shape import curve
@@ -42,6 +42,9 @@ def _said(evidence: Evidence, verdict: Verdict) -> str | None:
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:
     """Before the first step, on the model of the seed; after the last one, on the last checkpoint."""
+    overlap = evidence.task.overlap
+    if overlap is not None and "overlap" in evidence.reader.facts("data"):  # earlier versions did not ask
+        yield overlapping(overlap)
     fresh = evidence.fresh()
     yield _leak(evidence, fresh, "before", 0)
     order = order_check(fresh, evidence.task.vocab_size)
@@ -74,6 +77,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
                 conditional=objective.conditional,
                 when="evaluation",
                 step=step,
+                leak_free=evidence.reader.leak_free,
             ),
             not_learning(record, facts, warmup=warmup, when="evaluation", step=step),
             _curve(evidence, step),

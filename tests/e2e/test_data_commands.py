@@ -114,10 +114,11 @@ def test_pairs_as_json_have_all_of_it(capsys, tmp_path) -> None:
     assert main(["data", "show", "multi30k#de,en", "--data-dir", str(tmp_path), "--json"]) == 0
     (shown,) = records(capsys)
     assert (shown["kind"], shown["languages"]) == ("pairs", ["de", "en"])
-    assert shown["splits"]["train"]["pairs"] == 120 and shown["splits"]["test"]["seen"] == 1.0
+    assert shown["splits"]["train"]["pairs"] == 120
+    assert {split: found["share"] for split, found in shown["overlap"].items()} == {"validation": 0.0, "test": 0.0}
     assert len(shown["examples"]) == 5 and shown["examples"][0][1] == "A brown dog runs over the grass."
     assert set(shown["sha256"]) == {"train", "validation", "test"} and len(shown["sha256"]["train"]) == 64
-    assert any("training shows as well" in line for line in shown["warnings"])
+    assert any("only 20 pairs" in line for line in shown["warnings"])
 
 
 def test_the_phrasebook_is_shown_with_its_own_splits_and_note(capsys) -> None:
@@ -355,3 +356,62 @@ def test_a_run_on_your_own_pairs_finds_them_again_from_elsewhere(capsys, tmp_pat
     if "#" in corpus:
         assert facts["languages"] in (["de", "en"], ["source", "target"])
         assert facts["examples"][0]["source"].startswith(("Ein", "Zwei", "Kinder", "Eine", "de "))
+
+
+# Held-out data that training has too
+
+
+def held_out_of_training(folder: Path, kind: str) -> str:
+    """A corpus whose validation part is cut from its training part."""
+    sentences = [f"This is sentence {i}, the one about {i * i}." for i in range(60)]
+    if kind == "text":
+        (folder / "twice.txt").write_text("".join(f"{line}\n" for line in sentences) * 2)
+        return str(folder / "twice.txt")
+    if kind == "pairs":
+        for language in ("en", "de"):
+            (folder / f"train.{language}").write_text("\n".join(f"{language} {line}" for line in sentences))
+            (folder / f"val.{language}").write_text("\n".join(f"{language} {line}" for line in sentences[:20]))
+    else:
+        (folder / "documents.txt").write_text("\n".join(sentences))
+        (folder / "documents-validation.txt").write_text("\n".join(sentences[:20]))
+    return str(folder)
+
+
+OVERLAPPING = {
+    "text": "validation text",
+    "pairs": "validation pairs (20 of 20)",
+    "documents": "validation documents' text",
+}
+AS_TASK = {
+    "text": ("demo", ()),
+    "pairs": ("phrasebook", ("data.tokenizer=characters", "model.context_length=64")),
+    "documents": ("biographies-pretrain", ("data.tokenizer=characters", "model.context_length=128")),
+}
+
+
+@pytest.mark.parametrize("kind", OVERLAPPING)
+def test_data_show_warns_of_held_out_data_that_training_has_too(capsys, tmp_path, kind: str) -> None:
+    corpus = held_out_of_training(tmp_path, kind)
+    assert main(["data", "show", corpus]) == 0
+    (line,) = [line for line in lines(capsys) if "OVERLAP" in line]
+    assert line.startswith(f"  ⚠ OVERLAP   100.0% of the {OVERLAPPING[kind]}") and "remove duplicates" in line
+    assert main(["data", "show", corpus, "--json"]) == 0
+    assert records(capsys)[0]["overlap"]["validation"]["share"] == 1.0
+
+
+@pytest.mark.parametrize("name", ["playlets", "biographies", "phrasebook"])
+def test_data_show_says_that_generated_corpora_do_not_overlap(capsys, name: str) -> None:
+    assert main(["data", "show", name]) == 0
+    shown = [line for line in lines(capsys) if line.startswith("  overlap")]
+    assert shown and all(line.startswith(("  overlap     no passage", "  overlap     none of")) for line in shown)
+
+
+@pytest.mark.parametrize("kind", OVERLAPPING)
+def test_check_fails_where_validation_is_contained_in_training(capsys, tmp_path, kind: str) -> None:
+    preset, more = AS_TASK[kind]
+    small = ("model.n_layers=1", "model.d_model=16", "model.d_ff=32", "model.n_heads=2", "train.threads=1", *more)
+    settings = [argument for setting in small for argument in ("--set", setting)]
+    corpus = held_out_of_training(tmp_path, kind)
+    assert main(["check", "--preset", preset, "--corpus", corpus, *settings, "--device", "cpu"]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"✗ overlap: OVERLAP: 100.0% of the {OVERLAPPING[kind]}" in out and out.count("✗") == 1

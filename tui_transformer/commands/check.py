@@ -24,6 +24,7 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
     source = request.source()
     capabilities.require(config, f"preset '{source.name}'")
     with loading("loading the engine, the corpus and the model"):
+        from engine.evaluation.alarms import overlapping
         from engine.evaluation.checks import leak_probe
         from engine.evaluation.order import order_check
         from engine.model import size
@@ -48,6 +49,7 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
         order = order_check(model, characters)
         verdicts += [order] if order is not None else []
         verdicts.append(cache_parity(config, vocabulary))
+        verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
         for parent in (presets.parent_config(source, request.on), request.without_changes()):
             if parent is not None:
                 verdicts += switch_effect(config, parent, vocabulary)

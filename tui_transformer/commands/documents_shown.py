@@ -9,8 +9,10 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import catalogue
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.documents.registry import load_documents
+from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tui_transformer.clean import clean_line
+from tui_transformer.commands.overlap_shown import overlap_facts, overlap_lines
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import answer, emit
 
@@ -24,11 +26,12 @@ def show_documents(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     corpus = load_documents(DataConfig(corpus=name), data_dir)
     entry = catalogue().get(corpus.name)
     facts = _facts(corpus) | {"licence": entry.licence if entry else ""}
+    overlaps = list(_overlaps(corpus))
     if as_json:
-        emit(facts)
+        emit(facts | {"overlap": overlap_facts(overlaps)})
         return ExitCode.DONE
     answer(clean_line(f"{corpus.version}, {corpus.source}"))
-    for label, line in _lines(facts):
+    for label, line in (*_lines(facts), *overlap_lines(overlaps)):
         answer(clean_line(f"  {label:<{LABEL}}{line}"))
     answer()
     for text in facts["examples"]["documents"]:
@@ -67,6 +70,17 @@ def _facts(corpus: DocumentCorpus) -> dict[str, Any]:
             "questions": [(q.text, q.answer) for q in corpus.questions.get("train", ())[:EXAMPLES]],
         },
     }
+
+
+def _overlaps(corpus: DocumentCorpus) -> Iterator[Overlap]:
+    """Of documents, and of questions, each held-out split's."""
+    for split, documents in corpus.documents.items():
+        if split != "train" and (found := document_overlap(corpus.documents["train"], documents, split)) is not None:
+            yield found
+    asked = {split: [question.text for question in questions] for split, questions in corpus.questions.items()}
+    for split, questions in asked.items():
+        if split != "train" and (found := question_overlap(asked["train"], questions, split)) is not None:
+            yield found
 
 
 def _majority(corpus: DocumentCorpus) -> dict[str, Any] | None:

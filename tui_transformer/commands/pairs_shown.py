@@ -7,16 +7,19 @@ from typing import Any
 
 from engine.config.sections import DataConfig
 from engine.data.catalogue import Listed, catalogue
+from engine.data.overlap import pair_overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
 from engine.data.parallel.statistics import PairStatistics, corpus_statistics, warnings
 from tui_transformer.clean import clean_line
+from tui_transformer.commands.overlap_shown import overlap_facts, overlap_lines
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import answer, emit
 
 EXAMPLES = 5  # pairs
 WIDEST = 300  # characters of a sentence that are printed
 LABEL = 12  # columns
+HELD_OUT = ("validation", "test")
 
 
 def show_pairs(name: str, *, as_json: bool, data_dir: Path | None) -> int:
@@ -27,15 +30,23 @@ def show_pairs(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     warned = [line for split, numbers in splits.items() for line in warnings(split, numbers)]
     alphabets = [_alphabet(corpus, side) for side in ("sources", "targets")]
     examples = list(islice(_different(corpus), EXAMPLES))
+    train = corpus.splits["train"]
+    overlaps = [
+        found
+        for split, pairs in corpus.splits.items()
+        if split in HELD_OUT and (found := pair_overlap(train, pairs, split)) is not None
+    ]
     if as_json:
         record: dict[str, Any] = {"name": corpus.name, "kind": "pairs", "version": corpus.version}
         record |= {"source": corpus.source, "languages": corpus.languages, "licence": entry.licence if entry else ""}
         record |= {"splits": {split: asdict(numbers) for split, numbers in splits.items()}, "warnings": warned}
+        record |= {"overlap": overlap_facts(overlaps)}
         record |= {"characters": alphabets, "sha256": corpus.sha256, "notes": corpus.notes, "examples": examples}
         emit(record)
         return ExitCode.DONE
     answer(clean_line(f"{corpus.version}, {' → '.join(corpus.languages)}, {corpus.source}"))
-    for label, line in (*_facts(corpus, splits, alphabets, entry), *(("⚠", line) for line in warned)):
+    warned_of = [("⚠", line) for line in warned]
+    for label, line in (*_facts(corpus, splits, alphabets, entry), *overlap_lines(overlaps), *warned_of):
         answer(clean_line(f"  {label:<{LABEL}}{line}"))
     for source, target in examples:
         answer(f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}")

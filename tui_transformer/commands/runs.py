@@ -5,7 +5,7 @@ from typing import Any
 
 from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader, list_runs, no_runs
-from tui_transformer.badges import badge
+from tui_transformer.badges import in_a_cell, worst_first
 from tui_transformer.clean import clean_line
 from tui_transformer.columns import print_columns
 from tui_transformer.facts import number
@@ -44,7 +44,8 @@ def _facts(reader: RunReader) -> dict[str, Any]:
         "perplexity": last.get("perplexity"),
         "preset": born.get("preset", ""),
         "from": None if origin is None else origin.to_json(),
-        "badges": list(reader.badges),
+        "badges": list(worst_first(reader.badges)),
+        "checked": reader.checked,
     }
 
 
@@ -54,7 +55,6 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         return "–" if value is None else f"{value:.{digits}f}"
 
     steps = f"{facts['step']:,} / {facts['steps']:,}"
-    checks = " ".join(badge(name).word for name in facts["badges"]) or ("✓" if facts["loss"] is not None else "–")
     return (
         facts["run"],
         facts["state"],
@@ -63,5 +63,5 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         shown("perplexity", 3),
         str(facts["preset"]),
         clean_line(origin.shown) if (origin := read_origin(facts)) is not None else "",
-        checks,
+        in_a_cell(facts["badges"], checked=facts["checked"]),
     )

@@ -4,8 +4,10 @@ from pathlib import Path
 
 from engine.config.sections import DataConfig
 from engine.data.corpora import load_corpus
+from engine.data.overlap import text_overlap
 from engine.errors import InputError
 from tui_transformer.clean import clean, clean_line
+from tui_transformer.commands.overlap_shown import overlap_facts, overlap_lines
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import answer, emit
 
@@ -23,6 +25,11 @@ def show_text(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     if len(train) < 2 or len(held_out) < 2:
         raise InputError(f"corpus {corpus.name}: too short to be split into training and validation text")
     floor = corpus.splits["validation"].floor_mean
+    overlaps = [
+        found
+        for split, part in corpus.splits.items()
+        if split != "train" and (found := text_overlap([corpus.splits["train"].text], part.text, split)) is not None
+    ]
     facts = {
         "name": corpus.name,
         "kind": "text",
@@ -33,6 +40,7 @@ def show_text(name: str, *, as_json: bool, data_dir: Path | None) -> int:
         "unigram": unigram_loss(train, held_out, tokenizer.vocab_size),
         "bigram": bigram_loss(train, held_out, tokenizer.vocab_size),
         "floor": None if floor is None else floor[0],
+        "overlap": overlap_facts(overlaps),
         "sha256": corpus.sha256,
     }
     if as_json:
@@ -43,6 +51,8 @@ def show_text(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     answer(f"  characters  {sizes}; {tokenizer.vocab_size} different ones")
     lines = [f"{key} {value:.3f}" for key in ("unigram", "bigram", "floor") if isinstance(value := facts[key], float)]
     answer(f"  loss lines  {', '.join(lines)} nats per character on validation")
+    for label, line in overlap_lines(overlaps):
+        answer(clean_line(f"  {label:<12}{line}"))
     for probe in corpus.splits["validation"].probes:
         answer(f"  probe       {probe.name}: {probe.description} ({probe.at.size:,} places)")
     answer("\n" + clean(corpus.splits["train"].text[:GLIMPSE]))

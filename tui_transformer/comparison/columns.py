@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.runs.lineage import INIT_FROM
-from tui_transformer.badges import badge
+from tui_transformer.badges import NONE_YET, PASSED, in_a_cell, worst_first
 from tui_transformer.comparison import differences
 from tui_transformer.comparison.comparable import comparable
 from tui_transformer.comparison.entry import SCORES, Entry
@@ -14,7 +15,7 @@ from tui_transformer.comparison.majority import NO_RUN, SCORE
 from tui_transformer.comparison.verdict import verdict
 from tui_transformer.words import duration, short
 
-NONE = "–"
+NONE = NONE_YET
 Value = Any  # a number, a text, a tuple of texts, or None
 
 
@@ -34,6 +35,7 @@ class Column:
         dotted: the config key it shows; "" if none.
         beside: whether it says something about the baseline as well.
         spread: the cell of a row where its value is not all of it, as `1.2431 ± 0.0031`.
+        nothing: the cell of a value that is an empty tuple.
     """
 
     key: str
@@ -47,12 +49,13 @@ class Column:
     dotted: str = ""
     beside: bool = False
     spread: Callable[[Any], str] | None = None
+    nothing: str = NONE
 
     def shown(self, row: Any, baseline: Any) -> str:
         """The cell on the screen; not cleaned."""
         value = self.value(row, baseline)
         if value is None or value == "" or value == ():
-            return NONE
+            return self.nothing if value == () else NONE
         return self.spread(row) if self.spread is not None else self.show(value)
 
     def written(self, row: Any, baseline: Any) -> str:
@@ -102,9 +105,14 @@ def _change(value: Value) -> str:
     return f"{value:+.4f}" if abs(value) < 1000 else f"{value:+.4g}"
 
 
+def checks(row: Any, _: Any) -> tuple[str, ...] | None:
+    """The badges of a run or of a variant; empty where checks have passed, None where there are none yet."""
+    return worst_first(row.badges) if row.badges or row.checked else None
+
+
 _text: Callable[[Value], str] = str
 _words: Callable[[Value], str] = " ".join
-_badges: Callable[[Value], str] = lambda names: " ".join(badge(name).word for name in names)
+_badges: Callable[[Value], str] = partial(in_a_cell, checked=True)
 _whole: Callable[[Value], str] = "{:,}".format
 _signed: Callable[[Value], str] = lambda value: f"{value:+,}" if value else "0"
 _exact: Callable[[Value], str] = "{:.6g}".format
@@ -129,7 +137,7 @@ JUDGED = (
         "Δlast", "Δ last", "last loss − baseline's", _difference(lambda e: e.last), _change, _change_exact, beside=True
     ),
     Column("verdict", "verdict", "verdict", verdict, _text, _text, right=False, beside=True),
-    Column("checks", "checks", "checks", lambda e, b: tuple(e.badges), _badges, _words, right=False, always=True),
+    Column("checks", "checks", "checks", checks, _badges, _words, right=False, always=True, nothing=PASSED),
 )
 MEASURED = (
     Column("best", "best", "best validation loss", lambda e, b: e.best, _loss, _exact, always=True),

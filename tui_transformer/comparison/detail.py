@@ -54,7 +54,7 @@ def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
 def _badges(entry: Entry) -> Iterator[Line]:
     for name, why in entry.badges.items():
         known = badge(name)
-        yield Line(clean_line(name), clean_line(known.means), "bad" if known.void else "warn")
+        yield Line(clean_line(name), clean_line(known.means), known.severity)
         if why:
             yield Line("", clean_line(f"Why: {why}"))
         yield Line("", clean_line(f"What to do: {known.advice}"), "advice")

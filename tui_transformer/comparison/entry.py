@@ -109,6 +109,7 @@ class Entry:
         scores: other scores of the last evaluation, by name.
         probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
         badges: what is wrong with its scores, and why.
+        checked: checks have looked at it and at a score.
         origin: the checkpoint that it started from; None where from weights of its own.
         config: every setting, by its dotted key; in a study `train.init_from` names the stage and not its run, so that
             the seeds of a variant have their settings in common.
@@ -138,6 +139,7 @@ class Entry:
     probes: Mapping[str, float] = field(default_factory=dict)
     chances: Mapping[str, float] = field(default_factory=dict)
     badges: Mapping[str, str] = field(default_factory=dict)
+    checked: bool = False
     notes: str = ""
     tags: tuple[str, ...] = ()
     seed: int | None = None
@@ -243,6 +245,7 @@ class _Reading:
             probes={} if "probes" in older else _numbers(table(last.get("probes"))),
             chances=_numbers({text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))}),
             badges=badges,
+            checked=self._reader.checked,
             notes=notes.text,
             tags=notes.tags,
             seed=_count(config.get("seed")),

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from tui_transformer.badges import badge
+from tui_transformer.badges import PASSED, badge
 from tui_transformer.comparison import differences
-from tui_transformer.comparison.columns import ABOUT, MEASURED, Column, Value, setting
+from tui_transformer.comparison.columns import ABOUT, MEASURED, Column, Value, checks, setting
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.expected import expectations, summary
 from tui_transformer.comparison.measures import BEST, EXCESS, LAST, LOSSES, Measure, probes, scores
@@ -30,10 +30,11 @@ STUDY = Column("study", "study", "study", lambda s, b: s.group.study, _text, _te
 SEEDS = Column("n", "n", "seeds", lambda s, b: len(s.group.counted), _text, _text, always=True, spread=lambda s: s.n)
 VERDICT = Column("verdict", "verdict", "verdict", lambda s, b: s.verdict, _text, _text, right=False, always=True)
 CHECKS = Column(
-    *("checks", "checks", "checks", lambda s, b: tuple(s.badges), " ".join, " ".join),
+    *("checks", "checks", "checks", checks, " ".join, " ".join),
     right=False,
     always=True,
     spread=lambda s: " ".join(_counted(s, name) for name in s.badges),
+    nothing=PASSED,
 )
 P = Column("p", "p Holm", "p (paired t, Holm over the variants)", lambda s, b: _of(s, LAST, "holm_p"), _p, _number)
 FLIP = Column("p_flip", "p flip", "p (sign flips)", lambda s, b: _of(s, LAST, "sign_flip_p"), _p, _number)

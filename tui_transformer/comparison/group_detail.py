@@ -58,7 +58,7 @@ def _verdict(standing: Standing) -> Iterator[Line]:
 def _badges(standing: Standing) -> Iterator[Line]:
     for name, why in standing.badges.items():
         known = badge(name)
-        yield Line(clean_line(name), clean_line(known.means), "bad" if known.void else "warn")
+        yield Line(clean_line(name), clean_line(known.means), known.severity)
         yield Line("", clean_line(why))
         yield Line("", clean_line(f"What to do: {known.advice}"), "advice")
 

@@ -145,6 +145,11 @@ class Standing:
         return self.group.state
 
     @property
+    def checked(self) -> bool:
+        """Whether checks have looked at each of its runs and at a score."""
+        return all(run.checked for run in self.runs)
+
+    @property
     def badges(self) -> Mapping[str, str]:
         """Of all its runs, void ones first."""
         return self.group.badges

@@ -39,10 +39,18 @@ PHRASES = {
     "alarm.LEAK": "{names} cannot be compared: they leak. They see what they have to predict, so their losses say "
     "nothing.",
     "alarm.LEAK.one": "{names} cannot be compared: it leaks. It sees what it has to predict, so its loss says nothing.",
+    "alarm.OVERLAP": "{names} cannot be compared: much of their held-out data also appears in their training data, so "
+    "their losses measure memory.",
+    "alarm.OVERLAP.one": "{names} cannot be compared: much of its held-out data also appears in its training data, so "
+    "its loss measures memory.",
     "alarm.IMPLAUSIBLE": "{names} cannot be compared: their losses are lower than this text allows, so something is "
     "wrong with how they were trained or scored.",
     "alarm.IMPLAUSIBLE.one": "{names} cannot be compared: its loss is lower than this text allows, so something is "
     "wrong with how it was trained or scored.",
+    "alarm.SUSPICIOUS": "The losses of {names} are suspiciously low for natural text: either the text is repetitive "
+    "or something is wrong with how they were trained or scored.",
+    "alarm.SUSPICIOUS.one": "The loss of {names} is suspiciously low for natural text: either the text is repetitive "
+    "or something is wrong with how it was trained or scored.",
     "alarm.DIVERGED": "{names} diverged and have no score that could be compared.",
     "alarm.DIVERGED.one": "{names} diverged and has no score that could be compared.",
     "alarm.diverged-some": "{n} of {total} seeds of {name} diverged and do not count, which flatters it.",
@@ -192,7 +200,7 @@ PHRASES = {
     "Thin: training loss of one seed, smoothed; thick: validation loss.",
     "caption.band": "Lines are means over seeds, bands their 95 % t intervals at each step alone.",
     "caption.floor": "Dashed: the entropy floor, which no model can beat but by luck.",
-    "caption.void": "Dotted: a loss that means nothing, because its run leaks or is implausible.",
+    "caption.void": "Dotted: a loss that means nothing, because its run leaks, overlaps or is implausible.",
     "table.evaluations": "The evaluations.",
     "table.evaluations.best": "Set off: the best of them.",
     "table.evaluations.cut": "{shown} of {total} evaluations are shown, at equal distances.",

@@ -4,6 +4,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.runs.lineage import Origin, drawn
+from tui_transformer.badges import badge
 from tui_transformer.clean import clean_line
 from tui_transformer.facts import number
 from tui_transformer.feed import RunRow
@@ -22,6 +23,7 @@ COLOURS = {
     "warning": "$warning",
     "error": "$error",
 }
+ALARMS = {"bad": "$error bold", "warn": "$warning bold"}  # how severe badges look
 LEAST_BAR = 8
 
 
@@ -57,13 +59,13 @@ def _first(row: RunRow, view: RunView | None, pending: str, width: int) -> Conte
     seen = look(row.state)
     words = row.state if row.state != "running" or row.phase in ("", "training") else row.phase.replace("-", " ")
     state = f"{seen.sign} {clean_line(pending or words)}"
-    badges = "  ".join(clean_line(badge) for badge in row.badges)
+    badges = [(clean_line(name) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
         facts.append(f"{short(view.parameters)} parameters")
     if row.device:
         facts.append(clean_line(row.device))
-    fixed = len(state) + (len(badges) + 2 if badges else 0) + 2
+    fixed = len(state) + sum(len(text) for text, _ in badges) + 2
     name = clean_line(row.name)
     while facts and len(name) + sum(len(fact) + 3 for fact in facts) + fixed > width:
         facts.pop()
@@ -71,9 +73,7 @@ def _first(row: RunRow, view: RunView | None, pending: str, width: int) -> Conte
     if len(name) > room:
         name = name[: max(1, room - 1)] + "…"
     left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
-    right = Content.assemble(
-        (badges + "  " if badges else "", "$error bold"), (state, "$warning bold" if pending else COLOURS[seen.style])
-    )
+    right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[seen.style]))
     return Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
 
 

@@ -19,7 +19,7 @@ from tui_transformer.clean import clean_line
 from tui_transformer.feed import RunRow
 from tui_transformer.widgets.run_words import look
 
-STYLES = ("live", "paused", "queued", "good", "ended", "bad", "name", "chosen", "chosen-focus", "dim")
+STYLES = ("live", "paused", "queued", "good", "ended", "bad", "warn", "name", "chosen", "chosen-focus", "dim")
 ROOMY, VALUE = 30, 6  # columns from which a line has state and loss; those of the loss
 OF_A_STUDY = re.compile(r"\.s\d+\Z")  # STUDY.VARIANT.sSEED
 TRAIN_LOSS = "t"  # before a loss that is no validation loss
@@ -37,6 +37,7 @@ class RunList(ScrollView, can_focus=True):
     RunList .run-list--good { color: $success; }
     RunList .run-list--ended { color: $foreground 65%; }
     RunList .run-list--bad { color: $error; }
+    RunList .run-list--warn { color: $warning; }
     RunList .run-list--name { color: $foreground; }
     RunList .run-list--dim { color: $foreground 65%; }
     RunList .run-list--chosen { background: $primary 20%; text-style: bold; }
@@ -127,13 +128,15 @@ class RunList(ScrollView, can_focus=True):
     def _line(self, row: RunRow, width: int) -> list[tuple[str, str]]:
         """Texts with the names of their styles, from the left."""
         seen = look(row.state)
-        score, wrong = _score(row), clean_line(badge(row.badges[0]).word) if row.badges else ""
+        worst = badge(row.badges[0]) if row.badges else None
+        score, wrong = _score(row), "" if worst is None else clean_line(worst.word)
+        alarm = "" if worst is None else worst.severity
         parts: list[tuple[str, str]] = []  # from the right: text, style
         if width >= ROOMY:
             parts.append((_right(score, VALUE), "name" if row.scored or not score else "dim"))
-            parts.append((_right(wrong or _state(row), 9), "bad" if wrong else seen.style))
+            parts.append((_right(wrong or _state(row), 9), alarm or seen.style))
         elif wrong:
-            parts.append((_right(wrong, min(9, max(len(wrong), 6))), "bad"))
+            parts.append((_right(wrong, min(9, max(len(wrong), 6))), alarm))
         else:
             # One value is what there is room for: how far, or what it came to, or why there is neither.
             live = row.state == "running"

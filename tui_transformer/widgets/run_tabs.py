@@ -13,6 +13,7 @@ from tui_transformer.run_view import RunView
 
 TABS = (("samples", "t", "samples"), ("checks", "v", "checks"), ("log", "l", "log"))
 DIM = "$foreground 65%"
+STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
 BAR = 10  # columns of a probe's bar
 SCROLLS = (
     "  ↑ ↓ scroll · escape: back to the runs",
@@ -195,10 +196,10 @@ def _checks(view: RunView) -> Content:
         return Content.styled("no checks yet: the first come before training and at evaluations", DIM)
     lines = []
     for finding in view.findings:
-        sign, style = ("✓ ", "$success") if finding.fine else ("✗ ", "$error bold")
-        words = ("", "") if finding.fine else (clean_line(finding.words), "$error bold")
+        style = STYLES[finding.style]
+        words = ("", "") if finding.fine else (clean_line(finding.words), style)
         rest = clean_line(finding.words) if finding.fine else ""
-        lines.append(Content.assemble((sign, style), words, rest, (f": {clean_line(finding.why)}", DIM)))
+        lines.append(Content.assemble((f"{finding.sign} ", style), words, rest, (f": {clean_line(finding.why)}", DIM)))
     if view.probes:
         width = max(len(clean_line(probe.name)) for probe in view.probes)
         for probe in view.probes:

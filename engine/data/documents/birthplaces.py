@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.data.corpora import find_file
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
-from engine.data.documents.questions import overlaps, read_questions
+from engine.data.documents.questions import read_questions
 from engine.data.documents.split import drawn
 from engine.data.download import Remote
 from engine.data.parallel.lines import read_lines
@@ -55,7 +55,6 @@ def _read(place: Path) -> DocumentCorpus:
         f"{len(parts['validation']):,} of the {len(documents):,} documents are held back for a validation loss, all "
         "about people whose birthplace is told in training; nobody can know what only they say, so a model that "
         "learns more by heart scores worse on them: finetune from the last checkpoint, not from the best one",
-        *overlaps(questions),
     )
     recalls = {"recall": tuple(_recalls(parts["train"], questions["validation"]))}
     return DocumentCorpus(NAME, NAME, str(place.resolve()), notes, parts, questions, recalls)

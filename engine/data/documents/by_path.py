@@ -11,7 +11,7 @@ from pathlib import Path
 
 from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question
-from engine.data.documents.questions import overlaps, read_questions
+from engine.data.documents.questions import read_questions
 from engine.data.documents.split import split_documents
 from engine.data.parallel.by_path import STEMS
 from engine.data.parallel.lines import read_lines
@@ -58,7 +58,7 @@ def _folder(folder: Path, data: DataConfig, source: str) -> DocumentCorpus:
     documents, notes = _cut(folder, data)
     questions = _questions(folder)
     name = folder.resolve().name
-    return DocumentCorpus(name, name, source, (*notes, *overlaps(questions)), documents, questions)
+    return DocumentCorpus(name, name, source, notes, documents, questions)
 
 
 def _cut(folder: Path, data: DataConfig) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:

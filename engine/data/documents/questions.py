@@ -1,11 +1,9 @@
 """Questions and answers in two columns of a tab-separated file; one column where answers are not told."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from engine.data.documents.corpus import Question
 from engine.data.parallel.lines import Lines, read_lines
-from engine.data.parallel.split import folded
 
 HEADINGS = ("question", "answer")
 
@@ -42,14 +40,3 @@ def _question(text: Lines, number: int, cells: list[str], columns: int) -> Quest
 
 def _counted(columns: int) -> str:
     return "one column" if columns == 1 else f"{columns} columns"
-
-
-def overlaps(questions: Mapping[str, tuple[Question, ...]]) -> tuple[str, ...]:
-    """A note for each held-out split of which training asks some questions as well."""
-    trained = {folded(question.text) for question in questions.get("train", ())}
-    notes = []
-    for split, asked in questions.items():
-        shared = sum(folded(question.text) in trained for question in asked)
-        if split != "train" and shared:
-            notes.append(f"asked in training as well: {shared:,} of the {len(asked):,} {split} questions")
-    return tuple(notes)

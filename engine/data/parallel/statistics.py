@@ -41,7 +41,6 @@ class PairStatistics:
         duplicates: share whose pair stood there before, but for case and spaces.
         copies: share whose source is its own translation, but for case and spaces.
         outliers: share whose lengths are in another ratio than the others', by a factor of more than `RATIO`.
-        seen: share whose source is also one of training; None for training itself.
     """
 
     pairs: int
@@ -55,7 +54,6 @@ class PairStatistics:
     duplicates: float
     copies: float
     outliers: float
-    seen: float | None = None
 
 
 def corpus_statistics(
@@ -69,11 +67,7 @@ def corpus_statistics(
         measure: lengths of sources and of targets; for tokens, what a tokenizer gives.
         unit: what `measure` counts.
     """
-    known = {folded(source) for source in corpus.splits["train"].sources}
-    return {
-        name: statistics(pairs, limit, measure, unit, None if name == "train" else known)
-        for name, pairs in corpus.splits.items()
-    }
+    return {name: statistics(pairs, limit, measure, unit) for name, pairs in corpus.splits.items()}
 
 
 def statistics(
@@ -81,9 +75,8 @@ def statistics(
     limit: int = 100,
     measure: tuple[Measure, Measure] = (words, words),
     unit: str = "words",
-    known: set[str] | None = None,
 ) -> PairStatistics:
-    """The numbers of some pairs; `known` holds the folded sources of training."""
+    """The numbers of some pairs."""
     count = len(pairs)
     if count == 0:
         return PairStatistics(0, unit, 0.0, 0.0, 0, 0, limit, 0.0, 0.0, 0.0, 0.0)
@@ -101,7 +94,6 @@ def statistics(
         duplicates=1.0 - len(set(zip(sources, targets, strict=True))) / count,
         copies=sum(one == other for one, other in zip(sources, targets, strict=True)) / count,
         outliers=_outliers(pairs),
-        seen=None if known is None else sum(source in known for source in sources) / count,
     )
 
 
@@ -115,7 +107,6 @@ WARNINGS: tuple[tuple[str, float, str], ...] = (
     ("copies", 0.02, "have a source that is its own translation"),
     ("outliers", 0.01, "have sides of very different lengths: are the files aligned?"),
     ("longer", 0.01, "have a side longer than {limit} {unit}"),
-    ("seen", 0.01, "have a source that training shows as well: their scores flatter"),
 )
 """Field, the share from which it is worth a line, and the line."""
 
@@ -129,6 +120,6 @@ def warnings(split: str, numbers: PairStatistics) -> list[str]:
         lines.append(f"{split}: only {numbers.pairs} pairs, and a score on so few says little")
     for field, share, text in WARNINGS:
         value = getattr(numbers, field)
-        if value is not None and value > share:
+        if value > share:
             lines.append(f"{split}: {value:.1%} of the pairs {text.format(limit=numbers.limit, unit=numbers.unit)}")
     return lines

@@ -1,11 +1,16 @@
 """Alarms speak on the founding reports' mistakes and are silent on honest scores."""
 
+import lzma
 import math
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
-from engine.evaluation.verdict import NOT_LEARNING, OK
+from engine.evaluation.verdict import NOT_LEARNING, OK, SUSPICIOUS
+from tests import repetitive_texts
+from tui_transformer.badges import badge
 
 FLOOR = {"floor": {"nats_per_char": 0.357, "se": 0.004}, "unigram": 3.0}
 NO_FLOOR = {"floor": None, "plausible": None, "unigram": 3.347}
@@ -24,9 +29,37 @@ def test_below_the_floor_by_more_than_four_standard_errors_is_implausible() -> N
 
 
 def test_without_a_floor_a_bound_of_the_corpus_speaks() -> None:
-    assert verdict(0.0297, NO_FLOOR) == "IMPLAUSIBLE"  # the report's validation loss
-    assert verdict(1.46, NO_FLOOR) == "ok"  # the best published
     assert verdict(1.1, NO_FLOOR | {"plausible": 1.2}) == "IMPLAUSIBLE"
+    assert verdict(0.0297, NO_FLOOR | {"plausible": 1.2}) == "IMPLAUSIBLE"  # the report's validation loss
+    assert verdict(1.46, NO_FLOOR | {"plausible": 1.2}) == "ok"  # the best published
+
+
+def test_a_low_loss_of_a_text_nobody_has_a_bound_for_is_suspicious_and_excludes_nothing() -> None:
+    assert verdict(0.0297, NO_FLOOR) == SUSPICIOUS and not badge(SUSPICIOUS).void
+    assert verdict(1.46, NO_FLOOR) == "ok"
+
+
+@pytest.mark.parametrize("leak_free", [True, False])
+def test_the_leak_probe_is_said_to_have_passed_only_where_it_has(leak_free: bool) -> None:
+    record, more = {"loss": 0.5}, {"kind": TEXT, "conditional": False, "when": "evaluation", "step": 1}
+    found = implausible(record, NO_FLOOR, leak_free=leak_free, **more)
+    assert found is not None and ("the leak probe passed" in found.why) is leak_free
+    assert "suspiciously low" in found.why and "Repetitive text" in found.why
+
+
+@pytest.mark.parametrize("make", [repetitive_texts.chinese, repetitive_texts.log, repetitive_texts.code])
+def test_simple_chinese_logs_and_code_never_wear_red(make) -> None:
+    """At the loss of a compressor, which a trained model beats, at half and at a tenth of it."""
+    text = make()
+    held_out = text[len(text) * 9 // 10 :]
+    known = text[: len(text) * 9 // 10].encode()
+    more = len(lzma.compress(text.encode())) - len(lzma.compress(known))  # bytes
+    compressed = more * 8 * math.log(2) / len(held_out)  # nats per character
+    counts = np.array(list(Counter(held_out).values())) / len(held_out)
+    facts = {"floor": None, "plausible": None, "unigram": float(-(counts * np.log(counts)).sum())}
+    found = [verdict(compressed * share, facts) for share in (1.0, 0.5, 0.1)]
+    assert found[-1] == SUSPICIOUS  # the bound of natural text would have called it implausible
+    assert not any(badge(name).void for name in found if name not in (None, "ok"))
 
 
 def test_conditional_and_two_sided_tasks_have_no_bound() -> None:

@@ -127,3 +127,21 @@ def test_what_is_nested_deeper_than_anything_written_here_is_damage(tmp_path, de
     assert (read_json(tmp_path / "run.json") is None) is (depth > 98)
     assert len(list(read_lines(tmp_path / "metrics.jsonl"))) == (1 if depth > 98 else 2)
     assert read_json(tmp_path / "run.json") is None or finite(read_json(tmp_path / "run.json"))
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ({"floor": None, "plausible": None}, "SUSPICIOUS"),
+        ({"floor": {"nats_per_char": 0.36, "se": 0.001}}, "IMPLAUSIBLE"),
+        ({"floor": None, "plausible": 1.2}, "IMPLAUSIBLE"),
+        (None, "IMPLAUSIBLE"),
+    ],
+)
+def test_a_loss_that_was_called_implausible_without_a_bound_is_suspicious(tmp_path, data, shown: str) -> None:
+    why = "the loss 0.6351 is below 0.96, less than any model is known to need"
+    verdicts = [{"check": "plausible", "when": "evaluation", "step": 9, "verdict": "IMPLAUSIBLE", "why": why}]
+    (tmp_path / "checks.json").write_text(json.dumps({"schema": 1, "verdicts": verdicts}))
+    if data is not None:
+        (tmp_path / "data.json").write_text(json.dumps({"schema": 1, "corpus": "mine.txt"} | data))
+    assert RunReader(tmp_path).badges == {shown: why}

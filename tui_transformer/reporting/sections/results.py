@@ -59,7 +59,7 @@ def _cell(told: Told, column: Column, standing: Standing, measures: Sequence[Mea
     if column.key == "expected":
         return Cell(clean_line(summary(expectations(standing, measures), told.language)) or NONE)
     if column is group_columns.CHECKS:
-        return Cell(clean_line(column.shown(standing, None)) if standing.badges else "✓", strong=bool(standing.badges))
+        return Cell(clean_line(column.shown(standing, None)), strong=bool(standing.badges))
     if column is group_columns.VARIANT:
         return Cell(clean_line(told.gathered.name(standing)), strong=standing.is_baseline)
     return Cell(clean_line(column.shown(standing, None)))

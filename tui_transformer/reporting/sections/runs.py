@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tui_transformer.badges import PASSED
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.columns import NONE
 from tui_transformer.comparison.entry import Entry
@@ -76,4 +77,7 @@ def _row(told: Told, variant: str, run: Entry, why: str) -> tuple[Cell, ...]:
     step = f"{run.step:,} / {run.steps:,}" if run.step != run.steps else f"{run.step:,}"
     losses = [NONE if value is None else f"{value:.4f}" for value in (run.last, run.best)]
     texts = [variant, run.name, NONE if seed is None else str(seed), counted, step, *losses]
-    return (*(Cell(clean_line(text)) for text in texts), Cell(" ".join(run.badges) or "✓", strong=bool(run.badges)))
+    return (
+        *(Cell(clean_line(text)) for text in texts),
+        Cell(" ".join(run.badges) or (PASSED if run.checked else NONE), strong=bool(run.badges)),
+    )

@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui_transformer.badges import badge
+from tui_transformer.badges import badge, worst_first
 from tui_transformer.comparison.columns import NONE
 from tui_transformer.comparison.selection import LETTERS
 from tui_transformer.comparison.view import Row, Shown
@@ -228,7 +228,8 @@ class RunTable(ScrollView, can_focus=True):
         if text == NONE:
             return "dim"
         if key == "checks":
-            return "bad" if any(badge(name).void for name in row.entry.badges) else "warn"
+            names = worst_first(row.entry.badges)
+            return badge(names[0]).severity if names else "good"
         if key == "verdict" or key.endswith(" verdict"):
             return _VERDICTS.get(text, "warn" if text.endswith("not comparable") else "dim")
         if key == "state":

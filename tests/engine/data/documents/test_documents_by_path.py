@@ -107,11 +107,6 @@ def test_a_test_may_be_blind(folder) -> None:
     assert load(folder).questions["test"] == (Question("Where was P90 born?", "T6"),)
 
 
-def test_held_out_questions_that_training_asks_too_are_said(folder) -> None:
-    (folder / "validation.tsv").write_text(VALIDATION + "where was  P1 born?\tT1\n")
-    assert "asked in training as well: 1 of the 31 validation questions" in load(folder).notes
-
-
 def at(name: str, content: str | bytes):
     def damage(folder: Path) -> None:
         (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -1,0 +1,262 @@
+"""How much of a held-out split also appears in the training split: what was seen before tests memory, not learning.
+
+Texts are compared by passages, sentences and questions one by one. A passage is `PASSAGE` bytes that are equal to the
+last one: about the 50 tokens from which Lee et al. (2022, "Deduplicating training data makes language models better")
+call a repetition one. A third as many Chinese characters hold as much. Shorter repetitions are natural: log lines,
+choruses, boilerplate. So is some overlap: of the test sets of standard benchmarks 6 % on average, and up to 13 %, are
+in their own training sets (Radford et al. 2019, section 4, by 8-grams). From `MUCH` on, scores are not compared.
+"""
+
+import functools
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.data.parallel.pairs import Pairs
+from engine.data.parallel.split import folded
+
+MUCH = 0.10  # share from which a score on the split is not compared with others
+LITTLE = 0.001  # share below which nothing is said
+PASSAGE = 200  # bytes of UTF-8
+LOOKED_AT = 2_000_000  # bytes of held-out text; of a longer one stretches are drawn evenly
+STRETCH = 1 << 16  # bytes
+PIECE = 1 << 17  # characters of training text that are hashed at once
+TABLE_BITS = 22  # of the table that rules out most training passages before any search
+BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
+SHOWN = 60  # characters of an example
+PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # Sk: ` and ´, which serve as quotes
+
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """How much of a held-out split also appears in the training split.
+
+    Args:
+        of: what is counted: "text" and "documents" by bytes, "pairs" and "questions" one by one.
+        split: the held-out one.
+        seen: how many appear in training.
+        total: how many there are.
+        both: of the seen pairs, those with source and target in training.
+        example: one of them, without control characters, shortened; "" where nothing was seen.
+    """
+
+    of: str
+    split: str
+    seen: int
+    total: int
+    example: str = ""
+    both: int = 0
+
+    @property
+    def share(self) -> float:
+        """From 0 to 1."""
+        return self.seen / self.total
+
+    @property
+    def much(self) -> bool:
+        """Whether a score on the split must not be compared."""
+        return self.share >= MUCH
+
+    @property
+    def worth_saying(self) -> bool:
+        """Whether a reader should know of it."""
+        return self.share >= LITTLE
+
+    @property
+    def said(self) -> str:
+        """One sentence without its full stop, with the share and an example."""
+        share = f"{self.share:.1%}" if self.share >= LITTLE else f"under {LITTLE:.1%}"
+        aside = "ignoring case and punctuation"
+        if self.of == "text" or self.of == "documents":
+            of = "text" if self.of == "text" else "documents' text"
+            said = f"{share} of the {self.split} {of} also appears word for word in the training {self.of}"
+            none = f"no passage of the {self.split} {of} appears in the training {self.of}"
+        elif self.of == "pairs":
+            both = f", {self.both:,} of them on both sides" if self.both else ""
+            said = f"{share} of the {self.split} pairs ({self._count}) share a sentence with training, {aside}{both}"
+            none = f"none of the {self.total:,} {self.split} pairs shares a sentence with training, {aside}"
+        else:
+            said = f"{share} of the {self.split} questions ({self._count}) are also asked in training, {aside}"
+            none = f"none of the {self.total:,} {self.split} questions is asked in training, {aside}"
+        return f"{said}; for example “{self.example}”" if self.seen else none
+
+    @property
+    def _count(self) -> str:
+        return f"{self.seen:,} of {self.total:,}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of data.json."""
+        return {"share": round(self.share, 6), **asdict(self)}
+
+
+def text_overlap(train: Iterable[str], held_out: str, split: str) -> Overlap | None:
+    """The share of a held-out text that lies in passages of the training text; None where there is no text.
+
+    Args:
+        train: the training text, in one piece or several.
+        held_out: the held-out one.
+        split: its name.
+    """
+    found = _Passages(held_out.encode("utf-8", "surrogatepass"))
+    found.look_in(train)
+    return found.overlap("text", split)
+
+
+def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
+    """As `text_overlap`; a document that is one of training, case and punctuation aside, is seen as a whole."""
+    known = set(words_alone(train))
+    encoded = [f"{text}\n".encode("utf-8", "surrogatepass") for text in held_out]
+    found = _Passages(b"".join(encoded))
+    found.look_in(f"{text}\n" for text in train)
+    if found.sampled:
+        return found.overlap("documents", split)
+    start = 0
+    for text, raw in zip(words_alone(held_out), encoded, strict=True):
+        if text in known:
+            found.seen[start : start + len(raw)] = True
+        start += len(raw)
+    return found.overlap("documents", split)
+
+
+def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
+    """How many held-out pairs share a sentence with training on either side; None where there are none."""
+    if not len(held_out):
+        return None
+    sides = []
+    for known, asked in ((train.sources, held_out.sources), (train.targets, held_out.targets)):
+        there = set(words_alone(known))
+        sides.append([sentence in there for sentence in words_alone(asked)])
+    either = [i for i, pair in enumerate(zip(*sides, strict=True)) if any(pair)]
+    both = [i for i in either if sides[0][i] and sides[1][i]]
+    example = ""
+    if either:
+        first = (both or either)[0]
+        example = (held_out.sources if sides[0][first] else held_out.targets)[first]
+    return Overlap("pairs", split, len(either), len(held_out), shortened(example), len(both))
+
+
+def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
+    """How many held-out questions are asked in training; None where there are none."""
+    if not held_out:
+        return None
+    known = set(words_alone(train))
+    seen = [text for text, words in zip(held_out, words_alone(held_out), strict=True) if words in known]
+    return Overlap("questions", split, len(seen), len(held_out), shortened(seen[0]) if seen else "")
+
+
+def words_alone(sentences: Sequence[str]) -> list[str]:
+    """Sentences without case, punctuation and compatibility forms (NFKC); one of punctuation alone stays as it is."""
+    whole = unicodedata.normalize("NFKC", "\n".join(text.replace("\n", " ") for text in sentences)).casefold()
+    marks = {ord(one): " " for one in set(whole) if unicodedata.category(one) in PUNCTUATION}
+    plain = whole.translate(marks).split("\n") if sentences else []
+    return [" ".join(text.split()) or folded(sentence) for text, sentence in zip(plain, sentences, strict=True)]
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text on one line, without what a terminal might obey."""
+    line = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * SHOWN]).split())
+    return line if len(line) <= SHOWN else f"{line[: SHOWN - 1].rstrip()}…"
+
+
+class _Passages:
+    """A held-out text whose passages are looked up in another; memory does not grow with that one.
+
+    Each passage is a 64-bit polynomial hash (Karp and Rabin 1987), from running sums of bytes times powers of `BASE`.
+    """
+
+    def __init__(self, held_out: bytes) -> None:
+        self.sampled = len(held_out) > LOOKED_AT
+        self._bytes = _spread(held_out) if self.sampled else held_out
+        self._width = min(PASSAGE, len(self._bytes))
+        self._hashes, self._of = np.unique(self._hashed(self._bytes), return_inverse=True)
+        self._found = np.zeros(len(self._hashes), dtype=np.bool_)
+        # How many passages that were not found yet have these first bits.
+        self._table = np.bincount(_places(self._hashes), minlength=1 << TABLE_BITS).astype(np.uint32)
+        self.seen = np.zeros(len(self._bytes), dtype=np.bool_)
+
+    def look_in(self, train: Iterable[str]) -> None:
+        """Mark what stands in these texts, which are read as one."""
+        if not self._bytes:
+            return
+        before = b""
+        for piece in _pieces(train):
+            raw = before + piece.encode("utf-8", "surrogatepass")
+            hashes = self._hashed(raw)
+            hashes = np.sort(hashes[self._table[_places(hashes)] > 0])  # sorted ones are found several times faster
+            at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+            new = np.unique(at[(self._hashes[at] == hashes) & ~self._found[at]])
+            self._found[new] = True
+            np.subtract.at(self._table, _places(self._hashes[new]), 1)
+            before = raw[len(raw) - min(len(raw), self._width - 1) :]
+        edges = np.zeros(len(self._bytes) + 1, dtype=np.int64)
+        starts = np.flatnonzero(self._found[self._of])
+        edges[starts] += 1
+        edges[starts + self._width] -= 1  # starts are different, and so are ends
+        self.seen |= np.cumsum(edges[:-1]) > 0
+
+    def overlap(self, of: str, split: str) -> Overlap | None:
+        """What was found."""
+        if not self._bytes:
+            return None
+        count = int(self.seen.sum())
+        return Overlap(of, split, count, len(self._bytes), self._example() if count else "")
+
+    def _example(self) -> str:
+        """The beginning of the longest stretch that was seen."""
+        edges = np.flatnonzero(np.diff(np.concatenate(([0], self.seen.view(np.int8), [0]))))
+        start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
+        return shortened(self._bytes[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
+
+    def _hashed(self, raw: bytes) -> Hashes:
+        """(n - width + 1,) the hash of each passage."""
+        n = len(raw) - self._width + 1
+        if n < 1 or not self._width:
+            return np.zeros(0, dtype=np.uint64)
+        up, down = _powers(max(len(raw), 4 * PIECE))
+        sums = np.zeros(len(raw) + 1, dtype=np.uint64)  # arithmetic modulo 2**64 throughout
+        np.cumsum(np.frombuffer(raw, dtype=np.uint8) * up[: len(raw)], out=sums[1:])
+        return np.asarray((sums[self._width :] - sums[:n]) * down[:n])
+
+
+@functools.lru_cache(maxsize=1)
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    """(count,) powers of `BASE` from the zeroth on, and (count,) their inverses, modulo 2**64."""
+    found = []
+    for base in (BASE, pow(BASE, -1, 1 << 64)):
+        factors = np.full(count, base, dtype=np.uint64)
+        factors[0] = 1
+        found.append(np.cumprod(factors, dtype=np.uint64))
+    return found[0], found[1]
+
+
+def _places(hashes: Hashes) -> NDArray[np.int64]:
+    return (hashes >> np.uint64(64 - TABLE_BITS)).astype(np.int64)
+
+
+def _spread(raw: bytes) -> bytes:
+    """Stretches of a text, evenly spread over it."""
+    count = LOOKED_AT // STRETCH
+    last = len(raw) - STRETCH
+    starts = [last * i // (count - 1) for i in range(count)]
+    return b"".join(raw[start : start + STRETCH] for start in starts)
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[str]:
+    """The texts as one, in pieces of about the same length."""
+    gathered: list[str] = []
+    length = 0
+    for text in texts:
+        for start in range(0, len(text), PIECE):
+            gathered.append(text[start : start + PIECE])
+            length += len(gathered[-1])
+            if length >= PIECE:
+                yield "".join(gathered)
+                gathered, length = [], 0
+    if gathered:
+        yield "".join(gathered)

@@ -1,0 +1,215 @@
+"""How much of what is held out also appears in training: found where it does, and not where a text repeats itself."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.config.sections import DataConfig
+from engine.data import overlap
+from engine.data.corpora import load_corpus, split_text
+from engine.data.documents.registry import load_documents
+from engine.data.overlap import (
+    Overlap,
+    document_overlap,
+    pair_overlap,
+    question_overlap,
+    text_overlap,
+    words_alone,
+)
+from engine.data.parallel.pairs import Pairs
+from engine.data.parallel.registry import load_parallel
+from tests import repetitive_texts
+
+
+def words(count: int, seed: int = 0) -> str:
+    """Text that never repeats a passage."""
+    draw = random.Random(seed)
+    return " ".join("".join(draw.choices("abcdefghij", k=draw.randint(2, 9))) for _ in range(count))
+
+
+def of(text: str) -> Overlap:
+    """As a run cuts it."""
+    splits = split_text(text, DataConfig(corpus="any.txt"))
+    found = text_overlap([splits["train"].text], splits["validation"].text, "validation")
+    assert found is not None
+    return found
+
+
+# Texts
+
+
+def test_a_text_written_twice_is_held_out_from_nothing() -> None:
+    once = words(5_000)
+    assert of(once).seen == 0 and not of(once).worth_saying
+    twice = of(once * 2)
+    assert twice.share == 1.0 and twice.much
+    assert twice.said.startswith("100.0% of the validation text also appears word for word in the training text; for")
+
+
+def test_a_text_written_many_times_is_found_as_well() -> None:
+    assert of(words(400) * 30).much
+
+
+@pytest.mark.parametrize("make", [repetitive_texts.chinese, repetitive_texts.log])
+def test_simple_sentences_and_logs_overlap_with_nothing(make) -> None:
+    assert of(make()).share < 0.01
+
+
+def test_code_overlaps_too_little_for_a_badge() -> None:
+    assert not of(repetitive_texts.code()).much
+
+
+def test_generated_text_overlaps_with_nothing() -> None:
+    splits = load_corpus(DataConfig(corpus="playlets", corpus_size=300_000)).splits
+    assert text_overlap([splits["train"].text], splits["validation"].text, "validation") == Overlap(
+        "text", "validation", 0, len(splits["validation"].text)
+    )
+
+
+def by_hand(train: bytes, held_out: bytes, width: int) -> int:
+    """The bytes that lie in a passage of the training text, looked for one by one."""
+    starts = [i for i in range(len(held_out) - width + 1) if held_out[i : i + width] in train]
+    return len({i + k for i in starts for k in range(width)})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.text("ab。", max_size=40), max_size=5), st.text("ab。", min_size=1, max_size=60))
+def test_every_byte_in_a_common_passage_counts_and_no_other(train: list[str], held_out: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overlap, "PASSAGE", 4)
+        patch.setattr(overlap, "PIECE", 7)  # passages lie across pieces
+        found = text_overlap(train, held_out, "validation")
+    raw = held_out.encode()
+    assert found is not None and found.total == len(raw)
+    assert found.seen == by_hand("".join(train).encode(), raw, min(4, len(raw)))
+
+
+def test_of_a_long_text_evenly_spread_stretches_are_looked_at(monkeypatch) -> None:
+    monkeypatch.setattr(overlap, "LOOKED_AT", 40_000)
+    monkeypatch.setattr(overlap, "STRETCH", 2_000)
+    train, new = words(30_000, seed=1), words(30_000, seed=2)
+    middle = len(new) // 2
+    found = text_overlap([train], train[:middle] + new[middle:], "validation")
+    assert found is not None and found.total == 40_000 and 0.4 < found.share < 0.6
+
+
+def test_no_text_says_nothing() -> None:
+    assert text_overlap(["abc"], "", "validation") is None
+    assert pair_overlap(Pairs(("a",), ("b",)), Pairs((), ()), "validation") is None
+    assert question_overlap(["a"], [], "validation") is None
+    assert document_overlap(["a"], [], "validation") is None
+
+
+def test_an_example_is_short_and_cannot_reach_a_terminal() -> None:
+    evil = words(100) + "\x1b[2J\x07\u202e" + words(40)
+    found = text_overlap([evil], evil, "validation")
+    assert found is not None and len(found.example) <= 60 and found.example.isprintable() and found.example[-1] == "…"
+    short = question_overlap(["\x1b[31mwho?"], ["\x1b[31mwho?"], "validation")
+    assert short is not None and short.example == "[31mwho?"
+
+
+# Sentences, questions, documents
+
+TRAIN = Pairs(
+    ("Tom, come here.", "I'm sure that he'll come.", "Yes, I do.", *(f"It is {i} o'clock." for i in range(30))),
+    ("Tom, komm her.", "Ich bin sicher, dass er kommt.", "Ja, doch.", *(f"Es ist {i} Uhr." for i in range(30))),
+)
+COMMAS = Pairs(
+    ("Tom come here.", "I’m sure that he’ll come!", "Yes I do."),
+    ("Tom komm her.", "Ich bin sicher dass er kommt.", "Ja doch."),
+)
+
+
+def test_three_pairs_that_differ_in_a_comma_overlap() -> None:
+    others = Pairs(tuple(f"We saw {i} cats." for i in range(17)), tuple(f"Wir sahen {i} Katzen." for i in range(17)))
+    held_out = Pairs(COMMAS.sources + others.sources, COMMAS.targets + others.targets)
+    found = pair_overlap(TRAIN, held_out, "validation")
+    assert found == Overlap("pairs", "validation", 3, 20, "Tom come here.", both=3) and found.much
+    assert found.said == (
+        "15.0% of the validation pairs (3 of 20) share a sentence with training, ignoring case and punctuation, 3 of "
+        "them on both sides; for example “Tom come here.”"
+    )
+    none = pair_overlap(TRAIN, others, "validation")
+    assert none is not None and none.seen == 0 and none.said.startswith("none of the 17 validation pairs shares")
+
+
+@pytest.mark.parametrize(("source", "target"), [("tom COME here", "Etwas anderes."), ("Else.", "„Tom, komm her!“")])
+def test_one_side_is_enough(source: str, target: str) -> None:
+    found = pair_overlap(TRAIN, Pairs((source,), (target,)), "test")
+    assert found is not None and (found.seen, found.both) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I'm “here”…", "i’m here"),
+        ("¿Qué? ¡Sí!", "qué sí"),
+        ("你好，世界！", "你好，世界。"),
+        ("Straße – nein", "STRASSE nein"),
+        ("ｆｕｌｌ　ｗｉｄｔｈ", "full width"),
+    ],
+)
+def test_sentences_are_equal_but_for_case_and_punctuation_of_any_script(one: str, other: str) -> None:
+    assert words_alone([one]) == words_alone([other])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("कि", "की"), ("2 + 2", "2 - 2 = 0"), ("?", "!"), ("café", "cafe"), ("$5", "€5")]
+)
+def test_other_sentences_stay_others(one: str, other: str) -> None:
+    assert words_alone([one]) != words_alone([other])
+
+
+def test_questions_that_training_asks_too_are_counted() -> None:
+    found = question_overlap(["Where was P1 born?", "Where was P2 born?"], ["where was  P1 born", "P3?"], "validation")
+    assert found == Overlap("questions", "validation", 1, 2, "where was P1 born")
+
+
+def test_a_document_that_differs_in_a_comma_is_seen_as_a_whole() -> None:
+    train = ["Ada Lovelace, a mathematician, was born in London.", "Somebody else."]
+    found = document_overlap(train, ["Ada Lovelace a mathematician was born in London", "Nobody knows."], "validation")
+    assert found is not None and found.seen == len("Ada Lovelace a mathematician was born in London\n") and found.much
+    long = words(200)
+    part = document_overlap([f"One. {long}"], [f"Two. {long}"], "validation")
+    assert part is not None and 0.9 < part.share < 1.0
+
+
+# Corpora that come with this, and real ones
+
+
+@pytest.mark.parametrize("name", ["biographies", "biographies-named"])
+def test_built_in_documents_and_questions_overlap_with_nothing(name: str) -> None:
+    corpus = load_documents(DataConfig(corpus=name))
+    documents = document_overlap(corpus.documents["train"], corpus.documents["validation"], "validation")
+    asked = [[q.text for q in corpus.questions[split]] for split in ("train", "validation")]
+    questions = question_overlap(*asked, "validation")
+    assert documents is not None and questions is not None and documents.seen == questions.seen == 0
+
+
+def test_the_phrasebook_overlaps_with_nothing() -> None:
+    splits = load_parallel(DataConfig(corpus="phrasebook", corpus_size=6_000)).splits
+    found = pair_overlap(splits["train"], splits["validation"], "validation")
+    assert found is not None and found.seen == 0
+
+
+def test_real_corpora_get_no_badge_and_what_overlaps_is_said(real_data) -> None:
+    def pairs(name: str) -> Overlap:
+        splits = load_parallel(DataConfig(corpus=name), real_data).splits
+        found = pair_overlap(splits["train"], splits["validation"], "validation")
+        assert found is not None
+        return found
+
+    tatoeba, multi30k = pairs("tatoeba-en-de"), pairs("multi30k")
+    assert (tatoeba.seen, tatoeba.both) == (28, 3) and tatoeba.worth_saying and not tatoeba.much
+    assert (multi30k.seen, multi30k.both) == (2, 0) and not multi30k.much
+    for path in ("wikitext-2-sample/test.txt", "wikitext-2-sample/valid.txt", "ptb-sample/test.txt"):
+        assert of((real_data / path).read_text()).share < 0.01, path
+    assert of((real_data / "ptb-sample/valid.txt").read_text()).share < 0.02
+    assert of((real_data / "tiny-shakespeare/input.txt").read_text()).seen == 0
+    people = load_documents(DataConfig(corpus="cs224n-birthplaces"), real_data)
+    asked = [[q.text for q in people.questions[split]] for split in ("train", "validation")]
+    assert question_overlap(*asked, "validation") == Overlap(
+        "questions", "validation", 1, 500, "Where was George Stone born?"
+    )
