@@ -18,16 +18,27 @@ DOCS = Path(__file__).parents[2] / "docs"
 SIZE = (120, 36)
 TRAINED = {"demo": ("--preset", "demo"), "no-pe-demo": ("--preset", "no-pe", "--on", "demo")}
 STUDY = "attention"
-PROMPT = ("enter & Hero\n", "tokens at step")
+FONT = "font-family: Fira Code, monospace;"  # which draws >= as one sign; a terminal does not
 
-# What is typed for each picture, and words that the screen shows once it has been obeyed. A line is typed and sent
-# where it ends with "\n"; everything else is names of keys.
-Steps = Sequence[tuple[str, str]]
-DESIGN: Steps = [("slash", "find"), ("win16\n", "what win16 changes")]
-TRAIN: Steps = [("2", "no-pe"), ("down", "best validation loss"), ("v", "no leak")]
-COMPARE: Steps = [("3", "no-pe"), ("down p space up space", "at the end")]
-PLAYGROUND: Steps = [("2", "no-pe"), ("down", "best validation loss"), ("w", "demo"), PROMPT, ("escape u u", "0.")]
-VARIANTS: Steps = [("3", "attention"), ("v", "global"), ("space down space down space down space", "at the end")]
+Steps = Sequence[tuple[Sequence[str], str]]  # keys, and words that the screen shows once they have been obeyed
+
+
+def keys(text: str) -> list[str]:
+    """The keys that type a text."""
+    return [{" ": "space", "&": "ampersand"}.get(sign, sign) for sign in text]
+
+
+FIRST = (("2", "down"), "100%")  # Train, with the run that was trained first
+DESIGN: Steps = [(("slash", *keys("win16"), "enter"), "what win16 changes")]
+TRAIN: Steps = [FIRST, (("v",), "rhyme")]
+COMPARE: Steps = [(("3",), "no-pe"), (("down", "p", "up", "space"), "at the end")]
+PLAYGROUND: Steps = [
+    FIRST,
+    (("w",), "temperature"),
+    ((*keys("enter & Hero"), "enter"), "tokens at step"),
+    (("escape", "u", "u"), "0."),
+]
+VARIANTS: Steps = [(("3",), STUDY), (("v",), "global"), (("space", *("down", "space") * 3), "at the end")]
 
 
 def command(*words: str) -> None:
@@ -49,10 +60,10 @@ def train(runs: Path) -> None:
 
 
 def copied(names: Sequence[str], runs: Path, folder: Path) -> Path:
-    """A folder with these runs alone, so that what else `runs` holds is in no picture."""
+    """A folder with these alone, so that what else `runs` holds is in no picture."""
     folder.mkdir()
     for name in names:
-        shutil.copytree(runs / name, folder / name)
+        (shutil.copytree if (runs / name).is_dir() else shutil.copy2)(runs / name, folder / name)
     return folder
 
 
@@ -68,20 +79,17 @@ async def draw(name: str, runs: Path, steps: Steps) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause(4.0)  # the engine is imported, the positions are drawn
         for typed, words in steps:
-            line = typed.endswith("\n")
-            keys = [*typed[:-1]] if line else typed.split()
-            await pilot.press(*("space" if key == " " else "ampersand" if key == "&" else key for key in keys))
-            if line:
-                await pilot.press("enter")
-            for _ in range(600):
+            await pilot.press(*typed)
+            for _ in range(300):
                 await pilot.pause(0.1)
                 shown = "\n".join("".join(s.text for s in line) for line in app.screen._compositor.render_strips())
                 if words in shown:
                     break
             else:
-                raise SystemExit(f"{name}: {typed!r} did not lead to {words!r}; the screen:\n{shown}")
-        await pilot.pause(1.5)  # toasts of none, charts at rest
-        (DOCS / f"{name}.svg").write_text(app.export_screenshot(title="tui-transformer"), encoding="utf-8")
+                raise SystemExit(f"{name}: {' '.join(typed)} did not lead to {words!r}; the screen:\n{shown}")
+        await pilot.pause(1.5)  # charts are at rest
+        picture = app.export_screenshot(title="tui-transformer").replace(FONT, f"{FONT} font-variant-ligatures: none;")
+        (DOCS / f"{name}.svg").write_text(picture, encoding="utf-8")
     print(f"docs/{name}.svg")
 
 
@@ -100,7 +108,8 @@ def main() -> None:
             asyncio.run(draw(picture, two, steps))
         if study := [path.name for path in runs.glob(f"{STUDY}.*")]:
             asyncio.run(draw("variants", copied(study, runs, folder / "study"), VARIANTS))
-            command("compare", STUDY, "--by-distance", "recall", "--out", str(DOCS / "recall.svg"), "--runs-dir", str(runs))
+            recall = ("--by-distance", "recall", "--out", str(DOCS / "recall.svg"))
+            command("compare", STUDY, *recall, "--runs-dir", str(runs))
 
 
 if __name__ == "__main__":
