@@ -38,7 +38,7 @@ PLAYGROUND: Steps = [
     ((*keys("enter & Hero"), "enter"), "tokens at step"),
     (("escape", "u", "u"), "0."),
 ]
-VARIANTS: Steps = [(("3",), STUDY), (("v",), "global"), (("space", *("down", "space") * 3), "at the end")]
+VARIANTS: Steps = [(("3",), "global"), (("space", *("down", "space") * 3), "mean loss")]  # a study opens by variant
 
 
 def command(*words: str) -> None:
