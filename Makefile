@@ -1,4 +1,4 @@
-# Two commands on a fresh machine: `make demo` and `make test`. Both create .venv and install into it once.
+# On a fresh machine: `make studio` or `make demo`. Each creates .venv and installs into it, once.
 
 VENV := .venv
 PY := $(VENV)/bin/python
@@ -7,9 +7,9 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow lint studio clean
+.PHONY: demo test test-slow lint studio pictures clean
 
-demo: $(VENV)/.installed  ## train a small model on the built-in corpus: two minutes on a laptop's CPU
+demo: $(VENV)/.installed  ## train a small model on the built-in corpus: two to three minutes on a laptop CPU
 	@$(VENV)/bin/tui-transformer run --preset demo
 
 studio: $(VENV)/.installed  ## open the studio
@@ -26,6 +26,9 @@ lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+pictures: $(VENV)/.installed-dev  ## draw docs/*.svg again, from real runs; trains those that runs/ lacks
+	$(PY) -m tests.tui_transformer.draw_pictures
 
 $(VENV)/.python:
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' 2>/dev/null \

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="tui-transformer",
     cls=Group,
-    help="Build a Transformer from its parts, train it, watch it learn, and trust what the comparison says.",
+    help="Build a Transformer from its parts, train it in your terminal, and trust what the comparison says.",
     epilog="Exit codes: 0 done · 1 the run failed · 2 bad input · 130, 143, 129 interrupted (ctrl-c, TERM, hang-up).",
     no_args_is_help=False,
     add_completion=False,

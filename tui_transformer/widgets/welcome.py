@@ -27,7 +27,7 @@ class Welcome(ModalScreen[bool]):
         words.append("  2  Train       ", "bold").append("curves as they grow; pause, stop, resume\n")
         words.append("  3  Compare     ", "bold").append("runs side by side\n")
         words.append("  4  Playground  ", "bold").append("write with what a run has learned\n\n")
-        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in two minutes;  ")
+        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in two to three minutes;  ")
         words.append("f5", "bold reverse").append("  then trains it.\n\n")
         words.append("escape looks around first.   ?  shows the keys, wherever you are.", "dim")
         with Vertical(classes="dialog"):

@@ -1,0 +1,164 @@
+"""README.md and docs/ say what is so: every command is one, every link leads somewhere, the front page stays short."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.config import presets
+from engine.data.catalogue import kind_by_name
+from engine.runs.study import shipped_studies
+from tui_transformer.cli import command
+from tui_transformer.commands.run import Request
+from tui_transformer.studies.asked import Asked
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PROGRAM = "tui-transformer"
+FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(rf"`{PROGRAM}( [^`\n]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def code(page: Path) -> str:
+    """What is in the page's fences."""
+    return "\n".join(FENCE.findall(page.read_text(encoding="utf-8")))
+
+
+def simple_commands(line: str) -> Iterator[list[str]]:
+    """The commands of a shell line, without what they are redirected to."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: list[str] = []
+    for word in [*lexer, ";"]:
+        if set(word) <= set(";&|"):
+            yield words
+            words = []
+        else:
+            words.append(word)
+
+
+def ours(page: Path) -> list[str]:
+    """Every command of this program that the page shows in a fence, as its words after the program's name."""
+    found = []
+    for line in code(page).splitlines():
+        if line.startswith(PROGRAM):
+            for words in simple_commands(line):
+                if words[:1] == [PROGRAM]:
+                    found.append(shlex.join(words[1 : words.index(">") if ">" in words else None]))
+    return found
+
+
+def parsed(line: str) -> tuple[str, dict[str, Any]]:
+    """The command's name and its parameters; raises what the command line would."""
+    level, context, words, names = command(), None, shlex.split(line), []
+    while True:
+        context = level.make_context(level.name or PROGRAM, words, parent=context)
+        below = getattr(level, "commands", None)
+        words = [*getattr(context, "_protected_args", []), *context.args]
+        if below is None or not words:
+            return " ".join(names), context.params
+        names.append(words[0])
+        level, words = below[words[0]], words[1:]
+
+
+COMMANDS = [pytest.param(line, id=f"{page.name}: {line}") for page in PAGES for line in ours(page)]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_that_is_shown_can_be_typed(line) -> None:
+    name, given = parsed(line)
+    if name in ("run", "check") and given["preset"] is not None:
+        on, overrides, corpus = given["on"], tuple(given["set_"] or ()), given["corpus"]
+        Request(given["preset"], None, on, overrides, corpus, given.get("seed")).resolve()
+    elif name == "ablate" and not given["list_"] and not str(given["study"]).endswith(".toml"):
+        asked = Asked(given["study"], given["preset"], tuple(given["vary"] or ()), given["on"], given["seeds"])
+        asked.resolve(Path())
+    elif name.startswith("presets") and name != "presets list":
+        for preset in (given.get("name"), given.get("first"), given.get("second")):
+            assert preset is None or presets.find(preset)
+    elif name in ("data show", "data fetch"):
+        assert kind_by_name(given["name"])
+
+
+def test_the_pages_show_the_commands_that_people_need() -> None:
+    shown = {parsed(line)[0].partition(" ")[0] for page in (README, ROOT / "docs/guide.md") for line in ours(page)}
+    public = {name for name, one in command().commands.items() if not one.hidden}
+    assert public - shown == {"queue", "checkpoint"}  # `run --queue` starts the one; the guide names the other
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "docs/guide.md"], ids=lambda page: page.name)
+def test_a_run_that_is_named_was_trained_before(page) -> None:
+    """`compare demo no-pe-demo` stands below the command that trains no-pe-demo, under that name."""
+    made = {"last", "demo", "demo-2", *shipped_studies()}  # `make demo` trains the demo
+    for line in ours(page):
+        name, given = parsed(line)
+        if name == "run":
+            made.add(given["name"] or "-".join(filter(None, (given["preset"], given["on"]))))
+        else:
+            values = [given.get(key) or [] for key in ("run", "runs", "vs")]
+            named = {run for value in values for run in ([value] if isinstance(value, str) else value)}
+            assert named <= made, line
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_in_a_sentence_can_be_typed(page) -> None:
+    for line in INLINE.findall(page.read_text(encoding="utf-8")):
+        if not re.search(r"[|…\[]|COMMAND|--write$", line):  # a form to fill in
+            parsed(line.strip())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if target.startswith("https://"):
+            continue
+        path, _, heading = target.partition("#")
+        other = (page.parent / path).resolve() if path else page
+        assert other.is_file(), f"{page.name}: {target}"
+        assert not heading or heading in headings(other), f"{page.name}: {target}"
+
+
+def headings(page: Path) -> set[str]:
+    """As GitHub makes anchors of them."""
+    titles = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    targets = LINK.findall(README.read_text(encoding="utf-8"))
+    assert set(PAGES) - {README} <= {(ROOT / target.partition("#")[0]).resolve() for target in targets}
+
+
+def test_every_picture_is_shown_somewhere() -> None:
+    shown = {
+        (page.parent / target).resolve() for page in PAGES for target in LINK.findall(page.read_text(encoding="utf-8"))
+    }
+    assert set((ROOT / "docs").glob("*.svg")) <= shown
+
+
+def test_what_is_made_is_in_the_makefile() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        named = re.findall(r"^make ([\w-]+)", code(page), re.MULTILINE) + re.findall(r"`make ([\w-]+)`", text)
+        assert set(named) <= targets, page.name
+
+
+def test_the_front_page_is_one_that_is_read() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 150
+    assert {"make studio", "make demo", "source .venv/bin/activate"} <= {line.partition("  ")[0] for line in lines}
+
+
+def test_one_sentence_says_what_it_is() -> None:
+    """README, the package, and `--help`."""
+    import tomllib
+
+    sentence = README.read_text(encoding="utf-8").split("\n\n")[1]
+    package = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert package["project"]["description"] == sentence == command().help
