@@ -155,8 +155,16 @@ class RunConfig(Section):
 
     @property
     def stride(self) -> int:
-        """Tokens between two evaluation windows; by default what one window predicts, as nanoGPT's windows are."""
-        return min(self.evaluation.stride or self.window_targets, self.window_targets)
+        """Tokens between two evaluation windows.
+
+        By default what one window predicts, as nanoGPT's windows are; on playlets half of it, so that what their
+        probes ask for is seldom cut off.
+        """
+        targets = self.window_targets
+        if self.evaluation.stride is not None:
+            return min(self.evaluation.stride, targets)
+        on_playlets = self.data.corpus == "playlets" and self.objective.kind == "next-token"
+        return max(1, targets // 2) if on_playlets else targets
 
     @property
     def window_stride(self) -> int:

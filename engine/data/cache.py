@@ -1,6 +1,6 @@
-"""Encoded corpora in the user's cache folder, so that a large text is tokenised once and then mapped into memory.
+"""Encoded corpora and slow numbers in the user's cache folder: made once, then mapped into memory.
 
-A file's name is the hash of everything its content depends on (text, tokenizer settings, version): a stale one is never
+A file's name is the hash of everything its content depends on (text, settings, version): a stale one is never
 found. It ends with its own hash: a damaged one is made again.
 """
 
@@ -8,10 +8,10 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -45,18 +45,35 @@ def tokens_of(
     if length < SMALLEST:
         return torch.from_numpy(np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64))
     path = cache_folder() / "tokens" / f"{key_of(text_sha256, tokenizer_sha256)}.npy"
-    found = _load(path)
+    found = _load(path, np.int32)
     if found is None:
-        store(path, lambda file: _write(file, length, pieces()))
-        found = _load(path)
+        store(path, lambda file: _write(file, length, np.int32, pieces()))
+        found = _load(path, np.int32)
     if found is None:  # no room for a file
         found = np.concatenate(list(pieces()))
     return torch.from_numpy(found)
 
 
-def _write(file: IO[bytes], length: int, pieces: Iterator[NDArray[np.int32]]) -> None:
+def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """(n,) what takes seconds to compute: from the cache, or made now and kept for the next time.
+
+    Args:
+        folder: in the cache folder.
+        parts: all that the numbers depend on, the version of what makes them first.
+        make: computes them.
+    """
+    name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
+    path = cache_folder() / folder / f"{name}.npy"
+    found = _load(path, np.float64)
+    if found is None:
+        found = make()
+        store(path, lambda file: _write(file, len(found), np.float64, iter((found,))))
+    return found
+
+
+def _write(file: IO[bytes], length: int, kind: type[np.generic], pieces: Iterator[NDArray[Any]]) -> None:
     """An npy file, without the whole of it in memory, and its hash."""
-    descr, header, found = np.lib.format.dtype_to_descr(np.dtype(np.int32)), io.BytesIO(), hashlib.sha256()
+    descr, header, found = np.lib.format.dtype_to_descr(np.dtype(kind)), io.BytesIO(), hashlib.sha256()
     np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": (length,)})
     for part in chain([header.getvalue()], (piece.tobytes() for piece in pieces)):
         found.update(part)
@@ -73,7 +90,7 @@ def _digest(file: IO[bytes], length: int) -> bytes:
     return found.digest()
 
 
-def _load(path: Path) -> np.ndarray | None:
+def _load(path: Path, kind: type[np.generic]) -> NDArray[Any] | None:
     try:
         with path.open("rb") as file:
             digest = _digest(file, os.fstat(file.fileno()).st_size - hashlib.sha256().digest_size)
@@ -83,5 +100,5 @@ def _load(path: Path) -> np.ndarray | None:
         found = np.load(path, mmap_mode="c", allow_pickle=False)
     except Exception:  # missing, or damaged in any way there is: it is made again
         return None
-    whole = isinstance(found, np.ndarray) and found.dtype == np.int32 and found.ndim == 1  # an archive is none
+    whole = isinstance(found, np.ndarray) and found.dtype == kind and found.ndim == 1  # an archive is none
     return found if whole else None

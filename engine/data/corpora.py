@@ -34,12 +34,19 @@ class Split:
         floor: nats per character that no model beats but by luck, aligned with the text, where it is known.
         probes: characters whose prediction tests one dependency.
         floor_mean: the mean floor and its standard error over scenes, nats per character.
+        generated: the text as its grammar made it, where one did.
     """
 
     text: str
     floor: NDArray[np.float64] | None = None
     probes: tuple[Probe, ...] = ()
     floor_mean: tuple[float, float] | None = None
+    generated: GeneratedText | None = None
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of the text."""
+        return _sha256_of(self.text)
 
 
 @dataclass(frozen=True)
@@ -54,7 +61,7 @@ class TextCorpus:
     @cached_property
     def sha256(self) -> dict[str, str]:
         """The hash of each split's text."""
-        return {name: _sha256_of(split.text) for name, split in self.splits.items()}
+        return {name: split.sha256 for name, split in self.splits.items()}
 
 
 def _sha256_of(text: str) -> str:
@@ -117,7 +124,7 @@ def _generated_splits(generated: GeneratedText, data: DataConfig) -> dict[str, S
         if start < stop:
             part = generated.cut(start, stop)
             probes = tuple(band for probe in part.probes for band in _bands(probe))
-            splits[name] = Split(part.text, -part.log_probability, probes, part.floor())
+            splits[name] = Split(part.text, -part.log_probability, probes, part.floor(), part)
     for name in ("train", "validation"):
         if name not in splits:
             raise InputError(

@@ -17,7 +17,7 @@ from engine.evaluation.verdict import (
     When,
 )
 
-STANDARD_ERRORS = 4.0
+STANDARD_ERRORS = 4.0  # below the floor given the whole past, where no other is known
 PLAUSIBLE_SHARE = 0.25  # of the unigram line: no natural text is predicted that well from its own past (≈ 0.35)
 UNBOUNDED = ("masked", "span-corruption", "question-answer")  # seen from both sides, or told before
 NOISE = 2.0  # standard errors of a share that are no better than it
@@ -70,7 +70,13 @@ def implausible(
     if conditional or kind in UNBOUNDED or not isinstance(record.get("loss"), float):
         return None
     floor = facts.get("floor")
-    if floor is not None:
+    if floor is not None and "reachable" in floor and "excess" in record:
+        below, bound = record["excess"], -floor["reachable"]["luck"]
+        line = (
+            f"{floor['reachable']['nats_per_char']:.4f}, the floor reachable at this context and stride, "
+            f"by more than luck allows ({-bound:.4f})"
+        )
+    elif floor is not None:
         below = record.get("excess", record["loss"] - floor["nats_per_char"])
         bound = -STANDARD_ERRORS * floor["se"]
         line = f"the entropy floor of this text, {floor['nats_per_char']:.4f} ± {floor['se']:.4f}"

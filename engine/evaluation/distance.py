@@ -9,17 +9,20 @@ counts of runs on other texts and of other seeds can be added up.
 import numpy as np
 
 from engine.data.synthetic.grammar import Probe
-from engine.evaluation.metrics import TokenScores, places_shown
+from engine.evaluation.metrics import Counted, TokenScores, places_shown
 
 Stretch = list[int]  # [distance from, distance to, right, of]: characters, from ≤ distance < to; places
 
 
-def scores_by_distance(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, list[Stretch]]:
+def scores_by_distance(
+    scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
+) -> dict[str, list[Stretch]]:
     """How many of the places that `probe_counts` counts were right, by stretch of distance.
 
     Args:
         scores: of every token of the text, one token a character.
         probes: parts of one family (near and far recall) are counted together; those without borders are left out.
+        counted: which places count.
 
     Returns:
         Family → stretches with a place in them, nearest first. What stands nearer than the first border or further
@@ -31,10 +34,10 @@ def scores_by_distance(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[s
         if len(probe.edges) < 2:
             continue
         family, last = probe.family or probe.name, len(probe.edges) - 2
-        counted = places_shown(scores, probe)
-        stretch = np.searchsorted(probe.edges, probe.distance[counted], side="right") - 1
+        places = counted(scores, probe)
+        stretch = np.searchsorted(probe.edges, probe.distance[places], side="right") - 1
         stretch = stretch.clip(0, last)
-        right = scores.correct[probe.at[counted] - 1]
+        right = scores.correct[probe.at[places] - 1]
         sums = np.stack([np.bincount(of, minlength=last + 1) for of in (stretch[right], stretch)])
         borders[family] = probe.edges
         found[family] = found.get(family, 0) + sums

@@ -1,6 +1,7 @@
 """Scores one split the way a run's config asks, as the fields of a validation record."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,15 +14,19 @@ from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.loader import RandomWindows, TextBatches, mask_generator
 from engine.data.objectives import Objective, make_objective, places
+from engine.data.synthetic.grammar import Probe
 from engine.evaluation.distance import scores_by_distance
 from engine.evaluation.metrics import (
     TokenScores,
     excess_over_floor,
     nanogpt_loss,
+    places_shown,
+    places_with_history,
     probe_counts,
     score_tokens,
     score_windows,
 )
+from engine.evaluation.reachable import ReachableFloor, reachable_floor
 from engine.model.visibility import self_attention
 
 
@@ -47,6 +52,9 @@ def evaluation_batch(config: RunConfig) -> int:
     return config.evaluation.batch_size or 2 * config.train.batch_size
 
 
+SCORING = 2  # rules of this version; runs without a number in data.json were begun with 1
+
+
 class Evaluator:
     """Exact scores of one split.
 
@@ -55,10 +63,15 @@ class Evaluator:
         split: the text with its floor and probes.
         tokens: (n,) the same text encoded, on the model's device.
         vocab_size: tokens of the text.
+        scoring: rules of probes and excess. 2: a probe counts where the window shows its evidence, excess is above
+            the floor reachable in the window. 1: a probe counts from context − stride characters on, excess is
+            above the floor given the whole past. A run is scored to its end, and verified, by the rules it began with.
     """
 
-    def __init__(self, config: RunConfig, split: Split, tokens: Tensor, vocab_size: int) -> None:
-        self.config, self.split, self.tokens = config, split, tokens
+    def __init__(
+        self, config: RunConfig, split: Split, tokens: Tensor, vocab_size: int, scoring: int = SCORING
+    ) -> None:
+        self.config, self.split, self.tokens, self.scoring = config, split, tokens, scoring
         self.objective = make_objective(config, vocab_size)
         self.copied = copied_places(config, self.objective)
 
@@ -96,20 +109,32 @@ class Evaluator:
         }
         if config.objective.kind == "next-token":
             record["bits_per_character"] = scores.bits_per_character(len(self.split.text) - 1)
-            if self.split.floor is not None:
-                record["excess"] = excess_over_floor(scores, self.split.floor)
+            floor = self.split.floor if self.reachable is None else self.reachable.nats
+            if floor is not None:
+                record["excess"] = excess_over_floor(scores, floor)
             if config.evaluation.probes:
-                counts = probe_counts(scores, self.split.probes)
-                record["probes"] = {name: right / of for name, (right, of) in counts.items()}
-                record["probe_places"] = {name: of for name, (_, of) in counts.items()}
-                by_distance = scores_by_distance(scores, self.split.probes)
-                if by_distance:
-                    record["by_distance"] = by_distance
+                record |= self._probes(scores)
         if self.copied is not None:
             record["honest_loss"] = scores.only(~self.copied)  # of the answers that cannot be copied
         if config.evaluation.nanogpt_batches and self.tokens.numel() >= self.objective.window:
             record["nanogpt_loss"] = self._nanogpt(model)
         return record
+
+    @cached_property
+    def reachable(self) -> ReachableFloor | None:
+        """The floor reachable at this context and stride, where it is known."""
+        if self.scoring == 1 or self.config.objective.kind != "next-token":
+            return None
+        return reachable_floor(self.split, self.config.model.context_length, self.config.stride)
+
+    def _probes(self, scores: TokenScores) -> dict[str, Any]:
+        first = self.scoring == 1
+        counts = probe_counts(scores, self.split.probes, places_with_history if first else places_shown)
+        found: dict[str, Any] = {"probes": {name: right / of for name, (right, of) in counts.items()}}
+        if not first:
+            found["probe_places"] = {name: of for name, (_, of) in counts.items()}
+        by_distance = scores_by_distance(scores, self.split.probes, _shown_with_history if first else places_shown)
+        return found | ({"by_distance": by_distance} if by_distance else {})
 
     def outputs(self) -> None:
         """A text is scored, and none is written."""
@@ -122,3 +147,7 @@ class Evaluator:
         windows = RandomWindows(self.tokens, self.objective.window, self.config.train.batch_size, seed, device)
         batches = TextBatches(windows, self.objective, seed)
         return nanogpt_loss(model, batches, self.config.evaluation.nanogpt_batches)
+
+
+def _shown_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
+    return places_with_history(scores, probe) & places_shown(scores, probe)

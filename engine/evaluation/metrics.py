@@ -232,27 +232,46 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
     return math.fsum(losses) / len(losses)
 
 
+def places_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
+    """(n,) which places counted in runs of scoring 1: those with at least context − stride tokens of history."""
+    counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
+    return counted
+
+
 def places_shown(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
     """(n,) which of a probe's places count: those whose evidence lies inside the window they were predicted in."""
     shown: NDArray[np.bool_] = probe.distance <= scores.place[probe.at - 1] + 1
     return shown
 
 
-def probe_counts(scores: TokenScores, probes: tuple[Probe, ...]) -> dict[str, tuple[int, int]]:
+Counted = Callable[[TokenScores, Probe], NDArray[np.bool_]]
+
+
+def probe_counts(
+    scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
+) -> dict[str, tuple[int, int]]:
     """How many of each probe's places were right, and how many count; a probe without a place is left out.
 
     Args:
         scores: of every token of the text, one token a character.
         probes: of the same text.
+        counted: which places count.
     """
     result = {}
     for probe in probes:
-        at = probe.at[places_shown(scores, probe)]
+        at = probe.at[counted(scores, probe)]
         if at.size:
             result[probe.name] = (int(scores.correct[at - 1].sum()), int(at.size))
     return result
 
 
 def excess_over_floor(scores: TokenScores, floor: NDArray[np.float64]) -> float:
-    """Nats per character above what the generator itself would have needed, over the same characters."""
-    return scores.loss - math.fsum(floor[1:]) / len(scores.nll)
+    """Nats per character above a perfect predictor, over the same characters.
+
+    Args:
+        scores: of every token of the text but the first, one token a character.
+        floor: (n,) nats that the perfect predictor needs for each character of the text; nan where it is not known.
+    """
+    above = scores.nll - floor[1:]
+    known = np.isfinite(floor[1:])
+    return math.fsum(above[known]) / int(known.sum())

@@ -1,6 +1,7 @@
 """What a run is trained on and how it is scored and shown: a text, pairs of sentences, documents, or questions."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -144,14 +145,22 @@ def load_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer 
 
 
 def load_task_of(reader: RunReader, data_dir: Path | None) -> Task:
-    """The task of a run that was begun: where it started from another run's weights, with the tokenizer it has kept.
+    """The task of a run that was begun: with the rules it is scored by, and the tokenizer it has kept.
+
+    A tokenizer was kept where the run started from another run's weights.
 
     Raises:
         InputError: as `load_task`, or the tokenizer cannot be read.
     """
+    from engine.training.text_task import TextTask
+
     config = reader.config
     kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
-    return load_task(config, data_dir, kept)
+    task = load_task(config, data_dir, kept)
+    facts = reader.facts("data")
+    if facts and "scoring" not in facts and isinstance(task, TextTask):
+        return replace(task, scoring=1)
+    return task
 
 
 def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:

@@ -17,7 +17,7 @@ from engine.data.overlap import Overlap, text_overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.evaluator import Evaluator
+from engine.evaluation.evaluator import SCORING, Evaluator
 from engine.generation.samples import Sampler
 from engine.training.task import Task, require_known, require_vocabulary
 
@@ -26,11 +26,16 @@ MAX_PROMPT = 32  # characters of the validation text that samples continue, wher
 
 @dataclass(frozen=True)
 class TextTask:
-    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each."""
+    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each.
+
+    Args:
+        scoring: rules of its probes and excess, see `Evaluator`.
+    """
 
     corpus: TextCorpus
     tokenizer: CharacterTokenizer
     tokens: dict[str, torch.Tensor]
+    scoring: int = SCORING
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TextTask":
@@ -122,7 +127,7 @@ class TextTask:
     def facts(self, config: RunConfig) -> dict[str, Any]:
         """The content of data.json: what the run was trained on, and the lines its loss should be held against.
 
-        The floor is that of a text predicted from its past: a given source or both sides of a gap allow for less.
+        The floors are those of a text predicted from its past: a given source or both sides of a gap allow for less.
         """
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
         from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")
@@ -138,7 +143,8 @@ class TextTask:
             "vocabulary": self.vocab_size,
             "tokenizer_sha256": self.tokenizer.sha256,
             "overlap": self.overlap and self.overlap.to_json(),
-            "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]},
+            "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]} | self._reachable(config),
+            "scoring": self.scoring,
             "plausible": REGISTRY[self.corpus.name].plausible if self.corpus.name in REGISTRY else None,
             "unigram": unigram_loss(train, held_out, self.vocab_size),
             "bigram": bigram_loss(train, held_out, self.vocab_size),
@@ -154,6 +160,10 @@ class TextTask:
             ],
         }
 
+    def _reachable(self, config: RunConfig) -> dict[str, Any]:
+        found = self.scorer(config, torch.device("cpu")).reachable
+        return {} if found is None else {"reachable": found.facts()}
+
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
         """Windows of the training split."""
         return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device)
@@ -161,7 +171,11 @@ class TextTask:
     def scorer(self, config: RunConfig, device: torch.device) -> Evaluator:
         """Of the validation split."""
         return Evaluator(
-            config, self.corpus.splits["validation"], self.tokens["validation"].to(device), self.vocab_size
+            config,
+            self.corpus.splits["validation"],
+            self.tokens["validation"].to(device),
+            self.vocab_size,
+            self.scoring,
         )
 
     def shower(self, config: RunConfig) -> Sampler:

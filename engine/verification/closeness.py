@@ -24,6 +24,7 @@ TOLERANCES: Mapping[str, tuple[float, float]] = {
     "nanogpt_loss": (1e-4, 0.0),
     "accuracy": (0.0, 2e-3),
     "probes": (0.0, 0.05),
+    "floor": (0.0, 1e-9),
     "profile": (2e-3, 1e-3),
     "grad_norm": (2e-3, 0.0),
     "bleu": (0.0, 1.0),

@@ -89,16 +89,23 @@ class GeneratedText:
         )
 
     def floor(self) -> tuple[float, float]:
-        """Return the loss of a perfect model on this text and its standard error, nats per character.
+        """Return the loss of a perfect model on this text and its standard error, nats per character."""
+        return self.mean(-self.log_probability)
+
+    def mean(self, nats: npt.NDArray[np.float64]) -> tuple[float, float]:
+        """Return the mean over characters and its standard error.
 
         The characters of a unit depend on each other, the units do not: the error is clustered by unit.
+
+        Args:
+            nats: one number per character; nan where a character does not count.
         """
-        nats = np.add.reduceat(-self.log_probability, self.units)
-        lengths = np.diff(self.units, append=len(self.text))
-        mean = nats.sum() / lengths.sum()
-        n = len(nats)
-        spread = float(np.square(nats - mean * lengths).sum())
-        error = math.sqrt(spread * n / (n - 1)) / lengths.sum() if n > 1 else math.inf
+        sums = np.add.reduceat(np.nan_to_num(nats), self.units)
+        counted = np.add.reduceat(np.isfinite(nats).astype(np.float64), self.units)
+        mean = sums.sum() / counted.sum()
+        n = len(sums)
+        spread = float(np.square(sums - mean * counted).sum())
+        error = math.sqrt(spread * n / (n - 1)) / counted.sum() if n > 1 else math.inf
         return float(mean), float(error)
 
 

@@ -1,0 +1,160 @@
+"""What a window of a generated text tells of its next character: the Bayes-optimal predictor of a limited context.
+
+A window may begin anywhere: within a scene, a line, a word. A belief is a distribution over hypotheses of where in the
+grammar the text now is and what the window has shown so far; each character read rules some of them out (the forward
+algorithm of a hidden Markov model; Rabiner 1989, §III.A). What a hypothesis has not seen is not enumerated: it stays
+unknown and is summed out when the text comes back to it.
+
+This module knows no particular grammar.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.data.synthetic.grammar import Choice
+
+S = TypeVar("S", bound=Hashable)
+Nats = npt.NDArray[np.float64]
+
+
+class Automaton(Protocol[S]):
+    """A grammar as states. A state is a place in the grammar with all that has been seen and still matters."""
+
+    def choice(self, state: S) -> Choice:
+        """Return what is drawn here, given what the state knows."""
+
+    def after(self, state: S, literal: str) -> Sequence[tuple[float, S]]:
+        """Return the states that `literal` leads to, with probabilities that sum to 1."""
+
+    def stationary(self) -> Sequence[tuple[float, S]]:
+        """Return states that know nothing of their past, each with its expected number of visits per unit."""
+
+    def knows_all(self, state: S) -> bool:
+        """Return whether nothing that the past could add would change a prediction from here on."""
+
+
+Belief = dict[tuple[S, str], float]  # (state, what its choice has spelled so far) → probability
+
+
+@cache
+def _spelled(choice: Choice, typed: str) -> dict[str, float]:
+    return choice.next_characters(typed)
+
+
+class WindowFilter(Generic[S]):
+    """Exact p(next character | window), for windows that begin at any character with equal probability."""
+
+    def __init__(self, automaton: Automaton[S]) -> None:
+        self.automaton = automaton
+        self._first = self._first_beliefs()
+
+    def _first_beliefs(self) -> dict[str, tuple[float, Belief[S]]]:
+        """First character → its probability and the belief after it."""
+        found: dict[str, Belief[S]] = defaultdict(lambda: defaultdict(float))
+        for visits, state in self.automaton.stationary():
+            choice = self.automaton.choice(state)
+            prefixes = {literal[:n]: None for literal in choice.literals for n in range(len(literal))}
+            reached = {"": visits}
+            for typed in sorted(prefixes, key=len):
+                for character, p in _spelled(choice, typed).items():
+                    reached[typed + character] = reached[typed] * p
+                    self._step(state, choice, typed + character, reached[typed] * p, found[character])
+        total = sum(sum(belief.values()) for belief in found.values())
+        return {character: (sum(b.values()) / total, _normalised(b)[1]) for character, b in found.items()}
+
+    def _step(self, state: S, choice: Choice, typed: str, p: float, into: Belief[S]) -> None:
+        if typed in choice.weights:
+            for share, following in self.automaton.after(state, typed):
+                into[following, ""] = into.get((following, ""), 0.0) + p * share
+        else:
+            into[state, typed] = into.get((state, typed), 0.0) + p
+
+    def first_characters(self) -> dict[str, float]:
+        """Return the probability of each character at the start of a window."""
+        return {character: p for character, (p, _) in self._first.items()}
+
+    def start(self, character: str) -> Belief[S]:
+        """Return the belief after a window's first character."""
+        return self._first[character][1]
+
+    def next_characters(self, belief: Belief[S]) -> dict[str, float]:
+        """Return the probability of every character that can follow."""
+        found: dict[str, float] = defaultdict(float)
+        for (state, typed), p in belief.items():
+            for character, share in _spelled(self.automaton.choice(state), typed).items():
+                found[character] += p * share
+        return dict(found)
+
+    def advance(self, belief: Belief[S], character: str) -> tuple[float, Belief[S]]:
+        """Return p(character | window) and the belief after it.
+
+        Raises:
+            ValueError: the grammar cannot go on with this character.
+        """
+        found: Belief[S] = {}
+        for (state, typed), p in belief.items():
+            choice = self.automaton.choice(state)
+            share = _spelled(choice, typed).get(character)
+            if share is not None:
+                self._step(state, choice, typed + character, p * share, found)
+        if not found:
+            raise ValueError(f"no text of this grammar goes on with {character!r} here")
+        return _normalised(found)
+
+    def nats(self, text: str, start: int, stop: int, whole_past: Nats) -> Nats:
+        """Return −log p of the characters from `start` + 1 up to, without, `stop`, given those from `start` on.
+
+        Args:
+            text: of the grammar.
+            start: where the window begins.
+            stop: where it ends; at least `start` + 1.
+            whole_past: (n,) −log p(character | whole past) of the text: what the window's are where it shows enough.
+
+        Returns:
+            (stop − start − 1,) nats.
+        """
+        found = np.empty(stop - start - 1)
+        belief, at = self.start(text[start]), start + 1
+        while at < stop:
+            first, *others = belief
+            if not others and self.automaton.knows_all(first[0]):
+                found[at - start - 1 :] = whole_past[at:stop]
+                break
+            shared = self._shared_choice(belief)
+            if shared is None:
+                p, belief = self.advance(belief, text[at])
+                found[at - start - 1] = -np.log(p)
+                at += 1
+                continue
+            # All hypotheses draw from one choice: a whole literal is read at once.
+            match = shared.pattern.match(text, at)
+            if match is None:  # the text ends within it
+                literal = next(literal for literal in shared.literals if literal.startswith(text[at:stop]))
+            else:
+                literal = match.group()
+            length = min(len(literal), stop - at)
+            found[at - start - 1 : at - start - 1 + length] = shared.log_probabilities[literal][:length]
+            found[at - start - 1 : at - start - 1 + length] *= -1.0
+            at += length
+            if at < stop:
+                after: Belief[S] = {}
+                for (state, _), p in belief.items():
+                    self._step(state, shared, literal, p, after)
+                belief = after
+        return found
+
+    def _shared_choice(self, belief: Belief[S]) -> Choice | None:
+        choices = {id(choice): choice for choice in (self.automaton.choice(state) for state, _ in belief)}
+        if len(choices) > 1 or any(typed for _, typed in belief):
+            return None
+        return next(iter(choices.values()))
+
+
+def _normalised(belief: Mapping[tuple[S, str], float]) -> tuple[float, Belief[S]]:
+    total = sum(belief.values())
+    return total, {hypothesis: p / total for hypothesis, p in belief.items()}

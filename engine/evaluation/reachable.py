@@ -1,0 +1,106 @@
+"""The floor reachable at a context and stride: what a Bayes-optimal predictor that sees only its window needs.
+
+The entropy floor of a generated text assumes the whole past. A model of context T scored every S characters sees
+between T − S and T characters of it, and no training makes up for the rest.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engine.data.cache import numbers_of
+from engine.data.corpora import Split
+from engine.data.synthetic import playlets, playlets_automaton
+from engine.data.synthetic.belief import WindowFilter
+from engine.data.synthetic.grammar import GeneratedText
+from engine.evaluation.metrics import windows
+
+VERSION = 1  # of the filters; cached floors of another are not read
+FILTERS: Mapping[str, Callable[[], WindowFilter[Any]]] = {playlets.VERSION: playlets_automaton.window_filter}
+MOST_READ = 2_000_000  # characters in windows that are read, about ten seconds; beyond that, evenly spaced windows
+UNLUCKY = 1e-6  # how likely it is that an honest model looks better than it can be
+
+
+@dataclass(frozen=True)
+class ReachableFloor:
+    """What the optimal predictor of a window needs for each character of a text.
+
+    Args:
+        nats: (n,) −log p(character | its window); nan for the first character, and where no window was read.
+        nats_per_char: their mean.
+        se: its standard error as an estimate for all texts of the grammar, clustered by scene.
+        context: characters of a window.
+        stride: characters between two windows.
+        read: windows that were read.
+        windows: all windows.
+        luck: nats per character that chance can put a model below `nats` with a probability of one in a million.
+    """
+
+    nats: NDArray[np.float64]
+    nats_per_char: float
+    se: float
+    context: int
+    stride: int
+    read: int
+    windows: int
+    luck: float
+
+    def facts(self) -> dict[str, Any]:
+        """As data.json and an evaluation record have it."""
+        found: dict[str, Any] = {"nats_per_char": self.nats_per_char, "se": self.se, "luck": self.luck}
+        found |= {"context": self.context, "stride": self.stride}
+        return found if self.read == self.windows else found | {"windows": [self.read, self.windows]}
+
+
+def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor | None:
+    """The floor of a split when it is scored in these windows; None where no filter is known for its text.
+
+    The windows are those of `score_tokens`. Where there are too many to read, evenly spaced ones are read; what they
+    need above the floor given the whole past then stands for all.
+    """
+    generated = split.generated
+    if generated is None or generated.version not in FILTERS or len(generated.text) < 2:
+        return None
+    plan = windows(len(generated.text), context, stride)
+    every = -(-len(plan) * min(context, len(generated.text)) // MOST_READ)
+    chosen = plan[every // 2 :: every]
+    parts = (VERSION, generated.version, split.sha256, context, stride, every)
+    nats = numbers_of("floors", parts, lambda: _read(generated, chosen))
+    whole_past = -generated.log_probability
+    whole_past[0] = np.nan  # nobody predicts the first character
+    mean, se = generated.mean(nats)
+    missing, missing_se = generated.mean(nats - whole_past)  # what the window does not show
+    if every > 1:
+        whole, whole_se = generated.mean(whole_past)
+        mean, se = whole + missing, math.hypot(whole_se, missing_se)
+    luck = _luck(generated, missing, int(np.isfinite(nats).sum()), context, stride * every)
+    return ReachableFloor(nats, mean, se, context, stride, len(chosen), len(plan), luck)
+
+
+def _read(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDArray[np.float64]:
+    reads, whole_past = FILTERS[generated.version](), -generated.log_probability
+    found = np.full(len(generated.text), np.nan)
+    for start, length, scored in plan:
+        stop = start + length + 1
+        found[stop - scored : stop] = reads.nats(generated.text, start, stop, whole_past)[-scored:]
+    return found
+
+
+def _luck(generated: GeneratedText, missing: float, n: int, context: int, apart: int) -> float:
+    """Nats per character by which an honest model can be below what its windows allow, but for one in a million.
+
+    Let q be the model's probabilities, r the grammar's given the whole past, p those given the window. Σ log q/r is
+    the logarithm of a martingale with mean 1, so it exceeds log 1/α with a probability of at most α (Ville 1939):
+    no honest model is more than that below the floor given the whole past. Of p the same holds within one window
+    only, as windows overlap and share scenes. Of every d-th window, with the longest scene between them, it holds
+    jointly (but for the phase of the scene in which the next one begins), and Hölder's inequality makes d · log 1/α of
+    the d sets. Both bounds hold; the tighter one counts.
+    """
+    nats = -math.log(UNLUCKY)
+    longest = int(np.diff(generated.units, append=len(generated.text)).max())
+    sets = -(-(context + longest) // apart)
+    return min(sets * nats / n, max(0.0, missing) + nats / n)
