@@ -16,7 +16,8 @@ from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader
 from engine.runs.tail import Columns
 from tui_transformer.clean import clean_line
-from tui_transformer.facts import number, table, whole
+from tui_transformer.facts import number, whole
+from tui_transformer.floors import Floor, floors
 from tui_transformer.output import emit, is_terminal, say, stderr
 from tui_transformer.pace import MOVING, Pace
 from tui_transformer.run_view import begun_at
@@ -32,7 +33,7 @@ class Snapshot:
 
     name: str
     steps: int
-    floor: float | None = None
+    floor: Floor | None = None
     phase: str = "loading"
     step: int = 0
     train: dict[str, Any] = field(default_factory=dict)
@@ -77,7 +78,7 @@ class Snapshot:
         if self.validation:
             parts.append(f"validation {_number(self.validation.get('loss'))}")
         if self.floor is not None:
-            parts.append(f"floor {self.floor:.3f}")
+            parts.append(f"{'reachable ' if self.floor.context else ''}floor {self.floor.nats:.3f}")
         if isinstance(share := self.validation.get("exact_match") if self.validation else None, float):
             parts.append(f"exact match {share:.1%}")
         return "loss " + " · ".join(parts) if parts else "no loss yet"
@@ -94,7 +95,7 @@ def _number(value: Any) -> str:
 
 def follow(reader: RunReader, alive: Callable[[], bool], *, as_json: bool) -> None:
     """Show a run until `alive` says no."""
-    floor = number(table(reader.facts("data").get("floor")).get("nats_per_char"))
+    floor = next(iter(floors(reader.facts("data"))), None)
     snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
     show = _json if as_json else _live if is_terminal(sys.stderr) else _plain
     origin = read_origin(reader.facts("run"))

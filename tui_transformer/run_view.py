@@ -23,6 +23,7 @@ from tui_transformer.facts import (
     whole,
 )
 from tui_transformer.findings import Finding, findings
+from tui_transformer.floors import Floor, floors
 from tui_transformer.pace import MOVING, Pace
 from tui_transformer.words import unit
 
@@ -38,12 +39,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Probe:
-    """A skill that is tested: how often it was right, and how often guessing would be."""
+    """A skill that is tested: how often it was right, in how many places, and how often guessing would be."""
 
     name: str
     right: float
     chance: float | None
     what: str
+    places: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ class RunView:
     Args:
         corpus: what it is trained on.
         unit: what a loss is the mean over.
-        floor: the corpus's entropy in nats per unit, where it is known.
+        floors: losses of perfect predictors in nats per unit, the one that `excess` is above first.
         train: its records, thinned; `newest` is the last one that was written.
         version: another one whenever `train` or `validation` changed.
         best: the best validation record so far; `last` the newest.
@@ -94,7 +96,7 @@ class RunView:
     version: int
     corpus: str = ""
     unit: str = "character"
-    floor: float | None = None
+    floors: tuple[Floor, ...] = ()
     train: tuple[Record, ...] = ()
     validation: tuple[Record, ...] = ()
     newest: Record | None = None
@@ -153,7 +155,7 @@ class Followed:
             version=self._version,
             corpus=text(data.get("corpus")) or corpus,
             unit=counted or "character",
-            floor=number(table(data.get("floor")).get("nats_per_char")),
+            floors=floors(data),
             train=self._train,
             validation=self._validation,
             newest=self._history.latest_train,
@@ -219,11 +221,13 @@ class Followed:
 
 def _probes(last: Record, described: list[Record]) -> tuple[Probe, ...]:
     about = {text(probe.get("name")): probe for probe in described}
+    places = table(last.get("probe_places"))
     found = []
     for name, score in table(last.get("probes")).items():
         right, probe = number(score), about.get(name, {})
         if right is not None:
-            found.append(Probe(name, right, number(probe.get("chance")), text(probe.get("description"))))
+            chance, what = number(probe.get("chance")), text(probe.get("description"))
+            found.append(Probe(name, right, chance, what, whole(places.get(name))))
     return tuple(found)
 
 

@@ -13,8 +13,9 @@ from engine.runs.lineage import drawn, read_origin
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
-from tui_transformer.facts import number, table
+from tui_transformer.facts import number
 from tui_transformer.findings import findings
+from tui_transformer.floors import floors
 from tui_transformer.output import emit, is_terminal, stdout
 from tui_transformer.words import count, duration, short, sparkline, unit
 
@@ -65,10 +66,10 @@ def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader)
 
 
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
-    """Train and validation loss over steps, with the corpus's floor where it is known."""
+    """Train and validation loss over steps, with the corpus's floors where they are known."""
     columns = reader.follow().load()
     data = reader.facts("data")
-    floor = number(table(data.get("floor")).get("nats_per_char"))
+    known = floors(data)
     train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
     losses = [*train.y, *validation.y]
     return line_chart(
@@ -77,8 +78,8 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
         x_label="step",
         width=width,
         height=height,
-        levels=[("entropy floor", floor, "green")] if floor is not None else [],
-        top=usual_top(losses, min(losses, default=0.0) if floor is None else floor),
+        levels=[(floor.words, floor.nats, "green") for floor in known[:1]],
+        top=usual_top(losses, min((floor.nats for floor in known), default=min(losses, default=0.0))),
         colour=colour,
     )
 
@@ -95,7 +96,6 @@ def _scores(reader: RunReader) -> Text | None:
     if not last or not best:
         return None
     data = reader.facts("data")
-    floor = data.get("floor") or {}
     bits = last.get("bits_per_character")
     translates = reader.config.translates
     windows = "" if reader.config.on_rows else f", context {last['context']}, stride {last['stride']}"
@@ -112,10 +112,9 @@ def _scores(reader: RunReader) -> Text | None:
     if reader.config.answers:
         lines.append("  " + clean_line(answered(best, data.get("majority"))))
     if "excess" in last:
-        lines.append(
-            f"  {last['excess']:+.4f} from the entropy floor {floor['nats_per_char']:.4f} ± "
-            f"{floor.get('se') or 0.0:.4f} that the grammar sets"
-        )
+        floor, *others = floors(data)
+        lines.append(f"  {last['excess']:+.4f} from the {floor.words}, {floor.amount}")
+        lines += [f"  {other.words} {other.amount}" for other in others]
     if last.get("honest_loss") is not None:
         lines.append(f"  {last['honest_loss']:.4f} over the answers that cannot be copied from its input")
     profile = [value for value in last.get("profile") or [] if isinstance(value, int | float)]
@@ -161,6 +160,7 @@ def _verdicts(reader: RunReader) -> Text | None:
 
 def _probes(reader: RunReader) -> RichTable | None:
     scores = (reader.summary.get("last") or {}).get("probes") or {}
+    places = (reader.summary.get("last") or {}).get("probe_places") or {}
     described = {p["name"]: p for p in reader.facts("data").get("probes", [])}
     if not scores:
         return None
@@ -168,6 +168,7 @@ def _probes(reader: RunReader) -> RichTable | None:
     for column, justify in (
         ("probe", "left"),
         ("right", "right"),
+        ("places", "right"),
         ("chance", "right"),
         ("shortcut", "right"),
     ):
@@ -176,7 +177,9 @@ def _probes(reader: RunReader) -> RichTable | None:
     for name, score in scores.items():
         probe = described.get(name, {})
         levels = [f"{probe[key]:.0%}" if probe.get(key) is not None else "" for key in ("chance", "shortcut")]
-        grid.add_row(Text(clean_line(name)), f"{score:.0%}", *levels, Text(clean(str(probe.get("description", "")))))
+        what = Text(clean(str(probe.get("description", ""))))
+        counted = f"{places[name]:,}" if name in places else ""
+        grid.add_row(Text(clean_line(name)), f"{score:.0%}", counted, *levels, what)
     return grid
 
 

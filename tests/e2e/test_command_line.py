@@ -41,7 +41,7 @@ def test_a_run_prints_chart_verdicts_probes_sample_and_what_is_next(tmp_path, ca
     out, err = capsys.readouterr()
     for part in (
         "loss, nats per character",
-        "entropy floor",
+        "floor reachable at context 16, stride 16",
         "✓ no leak, after training",
         "recall<110",
         "sample at step 8",

@@ -92,7 +92,7 @@ def test_a_text_is_shown(capsys, tmp_path) -> None:
     assert shown["characters"] == {"train": 1710, "validation": 190} and shown["floor"] is None
     assert shown["kind"] == "text"
     assert main(["data", "show", "playlets"]) == 0
-    assert "floor 0.357" in capsys.readouterr().out
+    assert "floor given the whole past 0.357" in capsys.readouterr().out
 
 
 def test_pairs_are_shown_with_numbers_hashes_and_the_first_ones(capsys, tmp_path) -> None:

@@ -15,7 +15,7 @@ LOSS, PERPLEXITY, ACCURACY = MEASURES[0], MEASURES[1], MEASURES[3]
 def made(measure=LOSS, count: int = 200, axis: str = "step", smoothing: int = 0, log: bool = False) -> Picture:
     train = [train_record(at, 10 * count) for at in range(10, 10 * count + 1, 10)]
     validation = [validation_record(at, 10 * count) for at in range(200, 10 * count + 1, 200)]
-    return picture(measure, train, validation, axis=axis, smoothing=SMOOTHINGS[smoothing], log=log, floor=0.36)
+    return picture(measure, train, validation, axis=axis, smoothing=SMOOTHINGS[smoothing], log=log, floors=[0.36])
 
 
 def text(**changes) -> list[str]:
@@ -29,7 +29,7 @@ def test_perplexity_is_e_to_the_loss_for_train_floor_and_validation() -> None:
     loss, perplexity = made(), made(PERPLEXITY)
     assert perplexity.train.y[-1] == pytest.approx(math.exp(loss.train.y[-1]))
     assert perplexity.validation.y[-1] == pytest.approx(math.exp(loss.validation.y[-1]))
-    assert perplexity.floor == pytest.approx(math.exp(0.36))
+    assert perplexity.floors == (pytest.approx(math.exp(0.36)),)
 
 
 def test_the_best_is_the_lowest_loss_and_the_highest_accuracy() -> None:
@@ -46,7 +46,7 @@ def test_a_measure_is_offered_where_evaluations_have_it() -> None:
 def test_smoothing_does_not_depend_on_how_dense_the_points_are() -> None:
     curve = lambda every: [{"step": x, "loss": 1 + math.exp(-x / 500)} for x in range(0, 4001, every)]
     ends = [
-        picture(LOSS, curve(n), [], axis="step", smoothing=SMOOTHINGS[2], log=False, floor=None).train.y[-1]
+        picture(LOSS, curve(n), [], axis="step", smoothing=SMOOTHINGS[2], log=False, floors=[]).train.y[-1]
         for n in (1, 20)
     ]
     assert ends[0] == pytest.approx(ends[1], abs=1e-3)
@@ -58,7 +58,7 @@ def test_the_raw_curve_stays_behind_the_smooth_one() -> None:
 
 def test_a_value_that_is_not_positive_takes_the_logarithm_away() -> None:
     train = [{"step": 1, "loss": 0.0}, {"step": 2, "loss": 1.0}]
-    assert not picture(LOSS, train, [], axis="step", smoothing=SMOOTHINGS[0], log=True, floor=None).log
+    assert not picture(LOSS, train, [], axis="step", smoothing=SMOOTHINGS[0], log=True, floors=[]).log
     assert made(log=True).log
 
 

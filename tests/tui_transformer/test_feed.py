@@ -72,7 +72,7 @@ def test_the_view_has_everything_of_the_chosen_run(root) -> None:
     assert view is not None
     assert (view.corpus, view.unit, view.parameters) == ("playlets@1", "character", 108_288)
     assert len(view.train) == 200 and len(view.validation) == 10 and view.newest["step"] == 2000
-    assert view.floor == pytest.approx(0.3573) and view.best["loss"] <= view.last["loss"]
+    assert [floor.nats for floor in view.floors] == [pytest.approx(0.3573)] and view.best["loss"] <= view.last["loss"]
     assert view.samples[0].step == 2000 and view.samples[0].text == TEXT
     assert view.findings[0].fine and view.probes[0].chance == pytest.approx(0.083)
     assert view.events[0].event == "started" and "begins" in view.log[-1]

@@ -14,6 +14,7 @@ from tui_transformer.clean import clean, clean_line
 from tui_transformer.commands.run import loading
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.facts import table
+from tui_transformer.floors import floors
 from tui_transformer.output import answer, emit, stamp
 from tui_transformer.words import unit
 
@@ -130,7 +131,8 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
     wanted = changed(config, stride=stride, batch_size=asked.batch_size)
     with loading(f"scoring {len(part.text):,} characters"):
-        record = Evaluator(wanted, part, tokens, tokenizer.vocab_size).record(model)
+        evaluator = Evaluator(wanted, part, tokens, tokenizer.vocab_size)
+        record, reachable = evaluator.record(model), evaluator.reachable
     of = unit(config.objective.kind)
     words = [
         f"  loss                {record['loss']:.4f} nats per {of}, context {context}, stride {stride}",
@@ -144,10 +146,18 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
             f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input"
         )
     if "excess" in record:
+        facts: dict[str, Any] = {} if reachable is None else {"reachable": reachable.facts()}
+        if part.floor_mean is not None:
+            facts |= {"nats_per_char": part.floor_mean[0], "se": part.floor_mean[1]}
+        record["floor"] = facts
         words.append(f"  above the floor     {record['excess']:+.4f} nats per character")
+        words += [f"    {floor.amount}  {floor.words}" for floor in floors(record)]
+        if reachable is not None and reachable.read < reachable.windows:
+            words.append(f"    of {reachable.read:,} of {reachable.windows:,} windows, evenly spaced")
     if "nanogpt_loss" in record:
         words.append(f"  nanoGPT's batches   {record['nanogpt_loss']:.4f}")
-    words += [f"  {name:18}  {share:.1%}" for name, share in record["probes"].items()]
+    places = record.get("probe_places", {})
+    words += [f"  {name:18}  {share:>6.1%} of {places[name]:,} places" for name, share in record["probes"].items()]
     return {"step": step, **record}, words
 
 

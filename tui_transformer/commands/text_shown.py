@@ -49,7 +49,8 @@ def show_text(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     answer(clean_line(f"{corpus.version}, {corpus.source}"))
     sizes = ", ".join(f"{split} {len(part.text):,}" for split, part in corpus.splits.items())
     answer(f"  characters  {sizes}; {tokenizer.vocab_size} different ones")
-    lines = [f"{key} {value:.3f}" for key in ("unigram", "bigram", "floor") if isinstance(value := facts[key], float)]
+    named = {"unigram": "unigram", "bigram": "bigram", "floor": "floor given the whole past"}
+    lines = [f"{said} {value:.3f}" for key, said in named.items() if isinstance(value := facts[key], float)]
     answer(f"  loss lines  {', '.join(lines)} nats per character on validation")
     for label, line in overlap_lines(overlaps):
         answer(clean_line(f"  {label:<12}{line}"))

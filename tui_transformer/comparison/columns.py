@@ -145,7 +145,14 @@ MEASURED = (
         "Δbest", "Δ best", "best loss − baseline's", _difference(lambda e: e.best), _change, _change_exact, beside=True
     ),
     Column("gap", "gap", "gap (last − best loss)", lambda e, b: e.gap, _loss, _exact),
-    Column("excess", "excess", "last loss above the entropy floor", lambda e, b: e.excess, _change, _change_exact),
+    Column(
+        "excess",
+        "excess",
+        "last loss above the floor reachable at its context and stride",
+        lambda e, b: e.excess,
+        _change,
+        _change_exact,
+    ),
     Column("params", "params", "parameters", lambda e, b: e.parameters, short, str, always=True),
     Column("Δparams", "Δ params", "parameters − baseline's", _more_parameters, _signed, str, beside=True),
     STATE,

@@ -44,11 +44,17 @@ def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
         Block("Where its first weights come from", tuple(_lineage(entry))),
         Block("Notes and tags", tuple(_notes(entry))),
         Block("Scores", tuple(_values(entry))),
-        Block("Probes: share right", tuple(Line(clean_line(n), f"{v:.1%}") for n, v in entry.probes.items())),
+        Block("Probes: share right", tuple(_probes(entry))),
         Block("Not comparable", tuple(_redefined(entry))),
         Block("Settings", tuple(Line(clean_line(k), clean_line(setting_text(v))) for k, v in entry.config.items())),
     ]
     return tuple(block for block in blocks if block.lines)
+
+
+def _probes(entry: Entry) -> Iterator[Line]:
+    for name, share in entry.probes.items():
+        places = entry.probe_places.get(name)
+        yield Line(clean_line(name), f"{share:.1%}" + (f" of {places:,} places" if places is not None else ""))
 
 
 def _badges(entry: Entry) -> Iterator[Line]:

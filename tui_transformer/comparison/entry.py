@@ -102,12 +102,13 @@ class Entry:
         state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
         best: the lowest validation loss, nats per `protocol.unit`; `last` the newest.
         gap: last − best, nats.
-        excess: the last loss above the entropy floor, nats, where the floor is known.
+        excess: the last loss above the floor reachable at its context and stride, nats, where it is known.
         redefined: numbers that an older version recorded by another definition; they are left out.
         flops_per_token: of one pass forward and back, as the model's size implies.
         tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
         scores: other scores of the last evaluation, by name.
         probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
+        probe_places: how many places each share is of; runs of earlier versions do not say.
         badges: what is wrong with its scores, and why.
         checked: checks have looked at it and at a score.
         origin: the checkpoint that it started from; None where from weights of its own.
@@ -137,6 +138,7 @@ class Entry:
     seconds: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     probes: Mapping[str, float] = field(default_factory=dict)
+    probe_places: Mapping[str, int] = field(default_factory=dict)
     chances: Mapping[str, float] = field(default_factory=dict)
     badges: Mapping[str, str] = field(default_factory=dict)
     checked: bool = False
@@ -243,6 +245,7 @@ class _Reading:
             seconds=number(summary.get("seconds")),
             scores=_numbers({name: last.get(name) for name in SCORES}),
             probes={} if "probes" in older else _numbers(table(last.get("probes"))),
+            probe_places={name: int(n) for name, n in _numbers(table(last.get("probe_places"))).items()},
             chances=_numbers({text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))}),
             badges=badges,
             checked=self._reader.checked,

@@ -8,6 +8,7 @@ from tui_transformer.badges import badge
 from tui_transformer.exporting.markdown import block, inline
 from tui_transformer.exporting.recorded import Recorded
 from tui_transformer.facts import number, table, text
+from tui_transformer.floors import floors
 from tui_transformer.words import unit
 
 FRONT = """---
@@ -32,7 +33,7 @@ SCORES = (
     ("perplexity", "perplexity", "{:.4f}"),
     ("bits_per_character", "bits per character", "{:.4f}"),
     ("accuracy", "accuracy of the likeliest token", "{:.2%}"),
-    ("excess", "above the entropy floor, nats per character", "{:+.4f}"),
+    ("excess", "above the {floor}, nats per character", "{:+.4f}"),
     ("honest_loss", "loss of what cannot be copied, nats", "{:.4f}"),
     ("nanogpt_loss", "loss of nanoGPT's random batches, nats", "{:.4f}"),
     ("bleu", "BLEU", "{:.2f}"),
@@ -96,15 +97,20 @@ def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
         yield f"This checkpoint \\(step {step:,}\\) was not scored."
         return
     record, of = found[-1], unit(run.config.objective.kind)
+    floor = next((floor.words for floor in floors(run.data)), "floor")
     rows = ["| score | value |", "|:---|---:|"]
     for key, name, form in SCORES:
         value = number(record.get(key))
         if value is not None:
-            rows.append(f"| {inline(name.format(unit=of))} | {form.format(value).replace('-', chr(0x2212))} |")
+            rows.append(
+                f"| {inline(name.format(unit=of, floor=floor))} | {form.format(value).replace('-', chr(0x2212))} |"
+            )
+    places = table(record.get("probe_places"))
     for name, value in table(record.get("probes")).items():
-        share = number(value)
+        share, of_places = number(value), number(places.get(name))
         if share is not None:
-            rows.append(f"| {inline(str(name))} | {share:.1%} |")
+            said = "" if of_places is None else f" of {of_places:,.0f} places"
+            rows.append(f"| {inline(str(name))} | {share:.1%}{said} |")
     yield "\n".join(rows)
     yield _taken_over(run, record, which, len(records))
 

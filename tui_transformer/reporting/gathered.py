@@ -14,7 +14,8 @@ from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.groups import Grouping
 from tui_transformer.comparison.standing import Standing, Standings
 from tui_transformer.comparison.studies import ENDING, StudyFile
-from tui_transformer.facts import Record, number, table, text
+from tui_transformer.facts import Record, table, text
+from tui_transformer.floors import Floor, floors
 from tui_transformer.reporting.places import base_name
 
 LONGEST_STUDY = 64_000  # bytes of a study's file; more is none
@@ -72,9 +73,9 @@ class Gathered:
         """What it wrote, oldest first."""
         return list(RunReader(run.path).records("samples"))
 
-    def floor(self, run: Entry) -> float | None:
-        """The entropy floor of its text, nats per character."""
-        return number(table(self.facts(run, "data").get("floor")).get("nats_per_char"))
+    def floor(self, run: Entry) -> Floor | None:
+        """The floor of its text that its excess is above."""
+        return next(iter(floors(self.facts(run, "data"))), None)
 
     def study_text(self, study: StudyFile, folder: Path) -> str:
         """A study's own file; "" where it cannot be read."""

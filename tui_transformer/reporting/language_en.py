@@ -87,8 +87,10 @@ PHRASES = {
     # The first paragraph: verdicts.
     "alone": "{name} reached a validation loss of {loss} nats per {unit} ({seeds}).",
     "alone.void": "Its recorded validation loss of {loss} nats per {unit} ({seeds}) must not be reported as a result.",
-    "alone.excess": "That is {excess} nats per {unit} from the entropy floor, below which no model of this text can "
-    "get.",
+    "alone.excess": "That is {excess} nats per {unit} from the floor given the whole past, below which no model of "
+    "this text can get but by luck.",
+    "alone.excess.window": "That is {excess} nats per {unit} from the floor reachable at this context and stride, "
+    "below which no model that sees only its window can get but by luck.",
     "answers": "Of the held-out questions are answered exactly: {each}.",
     "answers.each": "{share} {unit} by {name}",
     "answers.majority": "Always “{answer}” would be right in {share}.",
@@ -181,8 +183,10 @@ PHRASES = {
     "data.unknown": "{name} was to be trained on {corpus}; nothing else is recorded of its data yet.",
     "table.splits": "The splits, by count and hash.",
     "table.levels": "Losses to hold the models against.",
-    "level.floor": "entropy floor",
+    "level.floor": "floor given the whole past",
     "level.floor.means": "what the grammar itself needs; no model gets below it but by luck",
+    "level.window": "floor reachable at this context and stride",
+    "level.window.means": "the same for a predictor that sees only its window; excess is above this one",
     "level.bigram": "bigram",
     "level.bigram.means": "knowing the token before, and no more",
     "level.unigram": "unigram",
@@ -199,7 +203,9 @@ PHRASES = {
     "caption.curves.several": "Loss, perplexity, the end of the loss, and the learning rate over optimizer steps. "
     "Thin: training loss of one seed, smoothed; thick: validation loss.",
     "caption.band": "Lines are means over seeds, bands their 95 % t intervals at each step alone.",
-    "caption.floor": "Dashed: the entropy floor, which no model can beat but by luck.",
+    "caption.floor": "Dashed: the floor given the whole past, which no model can beat but by luck.",
+    "caption.floor.window": "Dashed: the floor reachable at this context and stride, which no model can beat but by "
+    "luck.",
     "caption.void": "Dotted: a loss that means nothing, because its run leaks, overlaps or is implausible.",
     "table.evaluations": "The evaluations.",
     "table.evaluations.best": "Set off: the best of them.",
@@ -220,7 +226,8 @@ PHRASES = {
     "expected.why": "The reason given beforehand: {why}",
     "expected.counts": "Written down before anything was run, and held against the verdicts: {counts}.",
     "table.described": "What each probe asks for, and what guessing and the best shortcut score.",
-    "table.described.note": "A probe is a set of characters that follow with certainty from something further back.",
+    "table.described.note": "A probe is a set of characters that follow with certainty from something further back; "
+    "only places count whose evidence lies inside the window.",
     "table.described.pairs": "Sentences of another kind than the training ones, scored apart.",
     "table.probes": "Probes: share right at the last evaluation, in per cent.",
     "table.scores": "Other scores of the last evaluation.",
@@ -348,7 +355,8 @@ PHRASES = {
     "figure.step": "optimizer steps",
     "figure.train": "training loss, smoothed",
     "figure.validation": "validation loss",
-    "figure.floor": "entropy floor {value}",
+    "figure.floor": "floor given the whole past {value}",
+    "figure.floor.window": "floor reachable at context {context}, stride {stride}: {value}",
     "figure.seeds": "{name} (n = {n})",
     "figure.each-seed": "single seeds",
     "figure.means": "validation loss",

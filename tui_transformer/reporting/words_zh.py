@@ -40,7 +40,7 @@ WORDS = {
     "hidden character": "被遮蔽字符",
     "validation loss": "验证损失",
     "best validation loss": "最佳验证损失",
-    "loss above the floor": "高于熵下限的损失",
+    "loss above the floor": "高于下限的损失",
     "accuracy": "准确率",
     "exact match": "完全匹配",
     "honest loss": "不可复制部分的损失",

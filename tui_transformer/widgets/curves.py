@@ -89,6 +89,8 @@ class Picture:
 
     Args:
         raw: the train curve before it was smoothed; empty where it was not.
+        floors: levels of perfect predictors: in its window first, then given the whole past. Runs of earlier
+            versions have the latter only.
         best: index into `validation`, None where there is none.
     """
 
@@ -98,7 +100,7 @@ class Picture:
     raw: Curve = Curve()
     train: Curve = Curve()
     validation: Curve = Curve()
-    floor: float | None = None
+    floors: tuple[float, ...] = ()
     best: int | None = None
 
     @property
@@ -120,7 +122,7 @@ def picture(
     axis: str,
     smoothing: Smoothing,
     log: bool,
-    floor: float | None,
+    floors: Sequence[float],
 ) -> Picture:
     """The curves of a measure.
 
@@ -131,13 +133,13 @@ def picture(
         axis: one of `AXES`.
         smoothing: of the train curve.
         log: whether y is to be logarithmic.
-        floor: of the loss.
+        floors: of the loss.
     """
     of_loss = measure.of_loss
     raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
     smooth = smoothed(raw, smoothing)
     scored = _curve(validation, axis, measure.of)
-    level = of_loss(floor) if of_loss is not None and floor is not None else None
+    levels = () if of_loss is None else tuple(map(of_loss, floors))
     made = Picture(
         measure,
         axis,
@@ -145,7 +147,7 @@ def picture(
         raw=_map(raw, of_loss) if smooth is not raw else Curve(),
         train=_map(smooth, of_loss),
         validation=scored,
-        floor=level,
+        floors=levels,
         best=scored.y.index(measure.best(scored.y)) if scored.y else None,
     )
     return replace(made, log=log and _positive(made))

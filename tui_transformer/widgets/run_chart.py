@@ -1,4 +1,4 @@
-"""One chart of a run: train and validation, the floor, the best."""
+"""One chart of a run: train and validation, the floors, the best."""
 
 from typing import ClassVar
 
@@ -7,7 +7,8 @@ from tui_transformer.widgets.canvas import BLANK, Canvas, Cell, Line, draw
 from tui_transformer.widgets.chart import Chart, cells_of
 from tui_transformer.widgets.curves import AXIS_LABELS, Picture, axis_text, value_text
 
-STYLES = ("train", "raw", "validation", "floor", "best")
+FULL, USUAL, BRIEF = range(3)  # how much a legend says
+STYLES = ("train", "raw", "validation", "floor", "past", "best")
 
 
 class RunChart(Chart):
@@ -19,6 +20,7 @@ class RunChart(Chart):
     RunChart .chart--raw { color: $primary 35%; }
     RunChart .chart--validation { color: $accent; }
     RunChart .chart--floor { color: $success; }
+    RunChart .chart--past { color: $success 45%; }
     RunChart .chart--best { color: $warning; text-style: bold; }
     """
 
@@ -33,7 +35,7 @@ class RunChart(Chart):
         self.redraw()
 
     def paint(self, width: int, height: int) -> Canvas | None:
-        """Its lines, the floor as a level, the best marked."""
+        """Its lines, the floors as levels, the best marked."""
         made = self._picture
         if made is None or made.empty:
             return None
@@ -43,7 +45,7 @@ class RunChart(Chart):
             Line(made.validation.x, made.validation.y, "validation", dots=True),
         ]
         values = [*made.train.y, *made.validation.y]
-        low = made.floor if made.floor is not None else min(values)
+        low = min(made.floors, default=min(values))
         marks = []
         if made.best is not None:
             marks.append((made.validation.x[made.best], made.validation.y[made.best], "★", "best"))
@@ -53,7 +55,7 @@ class RunChart(Chart):
             height=height,
             x_text=lambda x: axis_text(made.axis, x),
             x_label=AXIS_LABELS[made.axis],
-            levels=[(made.floor, "floor")] if made.floor is not None else [],
+            levels=[(level, style) for _, level, style in reversed(self._floors(made))],
             marks=marks,
             top=usual_top(values, low) if made.measure.best is min and not made.log else float("inf"),
             log=made.log,
@@ -66,8 +68,9 @@ class RunChart(Chart):
             return []
         name = made.measure.label
         long = f"{name}, nats per {self._unit}" if made.measure.key == "loss" else name
-        for label, gap, brief in ((long, 3, False), (name, 2, False), (name, 2, True), (name, 1, True)):
-            legend = self._legend(made, brief=brief)
+        forms = ((long, 3, FULL), (long, 3, USUAL), (name, 2, USUAL), (name, 2, BRIEF), (name, 1, BRIEF))
+        for label, gap, form in forms:
+            legend = self._legend(made, form)
             if len(label) + sum(len(text) + gap for text, _ in legend) <= width:
                 break
         else:
@@ -79,8 +82,15 @@ class RunChart(Chart):
             cells += [BLANK] * gap + cells_of(text, style)
         return cells
 
-    def _legend(self, made: Picture, *, brief: bool) -> list[Cell]:
-        legend = []
+    def _floors(self, made: Picture) -> list[tuple[str, float, str]]:
+        """Name, level and style of each floor."""
+        if len(made.floors) == 2:
+            reachable, past = made.floors
+            return [("reachable floor", reachable, "floor"), ("given the whole past", past, "past")]
+        return [("floor", level, "floor") for level in made.floors]
+
+    def _legend(self, made: Picture, form: int) -> list[Cell]:
+        legend, brief = [], form == BRIEF
         if made.train.x:
             legend.append(("━ train", "train"))
         if made.validation.x:
@@ -88,9 +98,9 @@ class RunChart(Chart):
         if made.best is not None:
             sign = "★ " if brief else "★ best "
             legend.append((sign + value_text(made.measure, made.validation.y[made.best]), "best"))
-        if made.floor is not None:
-            sign = "┄ " if brief else "┄ floor "
-            legend.append((sign + value_text(made.measure, made.floor), "floor"))
+        for name, level, style in self._floors(made)[: 2 if form == FULL else 1]:
+            sign = "┄ " if brief else f"┄ {name} "
+            legend.append((sign + value_text(made.measure, level), style))
         if made.log:
             legend.append(("log", "dim"))
         return legend

@@ -63,7 +63,7 @@ class RunCharts(Horizontal):
     def _draw(self, chart: RunChart, measure: Measure) -> None:
         row, view = self._of
         waiting = "" if row is None else nothing_yet(row, view)
-        now = (measure, self.options, waiting, None if view is None else (view.path, view.version, view.floor))
+        now = (measure, self.options, waiting, None if view is None else (view.path, view.version, view.floors))
         if self._drawn.get(chart) == now:
             return
         self._drawn[chart] = now
@@ -77,7 +77,7 @@ class RunCharts(Horizontal):
             axis=AXES[self.options.axis],
             smoothing=SMOOTHINGS[self.options.smoothing],
             log=self.options.log,
-            floor=view.floor,
+            floors=[floor.nats for floor in view.floors],
         )
         chart.draw(made, view.unit, waiting)
 

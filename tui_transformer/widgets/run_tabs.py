@@ -202,6 +202,7 @@ def _checks(view: RunView) -> Content:
         lines.append(Content.assemble((f"{finding.sign} ", style), words, rest, (f": {clean_line(finding.why)}", DIM)))
     if view.probes:
         width = max(len(clean_line(probe.name)) for probe in view.probes)
+        counted = max(len(f"{probe.places:,}") for probe in view.probes)
         for probe in view.probes:
             chance = f"chance {probe.chance:>4.0%}" if probe.chance is not None else " " * 11
             beats = probe.chance is None or probe.right > probe.chance
@@ -211,6 +212,7 @@ def _checks(view: RunView) -> Content:
                     f"{clean_line(probe.name):<{width}}  ",
                     (bar, "$success" if beats else "$warning"),
                     (f" {probe.right:>4.0%}", "bold"),
+                    (f" of {probe.places:>{counted},}" if probe.places else "", DIM),
                     (f"  {chance}  {clean_line(probe.what)}", DIM),
                 )
             )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from tui_transformer.comparison.language import Language
 from tui_transformer.comparison.measures import LAST
 from tui_transformer.comparison.standing import Standing, values
+from tui_transformer.floors import Floor
+from tui_transformer.reporting.figures.curves import floor_text
 from tui_transformer.reporting.figures.style import COLOURS, FAINT, FLOOR, INK, figure, label, legend_below, minus
 from tui_transformer.reporting.gathered import Gathered
 
@@ -65,7 +67,7 @@ def _bar(gathered: Gathered, standing: Standing, language: Language) -> Bar:
     )
 
 
-def bars(shown: Sequence[Bar], unit: str, floor: float | None, language: Language) -> "Figure":
+def bars(shown: Sequence[Bar], unit: str, floor: Floor | None, language: Language) -> "Figure":
     """The picture: mean losses on the left, differences to the baseline on the right where there are any."""
     judged = any(bar.difference is not None for bar in shown)
     made = figure(ROW * max(3, len(shown)) + 1.15)
@@ -94,7 +96,7 @@ def _kinds(shown: Sequence[Bar], language: Language) -> list[object]:
     return [Patch(color=kinds[kind], label=language.say(f"figure.{kind}")) for kind in kinds if kind in there]
 
 
-def _means(axes: "Axes", shown: Sequence[Bar], unit: str, floor: float | None, language: Language) -> None:
+def _means(axes: "Axes", shown: Sequence[Bar], unit: str, floor: Floor | None, language: Language) -> None:
     for y, bar in enumerate(shown):
         if bar.loss is None:
             axes.text(0, y, f" {bar.void or language.say('figure.no-score')}", va="center", color=FAINT, fontsize=8)
@@ -117,8 +119,8 @@ def _means(axes: "Axes", shown: Sequence[Bar], unit: str, floor: float | None, l
         note = f"{LAST.amount(bar.loss)}" + (f"  {bar.void}" if bar.void else "")
         axes.annotate(note, (edge, y), xytext=(5, 0), textcoords="offset points", va="center", fontsize=7.5)
     if floor is not None:
-        said = language.say("figure.floor", value=f"{floor:.4f}")
-        axes.axvline(floor, color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1, label=said)
+        said = floor_text(floor, language)
+        axes.axvline(floor.nats, color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1, label=said)
     axes.set(title=language.say("figure.means"), xlabel=language.say("figure.loss.unit", unit=language.word(unit)))
     axes.margins(x=0.28)
     axes.set_xlim(left=0)

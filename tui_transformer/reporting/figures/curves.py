@@ -9,7 +9,8 @@ from tui_transformer.comparison.bands import Band, Points, band, scored
 from tui_transformer.comparison.curves import Metrics
 from tui_transformer.comparison.language import Language
 from tui_transformer.comparison.standing import Standing
-from tui_transformer.facts import Record, number
+from tui_transformer.facts import Record
+from tui_transformer.floors import Floor
 from tui_transformer.reporting.figures.style import (
     COLOURS,
     DASHES,
@@ -63,13 +64,13 @@ class Panels:
     Args:
         lines: the variants.
         unit: of the loss.
-        floor: the entropy floor of their text, in nats; None where it is not known.
+        floor: of their text and its windows; None where it is not known.
         unigram: the loss of knowing only how often each token occurs.
     """
 
     lines: tuple[Line, ...]
     unit: str
-    floor: float | None = None
+    floor: Floor | None = None
     unigram: float | None = None
     shown: tuple[Standing, ...] = field(default=(), compare=False)
 
@@ -141,8 +142,8 @@ def _losses(axes: "Axes", panels: Panels, language: Language, *, marks: bool = F
         named = language.say("figure.validation") if len(panels.lines) == 1 else line.name
         handles += _banded(axes, line.loss, style, named, marks=marks)
     if panels.floor is not None:
-        said = language.say("figure.floor", value=f"{panels.floor:.4f}")
-        handles.append(axes.axhline(panels.floor, color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1, label=said))
+        said = floor_text(panels.floor, language)
+        handles.append(axes.axhline(panels.floor.nats, color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1, label=said))
     return handles
 
 
@@ -165,7 +166,7 @@ def _perplexities(axes: "Axes", panels: Panels) -> None:
             continue
         list(_banded(axes, line.perplexity, _style(i, line), line.name, marks=False))
     if panels.floor is not None:
-        axes.axhline(math.exp(panels.floor), color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1)
+        axes.axhline(math.exp(panels.floor.nats), color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1)
     axes.set_yscale("log")
     _plain_logs(axes)
 
@@ -196,8 +197,8 @@ def _zoom(axes: "Axes", panels: Panels) -> None:
     middle = sorted(values)[len(values) // 2]
     values = [value for value in values if abs(value - middle) < 1e3]
     low, high = min(values), max(values)
-    if panels.floor is not None and low - panels.floor < 1.5 * (high - low):
-        low = min(low, panels.floor)
+    if panels.floor is not None and low - panels.floor.nats < 1.5 * (high - low):
+        low = min(low, panels.floor.nats)
     pad = 0.08 * (high - low) or 0.05
     axes.set(xlim=(start - 0.02 * last, 1.02 * last), ylim=(low - pad, high + pad))
 
@@ -215,7 +216,13 @@ def _rates(axes: "Axes", panels: Panels) -> None:
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
 
 
-def floor_of(gathered: Gathered, standings: Sequence[Standing]) -> float | None:
+def floor_of(gathered: Gathered, standings: Sequence[Standing]) -> Floor | None:
     """The floor that these variants share."""
     floors = {gathered.floor(standing.group.representative) for standing in standings}
-    return number(floors.pop()) if len(floors) == 1 else None
+    return floors.pop() if len(floors) == 1 else None
+
+
+def floor_text(floor: Floor, language: Language) -> str:
+    """What a legend says of it."""
+    key = "figure.floor.window" if floor.context else "figure.floor"
+    return language.say(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.facts import Record, number, table, text
+from tui_transformer.floors import floors
 from tui_transformer.reporting.document import Block, Cell, Heading, Paragraph, Table
 from tui_transformer.reporting.gathered import corpus_name
 from tui_transformer.reporting.told import Told, cells
@@ -77,11 +78,10 @@ def _splits(told: Told, found: Record) -> Table:
 
 
 def _levels(told: Told, run: Entry, found: Record) -> Table:
-    """The entropy floor, and what counting tokens scores."""
-    floor = table(found.get("floor"))
+    """The floors, and what counting tokens scores."""
     unit = told.language.word(run.protocol.unit)
     known = [
-        ("level.floor", number(floor.get("nats_per_char")), number(floor.get("se"))),
+        *(("level.window" if floor.context else "level.floor", floor.nats, floor.se) for floor in floors(found)),
         ("level.bigram", number(found.get("bigram")), None),
         ("level.unigram", number(found.get("unigram")), None),
     ]

@@ -120,7 +120,9 @@ def _alone(told: Told, standing: Standing) -> Iterator[Sentence]:
     excess = standing.mean(EXCESS)
     if excess is not None:
         amount = EXCESS.spread(excess.mean, excess.half, sign=True)
-        yield told.say("alone.excess", excess=amount, unit=unit), False
+        floor = told.gathered.floor(run)
+        key = "alone.excess.window" if floor is not None and floor.context else "alone.excess"
+        yield told.say(key, excess=amount, unit=unit), False
     yield from _answers(told)
     yield told.say("alone.one-seed" if mean.n == 1 else "alone.no-comparison"), mean.n == 1
 

@@ -64,7 +64,8 @@ def _scores(told: Told) -> Iterator[str]:
     few = [
         clean_line(str(probe.get("name")))
         for probe in rows(told.gathered.facts(runs[0], "data").get("probes"))
-        if (places := number(probe.get("n"))) is not None and places < FEW_PLACES
+        if (places := runs[0].probe_places.get(str(probe.get("name")), number(probe.get("n")))) is not None
+        and places < FEW_PLACES
     ]
     if few and any(run.probes for run in runs):
         yield told.say("limits.few-places", names=told.language.joined(few), most=FEW_PLACES)

@@ -8,6 +8,7 @@ from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.measures import LAST
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.facts import Record, number, table
+from tui_transformer.floors import Floor
 from tui_transformer.reporting.document import Block, Figure, Heading, Paragraph, Table
 from tui_transformer.reporting.figures.curves import Panels, curves, floor_of, lines_of
 from tui_transformer.reporting.sections.model import config_of
@@ -45,12 +46,14 @@ def _part(told: Told, part: Sequence[Standing], ending: str) -> Iterator[Block]:
         yield from _of_variants(told, shown)
 
 
-def _caption(told: Told, part: Sequence[Standing], shown: Sequence[Standing], floor: float | None) -> str:
+def _caption(told: Told, part: Sequence[Standing], shown: Sequence[Standing], floor: Floor | None) -> str:
     seeds = any(len(s.group.drawn) > 1 for s in shown)
     void = any(s.group.void for s in shown)
     alone = len(shown) == 1
     keys = ["caption.curves" if alone else "caption.curves.several"]
-    keys += [key for key, wanted in (("caption.band", seeds), ("caption.floor", floor is not None)) if wanted]
+    keys += [key for key, wanted in (("caption.band", seeds),) if wanted]
+    if floor is not None:
+        keys.append("caption.floor.window" if floor.context else "caption.floor")
     keys += ["caption.void"] if void else []
     cut = told.say("figure.cut", shown=MOST, total=len(part)) if len(part) > MOST else ""
     return told.sentences([*(told.say(key) for key in keys), cut])
