@@ -272,6 +272,6 @@ def excess_over_floor(scores: TokenScores, floor: NDArray[np.float64]) -> float:
         scores: of every token of the text but the first, one token a character.
         floor: (n,) nats that the perfect predictor needs for each character of the text; nan where it is not known.
     """
-    above = scores.nll - floor[1:]
     known = np.isfinite(floor[1:])
-    return math.fsum(above[known]) / int(known.sum())
+    n = int(known.sum())
+    return math.fsum(scores.nll[known]) / n - math.fsum(floor[1:][known]) / n

@@ -106,6 +106,11 @@ def test_excess_is_over_the_same_characters() -> None:
     assert excess_over_floor(scores_of(np.array([2.0, 3.0]), np.ones(2, bool), 8), floor) == pytest.approx(1.0)
 
 
+def test_excess_leaves_out_characters_whose_floor_is_unknown() -> None:
+    floor = np.array([np.nan, 1.0, np.nan])
+    assert excess_over_floor(scores_of(np.array([2.0, 9.0]), np.ones(2, bool), 8), floor) == pytest.approx(1.0)
+
+
 def test_nanogpt_protocol_is_the_mean_of_random_batches(model) -> None:
     batches = TextBatches(RandomWindows(TOKENS, 9, 4, seed=1), NextToken(EIGHT, 10), seed=1)
     loss = nanogpt_loss(model, batches, 3)

@@ -1,5 +1,6 @@
 """The floor reachable in a window: a perfect model reaches it, and nothing honest gets far below."""
 
+import json
 import math
 from functools import cache
 
@@ -19,6 +20,9 @@ from engine.evaluation.alarms import implausible
 from engine.evaluation.evaluator import Evaluator
 from engine.evaluation.metrics import windows
 from engine.evaluation.reachable import reachable_floor
+from engine.runs.reader import RunReader
+from engine.training.assemble import assemble
+from engine.training.task import load_task_of
 from engine.training.text_task import TextTask
 
 
@@ -169,6 +173,31 @@ def test_data_json_has_both_floors_and_the_rules_of_scoring() -> None:
         {"model": {"architecture": "encoder"}, "objective": {"kind": "masked"}, "data": {"corpus_size": 20_000}}
     )
     assert TextTask.load(masked, None).facts(masked)["floor"] is None
+
+
+def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_with(tiny, tmp_path) -> None:
+    ready = assemble(tiny(), runs_dir=tmp_path, name="run", device="cpu")
+    ready.trainer.run()
+    reader, cpu = RunReader(ready.path), torch.device("cpu")
+    path = ready.path / "data.json"
+    facts = json.loads(path.read_text())
+    assert facts.pop("scoring") == 2 and facts["floor"].pop("reachable")
+    now = load_task_of(reader, None).scorer(reader.config, cpu).record(ready.trainer.model)
+    path.write_text(json.dumps(facts))  # as version 1 wrote it
+    task = load_task_of(reader, None)
+    then = task.scorer(reader.config, cpu).record(ready.trainer.model)
+    assert "probe_places" in now and "probe_places" not in then
+    assert set(then["probes"]) > set(now["probes"])  # it asked for what no window showed
+    text = corpus_of(task)
+    assert then["excess"] == pytest.approx(then["loss"] - text.floor[1:].mean(), abs=1e-12)
+    assert now["excess"] < then["excess"] and now["loss"] == then["loss"]
+    said = task.facts(reader.config)
+    assert "reachable" not in said["floor"] and said["scoring"] == 1
+
+
+def corpus_of(task: object) -> Split:
+    assert isinstance(task, TextTask)
+    return task.corpus.splits["validation"]
 
 
 def test_a_text_of_playlets_is_what_its_filter_was_made_for() -> None:
