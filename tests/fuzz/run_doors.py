@@ -81,14 +81,16 @@ def feed(folder: Path, edits: list[Edit]) -> None:
             for run in runs:
                 view = looks.look(run).view
                 if view is not None:
-                    pictures(view.train, view.validation, view.floor)
+                    pictures(view.train, view.validation, [floor.nats for floor in view.floors])
     followed.look(runs[0])
 
 
-def pictures(train: Any, validation: Any, floor: float | None) -> None:
+def pictures(train: Any, validation: Any, floors: list[float]) -> None:
     for measure in MEASURES:
         for axis, smoothing in zip(AXES, SMOOTHINGS, strict=True):
-            made = picture(measure, train, validation, axis=axis, smoothing=smoothing, log=axis == "step", floor=floor)
+            made = picture(
+                measure, train, validation, axis=axis, smoothing=smoothing, log=axis == "step", floors=floors
+            )
             assert all(math.isfinite(y) for y in (*made.train.y, *made.validation.y))
 
 

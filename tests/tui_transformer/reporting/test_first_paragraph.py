@@ -49,7 +49,7 @@ def test_a_single_run_says_that_it_is_one(tmp_path) -> None:
     variant(tmp_path, "demo")
     said = first(document(tmp_path, "demo"))
     assert said.startswith("demo reached a validation loss of 0.9005 nats per character (1 seed)")
-    assert "This is one run with one seed" in said and "from the entropy floor" in said
+    assert "This is one run with one seed" in said and "from the floor given the whole past" in said
 
 
 @pytest.mark.parametrize(
