@@ -28,6 +28,7 @@ from engine.evaluation.metrics import (
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
 from engine.model.visibility import self_attention
+from engine.runs.record_version import RECORDS
 
 
 def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] | None:
@@ -52,9 +53,6 @@ def evaluation_batch(config: RunConfig) -> int:
     return config.evaluation.batch_size or 2 * config.train.batch_size
 
 
-SCORING = 2  # rules of this version; runs without a number in data.json were begun with 1
-
-
 class Evaluator:
     """Exact scores of one split.
 
@@ -63,15 +61,15 @@ class Evaluator:
         split: the text with its floor and probes.
         tokens: (n,) the same text encoded, on the model's device.
         vocab_size: tokens of the text.
-        scoring: rules of probes and excess. 2: a probe counts where the window shows its evidence, excess is above
-            the floor reachable in the window. 1: a probe counts from context − stride characters on, excess is
-            above the floor given the whole past. A run is scored to its end, and verified, by the rules it began with.
+        records: version of the run's records. Since 2 a probe counts where the window shows its evidence, and excess
+            is above the floor reachable in the window; before, a probe counted from context − stride characters on,
+            and excess was above the floor given the whole past. A run is scored to its end by the rules it began with.
     """
 
     def __init__(
-        self, config: RunConfig, split: Split, tokens: Tensor, vocab_size: int, scoring: int = SCORING
+        self, config: RunConfig, split: Split, tokens: Tensor, vocab_size: int, records: int = RECORDS
     ) -> None:
-        self.config, self.split, self.tokens, self.scoring = config, split, tokens, scoring
+        self.config, self.split, self.tokens, self.records = config, split, tokens, records
         self.objective = make_objective(config, vocab_size)
         self.copied = copied_places(config, self.objective)
 
@@ -123,12 +121,12 @@ class Evaluator:
     @cached_property
     def reachable(self) -> ReachableFloor | None:
         """The floor reachable at this context and stride, where it is known."""
-        if self.scoring == 1 or self.config.objective.kind != "next-token":
+        if self.records < 2 or self.config.objective.kind != "next-token":
             return None
         return reachable_floor(self.split, self.config.model.context_length, self.config.stride)
 
     def _probes(self, scores: TokenScores) -> dict[str, Any]:
-        first = self.scoring == 1
+        first = self.records < 2
         counts = probe_counts(scores, self.split.probes, places_with_history if first else places_shown)
         found: dict[str, Any] = {"probes": {name: right / of for name, (right, of) in counts.items()}}
         if not first:

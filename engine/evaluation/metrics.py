@@ -233,7 +233,7 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
 
 
 def places_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
-    """(n,) which places counted in runs of scoring 1: those with at least context − stride tokens of history."""
+    """(n,) which places counted in records of version 1: those with at least context − stride tokens of history."""
     counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
     return counted
 

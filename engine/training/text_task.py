@@ -17,8 +17,9 @@ from engine.data.overlap import Overlap, text_overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.evaluator import SCORING, Evaluator
+from engine.evaluation.evaluator import Evaluator
 from engine.generation.samples import Sampler
+from engine.runs.record_version import RECORDS
 from engine.training.task import Task, require_known, require_vocabulary
 
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
@@ -29,13 +30,13 @@ class TextTask:
     """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each.
 
     Args:
-        scoring: rules of its probes and excess, see `Evaluator`.
+        records: version of the records that its scores go to, see `Evaluator`.
     """
 
     corpus: TextCorpus
     tokenizer: CharacterTokenizer
     tokens: dict[str, torch.Tensor]
-    scoring: int = SCORING
+    records: int = RECORDS
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TextTask":
@@ -144,7 +145,6 @@ class TextTask:
             "tokenizer_sha256": self.tokenizer.sha256,
             "overlap": self.overlap and self.overlap.to_json(),
             "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]} | self._reachable(config),
-            "scoring": self.scoring,
             "plausible": REGISTRY[self.corpus.name].plausible if self.corpus.name in REGISTRY else None,
             "unigram": unigram_loss(train, held_out, self.vocab_size),
             "bigram": bigram_loss(train, held_out, self.vocab_size),
@@ -175,7 +175,7 @@ class TextTask:
             self.corpus.splits["validation"],
             self.tokens["validation"].to(device),
             self.vocab_size,
-            self.scoring,
+            self.records,
         )
 
     def shower(self, config: RunConfig) -> Sampler:

@@ -163,10 +163,9 @@ def test_over_and_underconfidence_never_pay(confidence: float) -> None:
     assert perfect(64, 64, confidence=confidence)["excess"] > 0
 
 
-def test_data_json_has_both_floors_and_the_rules_of_scoring() -> None:
+def test_data_json_has_both_floors() -> None:
     config = RunConfig.model_validate({"model": {"context_length": 64}, "data": {"corpus_size": 20_000}})
     facts = TextTask.load(config, None).facts(config)
-    assert facts["scoring"] == 2
     assert facts["floor"]["reachable"]["context"] == 64 and facts["floor"]["reachable"]["stride"] == 32
     assert facts["floor"]["reachable"]["nats_per_char"] > facts["floor"]["nats_per_char"]
     masked = RunConfig.model_validate(
@@ -179,11 +178,11 @@ def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_
     ready = assemble(tiny(), runs_dir=tmp_path, name="run", device="cpu")
     ready.trainer.run()
     reader, cpu = RunReader(ready.path), torch.device("cpu")
-    path = ready.path / "data.json"
-    facts = json.loads(path.read_text())
-    assert facts.pop("scoring") == 2 and facts["floor"].pop("reachable")
+    path = ready.path / "run.json"
+    born = json.loads(path.read_text())
+    assert born.pop("records") >= 2
     now = load_task_of(reader, None).scorer(reader.config, cpu).record(ready.trainer.model)
-    path.write_text(json.dumps(facts))  # as version 1 wrote it
+    path.write_text(json.dumps(born))  # as version 1 wrote it
     task = load_task_of(reader, None)
     then = task.scorer(reader.config, cpu).record(ready.trainer.model)
     assert "probe_places" in now and "probe_places" not in then
@@ -192,7 +191,7 @@ def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_
     assert then["excess"] == pytest.approx(then["loss"] - text.floor[1:].mean(), abs=1e-12)
     assert now["excess"] < then["excess"] and now["loss"] == then["loss"]
     said = task.facts(reader.config)
-    assert "reachable" not in said["floor"] and said["scoring"] == 1
+    assert "reachable" not in said["floor"]
 
 
 def corpus_of(task: object) -> Split:
