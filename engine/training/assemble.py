@@ -221,7 +221,7 @@ def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: st
     found |= {} if parent is None else {INIT_FROM: parent.said_as}
     for key, value in found.items():
         config = capabilities.with_value(config, key, value)
-    lints = [*lint(config, task.train_tokens, task.validation_tokens), *_crowded(config, where)]
+    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *_crowded(config, where)]
     model = built(config, config.needed_tokens(task.vocab_size), where)
     beginning = None if parent is None else begun_from(model, config, parent, task, data_dir)
     lints += [] if beginning is None else beginning.lints

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data.cache import tokens_of
@@ -153,6 +154,10 @@ class TextTask:
                 for probe in self.corpus.splits["validation"].probes
             ],
         }
+
+    def lints(self, config: RunConfig) -> list[Lint]:
+        """See `Task`."""
+        return []
 
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
         """Windows of the training split."""

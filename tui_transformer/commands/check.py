@@ -68,7 +68,7 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
     total = fit.seconds * runnable.train.steps
     largest = BatchShape.of_batch(batches.batch(*batches.largest()))
     peak = fit.peak_bytes or memory_bytes(runnable, vocabulary, largest)
-    lints = [*lint(config, task.train_tokens, task.validation_tokens), *inherited]
+    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if as_json:
         for verdict in verdicts:
