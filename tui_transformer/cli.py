@@ -175,9 +175,14 @@ def evaluate(
 @app.command()
 def bench(
     case: Annotated[
-        str, typer.Option("--case", help="Of training, trainer, evaluation, sampling, attention, studio; with commas.")
+        str,
+        typer.Option(
+            "--case", help="Of training, trainer, evaluation, sampling, attention, studio, with commas; or memory."
+        ),
     ] = "",
-    size: Annotated[str, typer.Option("--size", help="A preset that says how large.")] = "baseline",
+    size: Annotated[
+        str, typer.Option("--size", help="A preset that says how large; for memory several, or all.")
+    ] = "baseline",
     precision: Annotated[str, typer.Option("--precision", help="Of fp32, fp32-fast, bf16, with commas.")] = "fp32,bf16",
     against: Annotated[str, typer.Option("--against", help="Of transformers, x-transformers, torch.")] = "",
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Turns of each contender.")] = 5,

@@ -8,6 +8,7 @@ from engine.config.sections import ModelConfig
 from engine.data.corpora import REGISTRY
 from engine.data.documents.registry import DOCUMENTS
 from engine.model import size
+from engine.model.memory import BatchShape, memory_bytes
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,8 @@ def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None
     model = _with_sources(config.model, known.sources)
     config = config.model_copy(update={"model": model})
     parts = size.parameters(model, known.tokens)
-    return Cost(known, parts, size.flops_per_token(model, known.tokens), size.memory_bytes(config, known.tokens))
+    flops = size.flops_per_token(model, known.tokens, BatchShape.of(config).rows)
+    return Cost(known, parts, flops, memory_bytes(config, known.tokens))
 
 
 def _with_sources(model: ModelConfig, sources: int | None) -> ModelConfig:

@@ -1,12 +1,33 @@
-"""How much memory a piece of work needs beyond what is there before it."""
+"""How much memory a piece of work needs beyond what is there before it, and a training beside its estimate."""
 
 import ctypes
+import multiprocessing
 import platform
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import psutil
 import torch
+from torch import Tensor
+
+from engine.capabilities import with_value
+from engine.config.schema import RunConfig
+from engine.data.loader import Examples
+from engine.data.objectives import Batch, Objective
+from engine.data.padding import stands_at
+from engine.errors import InputError
+from engine.model.memory import BatchShape, memory_bytes
+from engine.model.transformer import build_model
+from engine.training.devices import keep_memory
+from engine.training.step import Stepper
+from engine.training.task import load_task
+
+VOCABULARY = 70  # of the tiny model
+MOST = 8 * 2**30  # bytes that a measurement may take
 
 CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
 
@@ -31,3 +52,106 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
     except (OSError, StopIteration):
         return None
     return max(0, 1024 * int(peak.split()[1]) - before)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A preset's estimate beside what its training took.
+
+    Args:
+        preset: `NAME` or `NAME@BASE`.
+        shape: of the largest batch that was trained on.
+        rows: that the preset asks for; more than the shape's where so many would not fit.
+        given: whether the batches are of the preset's own data; else rows of random tokens, as long as the context.
+        estimate: bytes.
+        measured: bytes; None where they cannot be asked.
+    """
+
+    preset: str
+    shape: BatchShape
+    rows: int
+    given: bool
+    estimate: int
+    measured: int | None
+
+    @property
+    def ratio(self) -> float | None:
+        """Estimate over measured peak."""
+        return None if not self.measured else self.estimate / self.measured
+
+
+def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = MOST) -> Peak:
+    """Measure the peak of a run's training in a process of its own, on a CPU.
+
+    The peak is what the resident memory grows by, at its highest, from the moment before the model is built over three
+    steps, the first two and the one with the largest batch of the first epoch. Data is loaded and one step of a tiny
+    model taken before that moment, so that neither the corpus nor torch's own libraries count.
+
+    Args:
+        config: not yet resolved.
+        data_dir: where named corpora are looked for first.
+        most: bytes; a batch whose estimate is above that is cut to fewer rows.
+    """
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
+        return process.submit(_measured, config, data_dir, most).result()
+
+
+def _measured(config: RunConfig, data_dir: Path | None, most: int) -> Peak:
+    device, asked = torch.device("cpu"), config.train.batch_size
+    torch.set_num_threads(config.train.threads or 1)
+    try:
+        task = load_task(config, data_dir)
+    except InputError:
+        task = None
+    words = config.model.vocab_size or config.data.bpe_size
+    vocabulary = words if task is None else config.needed_tokens(task.vocab_size)
+    resolved = config if task is None else task.resolved(config, config.preset, 1)
+    shape = BatchShape.of(resolved)
+    while config.train.batch_tokens is None and memory_bytes(resolved, vocabulary, shape) > most and shape.rows > 1:
+        resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
+        shape = BatchShape.of(resolved)
+    batches: Examples = _Random(shape, vocabulary) if task is None else task.batches(resolved, device)
+    tiny = RunConfig().miniature().resolved(vocab_size=VOCABULARY, threads=1, train_tokens=1000)
+    Stepper(tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY)).take(1)
+    keep_memory()
+    largest, accumulation = batches.largest(), resolved.train.accumulation
+    shape = BatchShape.of_batch(batches.batch(*largest))
+
+    def train() -> None:
+        stepper = Stepper(resolved, build_model(resolved.model, vocabulary, resolved.seed, device), batches)
+        for step in (1, 2, largest[0]):
+            stepper.take(step)
+
+    estimate = memory_bytes(resolved, vocabulary, shape)
+    rows = asked // accumulation if config.train.batch_tokens is None else shape.rows
+    return Peak(config.preset, shape, max(rows, shape.rows), task is not None, estimate, peak_bytes(train, device))
+
+
+class _Random:
+    """Batches of random tokens, where the data is not at hand."""
+
+    def __init__(self, shape: BatchShape, vocabulary: int) -> None:
+        draw = torch.Generator().manual_seed(0)
+        tokens, source = (
+            torch.randint(vocabulary, (shape.rows, length), generator=draw) for length in (shape.target, shape.source)
+        )
+        at = stands_at([shape.source] * shape.rows, "cpu") if shape.source else None
+        self._batch = Batch(tokens, tokens, tokens.numel(), source if shape.source else None, at)
+        self.vocabulary = vocabulary
+
+    @property
+    def objective(self) -> Objective:
+        """None is needed: every token may follow."""
+        return cast(Objective, SimpleNamespace(vocab_size=self.vocabulary))
+
+    def batch(self, step: int, micro: int) -> Batch:
+        """The same for all."""
+        return self._batch
+
+    def probed(self) -> Tensor:
+        """(B, T) its tokens."""
+        return self._batch.tokens
+
+    def largest(self) -> tuple[int, int]:
+        """The first."""
+        return 1, 0

@@ -173,8 +173,8 @@ class ObjectiveConfig(Section):
     `mask_fraction` is the share of a window that `masked` predicts, and of a document that `span-corruption` in the
     form `t5` takes out, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
     the context, and take out one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
-    `label_smoothing` moves that share of each target to all other tokens (Szegedy et al. 2016, §7), in what is
-    minimised; losses are reported without it.
+    `label_smoothing` spreads that share of each target evenly over all tokens that may follow, the target among them
+    (Szegedy et al. 2016, §7), in what is minimised; losses are reported without it.
     """
 
     kind: Literal[
@@ -241,7 +241,7 @@ class OptimizerConfig(Section):
     betas: tuple[Fraction, Fraction] = (0.9, 0.98)
     eps: Annotated[float, Field(gt=0.0, le=1.0)] = 1e-8
     weight_decay: Rate = 0.01
-    decay: Literal["matrices", "linear-weights", "all"] = "matrices"
+    decay: Literal["matrices", "matrices-and-positions", "linear-weights", "all"] = "matrices"
     schedule: Literal["constant", "cosine", "step", "inverse-sqrt"] = "cosine"
     warmup: Duration = 100
     decay_every: Duration | None = None
@@ -262,16 +262,23 @@ class OptimizerConfig(Section):
 class EvaluationConfig(Section):
     """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
 
-    `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
-    without a new best; 0 never does. `stride` is the tokens between two windows that score a text: by default what a
-    window predicts, on playlets half of that, so that what their probes ask for is seldom cut off. Translations are
-    written with a beam of `beam` (1: greedily), of the first `translations` sentences of the split (0: all).
+        `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
+    <<<<<<< HEAD
+        without a new best; 0 never does. `stride` is the tokens between two windows that score a text: by default what a
+        window predicts, on playlets half of that, so that what their probes ask for is seldom cut off. Translations are
+        written with a beam of `beam` (1: greedily), of the first `translations` sentences of the split (0: all).
+    =======
+        without a new best; 0 never does. Translations are written with a beam of `beam` (1: greedily), of the first
+        `translations` sentences of the split (0: all). What an evaluation draws (what a masked objective hides,
+        nanoGPT's random batches) follows from its own `seed`, so that runs of different seeds are asked the same.
+    >>>>>>> 64b16f9
     """
 
     every: Count = 250
     stride: Positive | None = None
     batch_size: Positive | None = bookkeeping(None)
     nanogpt_batches: Annotated[int, Field(strict=True, ge=0, le=100_000)] = bookkeeping(0)
+    seed: Seed = bookkeeping(1)
     probes: StrictBool = bookkeeping(True)
     sample_every: Count = bookkeeping(500)
     sample_prompt: Annotated[str, Field(max_length=10_000)] = bookkeeping("")

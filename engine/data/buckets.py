@@ -64,6 +64,12 @@ class Buckets:
         epoch = bisect_right(self._starts, at) - 1
         return epoch, self._plan(epoch)[at - self._starts[epoch]]
 
+    def largest(self) -> tuple[int, int]:
+        """(step, micro-batch) of the first epoch's batch with the most places."""
+        lengths, plan = self.lengths(0), self._plan(0)
+        at = int(np.argmax([len(rows) * lengths[rows].max(0).sum() for rows in plan]))
+        return at // self.accumulation + 1, at % self.accumulation
+
     def _plan(self, epoch: int) -> list[Counts]:
         """The rows of each micro-batch of an epoch."""
         if epoch not in self._plans:

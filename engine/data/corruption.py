@@ -52,6 +52,10 @@ class DocumentBatches:
         """Share of an epoch's places that hold nothing."""
         return self._buckets.padding
 
+    def largest(self) -> tuple[int, int]:
+        """(step, micro-batch) of the largest batch of the first epoch."""
+        return self._buckets.largest()
+
     def batch(self, step: int, micro: int) -> Batch:
         """The micro-batch `micro` of optimizer step `step` (counted from 1)."""
         epoch, rows = self._buckets.rows(step, micro)

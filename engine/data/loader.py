@@ -31,6 +31,10 @@ class Examples(Batches, Protocol):
         """(B, L) int64 text that the leak probe asks about."""
         ...
 
+    def largest(self) -> tuple[int, int]:
+        """(step, micro-batch) of the largest batch of the first epoch."""
+        ...
+
 
 class Windows(Protocol):
     """Where examples are cut out of the text."""
@@ -128,6 +132,10 @@ class TextBatches:
     def probed(self) -> Tensor:
         """(B, L) the windows of the first batch."""
         return self.windows.windows(1, 0)
+
+    def largest(self) -> tuple[int, int]:
+        """The first: all are of one size."""
+        return 1, 0
 
 
 def mask_generator(seed: int, *counters: int | str) -> Generator:

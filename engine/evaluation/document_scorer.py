@@ -83,7 +83,7 @@ class DocumentScorer:
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         """The nll of every token that the objective asks for."""
-        generator = mask_generator(self.config.seed, "evaluation")
+        generator = mask_generator(self.config.evaluation.seed, "evaluation")
         size, context = evaluation_batch(self.config), self.config.model.context_length
         batches = scored_documents(self.documents, self.objective, generator, size, self.device)
         return score_batches(model, batches, context=context, stride=context, between=between)

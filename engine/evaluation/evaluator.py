@@ -89,7 +89,7 @@ class Evaluator:
             context=context,
             stride=stride,
             batch_size=batch_size,
-            generator=mask_generator(config.seed, "evaluation"),
+            generator=mask_generator(config.evaluation.seed, "evaluation"),
             between=between,
         )
 
@@ -141,7 +141,7 @@ class Evaluator:
         """No question is asked."""
 
     def _nanogpt(self, model: nn.Module) -> float:
-        seed, device = self.config.seed, self.tokens.device
+        seed, device = self.config.evaluation.seed, self.tokens.device
         windows = RandomWindows(self.tokens, self.objective.window, self.config.train.batch_size, seed, device)
         batches = TextBatches(windows, self.objective, seed)
         return nanogpt_loss(model, batches, self.config.evaluation.nanogpt_batches)

@@ -72,7 +72,7 @@ def translate_batch(
     *,
     specials: Specials,
     allowed: int,
-    max_length: int,
+    max_length: int | Sequence[int],
     beam: int = 1,
     n_best: int = 1,
     length_penalty: LengthPenalty = "gnmt",
@@ -89,7 +89,8 @@ def translate_batch(
         source_at: their positions, −1 at padding; None: there is none.
         specials: start, end and padding.
         allowed: tokens of the text; no id from here on is written but the end.
-        max_length: tokens written at most, the end included; never more than the model's context.
+        max_length: tokens written at most, the end included, of all sentences or of each; never more than the model's
+            context.
         beam: hypotheses a sentence keeps; 1 is greedy decoding.
         n_best: translations wanted of each sentence, at most `beam`.
         length_penalty: how a log probability is made comparable between lengths; see `LENGTH_PENALTIES`.
@@ -105,16 +106,19 @@ def translate_batch(
         ValueError: a source of no length, or no token for the end.
     """
     penalty = penalty_of(length_penalty, alpha)
-    limit = min(max_length, model.config.context_length)
-    if limit < 1 or beam < 1 or not 1 <= n_best <= beam:
+    lengths = [max_length] * source.shape[0] if isinstance(max_length, int) else max_length
+    limits = [min(length, model.config.context_length) for length in lengths]
+    if min(limits, default=1) < 1 or beam < 1 or not 1 <= n_best <= beam:
         raise InputError(
             f"beam {beam}, n_best {n_best}, max_length {max_length}: each must be at least 1, and n_best at most beam"
         )
     if source.shape[0] == 0:
         return []
+    if len(limits) != source.shape[0]:
+        raise ValueError(f"{len(limits)} lengths for {source.shape[0]} sources")
     if source.shape[1] == 0:
         raise ValueError("a source needs at least one token")
-    sentences = [Sentence(Rules(beam, n_best, limit, specials.end, penalty)) for _ in range(source.shape[0])]
+    sentences = [Sentence(Rules(beam, n_best, limit, specials.end, penalty)) for limit in limits]
     closed = closed_tokens(model.vocab_size, specials, allowed, source.device)
     k = min(beam, int((~closed).sum()))
     with evaluating(model):

@@ -1,6 +1,7 @@
 """A trained encoder-decoder with its tokenizer: sentences in, sentences out.
 
-Sentences are translated in batches of like length; padding changes no logit, so what comes out does not depend on them.
+Sentences are translated in batches of like length. Padding changes no logit, and how long a translation may become
+follows from its own source alone, so what comes out does not depend on what is beside it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -103,7 +104,7 @@ class Translator:
                     at,
                     specials=self.special.target,
                     allowed=self.tokenizer.vocab_size,
-                    max_length=self._most(tokens.shape[1]),
+                    max_length=[self._most(len(sources[i]) + 1) for i in rows],
                     beam=beam,
                     n_best=n_best,
                     length_penalty=generation.length_penalty,
@@ -176,6 +177,7 @@ class Translator:
         return [self.tokenizer.source.decode([token]) for token in self._cut(self.tokenizer.source.encode(sentence))]
 
     def _most(self, source_tokens: int) -> int:
+        """How many tokens a translation may have, its end included, of a source with its end."""
         return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:

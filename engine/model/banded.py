@@ -17,9 +17,7 @@ from torch.nn import functional as F
 from engine.model.dropout import dropout, keep_mask
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
-from engine.model.visibility import Visibility
-
-SMALLEST_BLOCK = 32  # queries; smaller blocks cost more calls than they save products (measured on a CPU)
+from engine.model.visibility import SMALLEST_BLOCK, Visibility
 
 
 @dataclass(frozen=True)

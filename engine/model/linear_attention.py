@@ -16,8 +16,7 @@ from torch.nn import functional as F
 from engine.model.cache import LinearState
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
-
-CHUNK = 64  # tokens whose products are taken as a small matrix; between chunks only sums are carried
+from engine.model.visibility import CHUNK
 
 
 class _FeatureMap(torch.autograd.Function):

@@ -1,20 +1,39 @@
 """How large and how costly a model is, from the config alone. No torch here.
 
-Counts are exact and equal the built module's; FLOPs and memory are the usual estimates, named as such.
+Parameters are counted exactly and equal the built module's; so are the operations of its matrix products.
 """
 
-from engine.config.schema import RunConfig
+from dataclasses import dataclass
+
 from engine.config.sections import ModelConfig
+from engine.model.kernel import Kernel, training_kernel
 
-BYTES = 4  # parameters, gradients and optimizer state are fp32
+
+@dataclass(frozen=True)
+class StackShape:
+    """One stack of layers.
+
+    Args:
+        layers: how many.
+        longest: tokens it gets at most.
+        causal: whether it may not see its future.
+        over_source: whether its layers also look at a source.
+        encodes: whether it reads that source.
+    """
+
+    layers: int
+    longest: int
+    causal: bool
+    over_source: bool = False
+    encodes: bool = False
 
 
-def _stacks(model: ModelConfig) -> list[tuple[int, int, bool, bool]]:
-    """(layers, longest, causal, over a source) of each stack."""
-    decoder = (model.n_layers, model.context_length, model.causal, model.architecture == "encoder-decoder")
+def stacks(model: ModelConfig) -> list[StackShape]:
+    """The stacks of a network: one, or an encoder and a decoder over it."""
     if model.architecture != "encoder-decoder":
-        return [decoder]
-    return [(model.encoder_layers, model.source_tokens, False, False), decoder]
+        return [StackShape(model.n_layers, model.context_length, model.causal)]
+    encoder = StackShape(model.encoder_layers, model.source_tokens, causal=False, encodes=True)
+    return [encoder, StackShape(model.n_layers, model.context_length, causal=True, over_source=True)]
 
 
 def _positions(model: ModelConfig, layers: int, longest: int) -> int:
@@ -40,17 +59,17 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
     joined = 2 * d + 2 * model.kv_width  # rows of the query, key, value and output maps
     attention = d * joined + bias * joined
     norm = {"layer": d + bias * d, "rms": d, "none": 0}[model.norm]
-    stacks = _stacks(model)
-    layers = sum(n for n, *_ in stacks)
-    cross_layers = sum(n for n, _, _, over_source in stacks if over_source)
+    built = stacks(model)
+    layers = sum(stack.layers for stack in built)
+    cross_layers = sum(stack.layers for stack in built if stack.over_source)
     found = {
         "source embedding": (model.source_vocab_size or 0) * d,
         "token embedding": vocab * d,
-        "positions": sum(_positions(model, n, longest) for n, longest, *_ in stacks),
+        "positions": sum(_positions(model, stack.layers, stack.longest) for stack in built),
         "attention": layers * attention,
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
-        "norms": (2 * layers + cross_layers) * norm + (len(stacks) * norm if model.final_norm else 0),
+        "norms": (2 * layers + cross_layers) * norm + (len(built) * norm if model.final_norm else 0),
         "head": (0 if model.tie_embeddings else vocab * d) + (vocab if model.head_bias else 0),
     }
     return {
@@ -63,50 +82,43 @@ def parameter_count(model: ModelConfig, vocab_size: int) -> int:
     return sum(parameters(model, vocab_size).values())
 
 
-def _keys_seen(model: ModelConfig, length: int) -> int:
-    """Keys a query is multiplied with, at most; block-sparse attention computes them all and masks most."""
-    if model.attention == "window":
-        return min(length, model.window)
-    if model.attention == "linear":
-        return min(length, 2 * model.head_width)  # a chunk's sums instead of its keys
-    return length
+def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
+    """Floating-point operations to train on one token: the matrix products of a forward and a backward pass.
 
+    Counted is what the kernel of a training step multiplies, 2 operations a product: all T keys of a mask (a fused
+    kernel that skips its dark half does half of that), the band of a window with its filled-up blocks, the chunks of
+    linear attention. The backward pass costs two forward ones (Kaplan et al. 2020). A target token of an
+    encoder-decoder also pays for its share of the source.
 
-def flops_per_token(model: ModelConfig, vocab_size: int) -> int:
-    """Floating-point operations to train on one token: forward and backward (3 × forward; Kaplan et al. 2020).
-
-    Matrix products count 2 operations per weight; attention scores and mixing count 2 · 2 · K · D a layer for K keys:
-    the full context T (a kernel that skips the masked half does half of that), a window, or for linear attention the
-    size of its sums. A target token of an encoder-decoder also pays for its share of the source.
+    Args:
+        model: the network; rows as long as its context.
+        vocab_size: tokens of the tokenizer; `model.vocab_size` wins where it is set.
+        rows: of a batch: Transformer-XL projects its distances once for all of them.
     """
-    vocab = model.vocab_size or vocab_size
-    d = model.d_model
-    joined = 2 * d + 2 * model.kv_width
-    per_layer = d * joined + d * model.ff_expansion + model.d_ff * d
-    total = vocab * d
-    for layers, length, _, over_source in _stacks(model):
-        share = length / model.context_length
-        cross = d * joined + 2 * model.source_tokens * d if over_source else 0
-        total += int(share * layers * (per_layer + cross + 2 * _keys_seen(model, length) * d))
-    return 3 * 2 * total
+    d, kv, target = model.d_model, model.kv_width, model.context_length
+    once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
+    for stack in stacks(model):
+        length = stack.longest
+        linear = d * (2 * d + 2 * kv) + d * model.ff_expansion + model.d_ff * d
+        kernel = training_kernel(model, stack.causal, length)
+        mixing = kernel.filled * _products_a_query(model, stack.causal, kernel)
+        if model.position == "xl":
+            distances = 2 * kernel.queries - 1 + kernel.keys - kernel.queries
+            mixing += kernel.filled * distances * d + kernel.blocks * kernel.keys * d
+            once += stack.layers * distances * d * d
+        across = 0
+        if stack.over_source:
+            across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
+        products += stack.layers * (length * linear + mixing + across)
+    # A sinusoid has no gradient: the projection of distances costs one forward pass less.
+    return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
 
-def memory_bytes(config: RunConfig, vocab_size: int) -> int:
-    """An estimate of training memory in bytes: weights, gradients, AdamW's two moments, and stored activations."""
-    model = config.model
-    vocab = model.vocab_size or vocab_size
-    state = 4 * BYTES * parameter_count(model, vocab_size)
-    longest = max(model.context_length, model.source_tokens if model.architecture == "encoder-decoder" else 0)
-    budget = config.train.batch_tokens  # of the longer side
-    batch = config.train.batch_size if budget is None else budget / longest
-    # Kept for backward, a token and layer: two inputs, two norms, q k v, mixed: 8 D; hidden before and after: 2 ff.
-    per_layer = 8 * model.d_model + 2 * model.ff_expansion
-    masks = (model.dropout > 0.0) + (model.attention_output_dropout > 0.0)
-    per_layer += masks * model.d_model + (model.ff_dropout > 0.0) * model.d_ff
-    if model.attention_dropout > 0.0:  # the fused kernel is out: weights, their mask, and what it leaves
-        per_layer += 3 * model.n_heads * _keys_seen(model, model.context_length)
-    layer_tokens = sum(layers * batch * length for layers, length, *_ in _stacks(model))
-    kept = layer_tokens * per_layer
-    if config.train.activation_checkpointing:  # each layer's input, and all of one layer
-        kept = layer_tokens * model.d_model + max(batch * length for _, length, *_ in _stacks(model)) * per_layer
-    return state + int(kept + 2 * batch * model.context_length * vocab) * BYTES
+def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
+    """Multiplications of one query in attention itself, over all heads."""
+    if model.attention != "linear":
+        return 2 * kernel.keys * model.d_model
+    if kernel.name == "reference":
+        return 3 * kernel.keys * model.d_model
+    within = (3 if model.position == "rope" else 2) * kernel.keys if causal else 0
+    return (within + 2 * model.head_width + 1) * model.d_model

@@ -79,7 +79,11 @@ class RunReader:
     def config(self) -> RunConfig:
         """What was asked; immutable."""
         path = self.path / "config.toml"
-        return validate(read_toml(path), str(path))
+        tables = read_toml(path)
+        scored = tables.get("evaluation")
+        if isinstance(scored, dict) and "seed" not in scored and "seed" in tables:
+            tables["evaluation"] = scored | {"seed": tables["seed"]}  # an older run: it goes on as it began
+        return validate(tables, str(path))
 
     def facts(self, name: str) -> dict[str, Any]:
         """The content of run.json, model.json, data.json or environment.json; {} where missing or damaged."""

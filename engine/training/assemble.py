@@ -5,7 +5,7 @@ Everything that can be wrong with the input is found here, before a run director
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from engine.evaluation.alarms import overlapping
 from engine.model import size
 from engine.model.attention import Situation, choose
 from engine.model.heads import SelfAttention
+from engine.model.memory import BatchShape, memory_bytes
 from engine.model.span import Span
 from engine.model.transformer import Network, build_model
 from engine.runs.lineage import INIT_FROM
@@ -61,8 +62,14 @@ def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
     return [Lint("train.threads", text + "can be many times slower then; --set train.threads=1 is safer meanwhile")]
 
 
-def model_facts(config: RunConfig, model: Network) -> dict[str, Any]:
-    """The content of model.json: what was built, read off the module and not off the config."""
+def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[str, Any]:
+    """The content of model.json: what was built, read off the module and not off the config.
+
+    Args:
+        config: resolved.
+        model: as built.
+        shape: of the largest batch.
+    """
     built = sum(parameter.numel() for parameter in model.parameters())
     parts = size.parameters(config.model, model.vocab_size)
     if built != sum(parts.values()):
@@ -70,8 +77,9 @@ def model_facts(config: RunConfig, model: Network) -> dict[str, Any]:
     return {
         "parameters": built,
         "components": parts,
-        "flops_per_token": size.flops_per_token(config.model, model.vocab_size),
-        "memory_bytes": size.memory_bytes(config, model.vocab_size),
+        "flops_per_token": size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
+        "memory_bytes": memory_bytes(config, model.vocab_size, shape),
+        "largest_batch": asdict(shape),
         "built": {
             "architecture": type(model).__name__,
             "position": type(_attention(model).scheme).__name__,
@@ -213,7 +221,7 @@ def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: st
     found |= {} if parent is None else {INIT_FROM: parent.said_as}
     for key, value in found.items():
         config = capabilities.with_value(config, key, value)
-    lints = [*lint(config, task.train_tokens, task.validation_tokens), *_crowded(config, where)]
+    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *_crowded(config, where)]
     model = built(config, config.needed_tokens(task.vocab_size), where)
     beginning = None if parent is None else begun_from(model, config, parent, task, data_dir)
     lints += [] if beginning is None else beginning.lints
@@ -226,7 +234,9 @@ def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Read
     config, task, where, beginning = loaded.config, loaded.task, loaded.device, loaded.beginning
     if beginning is not None:
         writer.born({"from": beginning.origin.to_json()})
-    writer.facts("model", model_facts(config, loaded.model))
+    batches = task.batches(config, where)
+    shape = BatchShape.of_batch(batches.batch(*batches.largest()))
+    writer.facts("model", model_facts(config, loaded.model, shape))
     writer.facts("data", task.facts(config))
     if task.overlap is not None and task.overlap.much:
         writer.verdict(overlapping(task.overlap).to_json())

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.config.lints import Lint
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.documents.corpus import DocumentCorpus
@@ -80,6 +81,10 @@ class OnDocuments:
     def vocab_size(self) -> int:
         """Tokens of the text."""
         return self.tokenizer.vocab_size
+
+    def lints(self, config: RunConfig) -> list[Lint]:
+        """See `Task`."""
+        return []
 
     @staticmethod
     def encoded_answers(tokenizer: DocumentTokenizer, answers: Sequence[str]) -> list[Tokens]:

@@ -9,10 +9,11 @@ from torch import nn
 from engine.config.sections import OptimizerConfig
 from engine.model.positions import PositionScheme
 
-# Which kinds of parameter weight decay touches. "matrices" is GPT-2's habit without its position table,
-# "linear-weights" minGPT's, "all" what many scripts do unknowingly.
+# Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (all of two dimensions or
+# more, learned positions too), "linear-weights" minGPT's, "all" what many scripts do unknowingly.
 DECAYED: dict[str, frozenset[str]] = {
     "matrices": frozenset({"linear", "embedding"}),
+    "matrices-and-positions": frozenset({"linear", "embedding", "position"}),
     "linear-weights": frozenset({"linear"}),
     "all": frozenset({"linear", "embedding", "position", "norm", "bias"}),
 }

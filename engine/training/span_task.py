@@ -140,5 +140,8 @@ class SpanTask(OnDocuments):
 
     def _scored(self, split: str, config: RunConfig, most: int | None = None) -> list[Batch]:
         """What is asked of a split, on the CPU."""
-        objective, generator = span_corruption(config, self.vocab_size), mask_generator(config.seed, "evaluation")
+        objective, generator = (
+            span_corruption(config, self.vocab_size),
+            mask_generator(config.evaluation.seed, "evaluation"),
+        )
         return list(scored_documents(self.encoded[split][:most], objective, generator, evaluation_batch(config), "cpu"))

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
+from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.data.overlap import Overlap
@@ -98,6 +99,10 @@ class Task(Protocol):
 
     def facts(self, config: RunConfig) -> dict[str, Any]:
         """The content of data.json."""
+        ...
+
+    def lints(self, config: RunConfig) -> list[Lint]:
+        """What this data has that was surely not meant, such as rows that the context has no room for."""
         ...
 
     def batches(self, config: RunConfig, device: torch.device) -> Examples:

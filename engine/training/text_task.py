@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data.cache import tokens_of
@@ -163,6 +164,10 @@ class TextTask:
     def _reachable(self, config: RunConfig) -> dict[str, Any]:
         found = self.scorer(config, torch.device("cpu")).reachable
         return {} if found is None else {"reachable": found.facts()}
+
+    def lints(self, config: RunConfig) -> list[Lint]:
+        """See `Task`."""
+        return []
 
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
         """Windows of the training split."""

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from engine.config.lints import Lint
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
@@ -47,8 +49,8 @@ class TranslationTask:
             given: the tokenizer of the run that this one starts from; its vocabularies are used then.
 
         Raises:
-            InputError: no such corpus, something wrong with it, no pair is short enough, or text that is not in the
-                vocabulary.
+            InputError: no such corpus, something wrong with it, no pair is short enough, one that is to be scored has
+                more tokens than there are learned positions, or text that is not in the vocabulary.
         """
         corpus = load_parallel(config.data, data_dir)
         tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
@@ -58,6 +60,8 @@ class TranslationTask:
         }
         task = cls(corpus, tokenizer, encoded)
         task._fitting(config)
+        for name in ("validation", *task._probes()):
+            task._require_positions(config, name)
         return task
 
     @property
@@ -158,13 +162,60 @@ class TranslationTask:
         return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
-        """Of a split, by default the validation one; splits that have another purpose are probes."""
+        """Of a split, by default the validation one; splits that have another purpose are probes.
+
+        Raises:
+            InputError: a pair of the split has more tokens than there are learned positions.
+        """
+        self._require_positions(config, split)
         probes = {name: self._scored(name) for name in self._probes()}
         return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device)
 
     def shower(self, config: RunConfig) -> TranslationSampler:
         """Some held-out sentences, translated."""
         return TranslationSampler(config, self.tokenizer, self.corpus.splits["validation"])
+
+    def lints(self, config: RunConfig) -> list[Lint]:
+        """How many pairs are left out of training, and how many of those that are scored are as long."""
+        most = _most_tokens(config)
+        capped = config.data.max_length is not None and config.data.max_length <= most.min()
+        key = "data.max_length" if capped else "model.context_length"
+        limit = f"have more than {most[0]:,} source or {most[1]:,} target tokens"
+        found = []
+        for split, becomes in (
+            ("train", "left out"),
+            ("validation", "scored all the same, at lengths that no training pair has"),
+        ):
+            n, pairs = self._too_long(split, config), len(self.encoded[split])
+            if n:
+                what = "training" if split == "train" else split
+                found.append(Lint(key, f"{n:,} of {pairs:,} {what} pairs ({n / pairs:.1%}) {limit}: {becomes}"))
+        return found
+
+    def _too_long(self, split: str, config: RunConfig) -> int:
+        """Pairs of a split that training would leave out."""
+        return int((self.encoded[split].lengths > _most_tokens(config)).any(1).sum())
+
+    def _require_positions(self, config: RunConfig, split: str) -> None:
+        """What is scored is never left out, so that all position schemes are scored on the same pairs.
+
+        Raises:
+            InputError: a pair has more tokens than there are learned positions; says how many there must be.
+        """
+        model, lengths = config.model, self.encoded[split].lengths
+        room = np.array([model.source_tokens, model.context_length])
+        over = int((lengths > room).any(1).sum())
+        if model.position != "learned" or not over:
+            return
+        source, target = (int(longest) for longest in lengths.max(0))
+        needed = max(source, target) if model.source_length is None else target
+        remedy = f"--set model.context_length={max(needed, model.context_length)}"
+        if model.source_length is not None and source > model.source_length:
+            remedy += f" --set model.source_length={source}"
+        raise InputError(
+            f"corpus {self.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned positions "
+            f"({room[0]:,} of a source, {room[1]:,} of a target), and what is scored is never left out; {remedy}"
+        )
 
     def _examples(self) -> list[dict[str, str]]:
         """Sentences to try, and whether they were trained on."""
@@ -180,10 +231,7 @@ class TranslationTask:
 
     def _fitting(self, config: RunConfig) -> EncodedPairs:
         """The training pairs that are short enough."""
-        pairs, model = self.encoded["train"], config.model
-        most = np.array([model.source_tokens, model.context_length])
-        if config.data.max_length is not None:
-            most = np.minimum(most, config.data.max_length)
+        pairs, most = self.encoded["train"], _most_tokens(config)
         fits = (pairs.lengths <= most).all(1)
         if not fits.any():
             raise InputError(
@@ -191,6 +239,12 @@ class TranslationTask:
                 "data.max_length or model.context_length"
             )
         return pairs if fits.all() else pairs.chosen(np.flatnonzero(fits).tolist())
+
+
+def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
+    """(2,) tokens that a training pair may have, of its source and of its target, ends included."""
+    most = np.array([config.model.source_tokens, config.model.context_length])
+    return most if config.data.max_length is None else np.minimum(most, config.data.max_length)
 
 
 def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> PairTokenizer:

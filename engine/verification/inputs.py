@@ -9,6 +9,7 @@ import torch
 from engine.data.tokenizers import read_tokenizer
 from engine.errors import InputError
 from engine.model import size
+from engine.model.memory import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
 from engine.runs.files import read_json
 from engine.training import checkpoint, tensors
@@ -37,11 +38,13 @@ def config(evidence: Evidence) -> Outcome:
     found: dict[str, Any] = {
         "parameters": parameters,
         "components": size.parameters(asked.model, vocabulary),
-        "flops_per_token": size.flops_per_token(asked.model, vocabulary),
-        "memory_bytes": size.memory_bytes(asked, vocabulary),
         "built": built,
     }
-    found = {key: value for key, value in found.items() if key not in evidence.redefined}
+    if "flops_per_token" not in evidence.redefined:
+        found["flops_per_token"] = size.flops_per_token(asked.model, vocabulary, BatchShape.of(asked).rows)
+    if "memory_bytes" not in evidence.redefined:
+        largest = BatchShape(**recorded["largest_batch"]) if "largest_batch" in recorded else None
+        found["memory_bytes"] = memory_bytes(asked, vocabulary, largest)
     of_built = {key: value for key, value in recorded.get("built", {}).items() if key in built}
     kept = {key: value for key, value in recorded.items() if key in found}
     wrong = [*differences(kept | {"built": of_built}, found, "in model.json", exact=True, skip=frozenset())]

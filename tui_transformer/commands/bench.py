@@ -1,5 +1,7 @@
 """`bench`: how fast the engine is here, beside other libraries and the machine's own limit."""
 
+import os
+import platform
 import re
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -14,9 +16,19 @@ from tui_transformer.output import answer, emit, say
 
 if TYPE_CHECKING:
     from engine.benchmark.cases import Measured
+    from engine.benchmark.memory import Peak
 
 MARK = "<!-- written by `tui-transformer bench --write`; do not edit above the notes -->"
 NOTES = "## Notes"
+MEMORY = "memory"
+ALL = "all"  # presets, and overlays on demo too
+SMALL = "demo"
+MEMORY_TITLE = "## memory of training, estimate and measured peak"
+MEMORY_NOTE = """Measured is what the resident memory of a process grows by, at its highest, from the moment before
+the model is built over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data
+and torch's own libraries are there before. A batch is rows × tokens, of translations `from` so many source tokens.
+Where a preset's rows would take more than 8 GiB, fewer were measured and estimated; where its data is not at hand, the
+rows are random tokens as long as the context. On a CPU, in fp32; nothing of this was measured on a GPU."""
 
 
 def bench_command(
@@ -32,6 +44,8 @@ def bench_command(
     write: Path | None,
 ) -> int:
     """Print one line a contender; with `write`, put the tables into a Markdown file too."""
+    if cases == (MEMORY,):
+        return _memory(tuple(part.strip() for part in size.split(",")), as_json=as_json, write=write)
     config = presets.resolve(presets.find(size))
     from engine.benchmark.cases import CASES, PRECISIONS, Effort, Wanted
     from engine.benchmark.peers import require_peer
@@ -66,6 +80,75 @@ def bench_command(
         _write(write, measured, machine)
         say(f"bench: wrote {write}")
     return 0
+
+
+def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int:
+    """Each preset's estimate of memory beside the measured peak of its training; those measured before stay."""
+    from engine.benchmark.memory import training_peak
+
+    if names == (ALL,):
+        every = presets.list_presets()
+        names = tuple(preset.name for preset in every)
+        names += tuple(f"{preset.name}@{SMALL}" for preset in every if preset.extends is not None)
+    configs = []
+    for name in names:
+        preset, _, base = name.partition("@")
+        configs.append(presets.resolve(presets.find(preset), on=base or None))
+    found: dict[str, tuple[str, ...]] = {}
+    for config in configs:
+        say(f"bench: {config.preset}")
+        peak = training_peak(config)
+        if as_json:
+            emit({"kind": "memory", "ratio": peak.ratio, **asdict(peak)})
+        else:
+            answer("  ".join(_cells(peak)))
+        found[config.preset] = _cells(peak)
+        if write is not None:
+            _write_memory(write, found)
+    return 0
+
+
+def _cells(peak: "Peak") -> tuple[str, ...]:
+    shape = peak.shape
+    batch = f"{shape.rows} × {shape.target}" + (f" from {shape.source}" if shape.source else "")
+    batch += f" (of {peak.rows} rows)" if peak.rows > shape.rows else ""
+    batch += "" if peak.given else ", random"
+    measured = "" if peak.measured is None else f"{peak.measured / 2**20:,.0f}"
+    ratio = "" if peak.ratio is None else f"{peak.ratio:.2f}"
+    return peak.preset, batch, f"{peak.estimate / 2**20:,.0f}", measured, ratio
+
+
+def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
+    """Put the rows of these presets into the page's table of memory."""
+    old = path.read_text(encoding="utf-8") if path.exists() else f"# Benchmarks\n\n{MARK}\n\n{NOTES}\n"
+    before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", old, flags=re.MULTILINE | re.DOTALL)
+    rows = dict(found)
+    if before is not None:
+        lines = [line.strip("| ").split(" | ") for line in before[0].splitlines() if line.startswith("| ")][1:]
+        rows = {cells[0]: tuple(cells) for cells in lines} | rows
+        old = old.replace(before[0], "")
+    import torch
+
+    title = f"{datetime.now(UTC):%Y-%m-%d}, {processor()}, one thread, torch {torch.__version__}"
+    command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
+    table = [
+        "| preset | largest batch | estimate, MiB | measured, MiB | estimate / measured |",
+        "|---|---|---|---|---|",
+    ]
+    table += ["| " + " | ".join(rows[name]) + " |" for name in sorted(rows)]
+    section = "\n".join([MEMORY_TITLE, "", f"{title}: `{command}`", "", MEMORY_NOTE, "", *table, "", ""])
+    start = old.index(NOTES) if NOTES in old else len(old)
+    path.write_text(old[:start] + section + old[start:], encoding="utf-8")
+
+
+def processor() -> str:
+    """The processor's name and how many cores this process may use."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    return f"{name}, {os.cpu_count()} cores"
 
 
 def _rows(result: "Measured") -> list[tuple[str, ...]]:

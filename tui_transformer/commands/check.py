@@ -28,6 +28,7 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
         from engine.evaluation.checks import leak_probe
         from engine.evaluation.order import order_check
         from engine.model import size
+        from engine.model.memory import BatchShape, memory_bytes
         from engine.training.assemble import built
         from engine.training.crossover import crossover
         from engine.training.devices import default_threads, device_name, resolve_device
@@ -65,8 +66,9 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
         crossed = crossover(config, where)
     parameters = size.parameter_count(runnable.model, vocabulary)
     total = fit.seconds * runnable.train.steps
-    peak = fit.peak_bytes or size.memory_bytes(runnable, vocabulary)
-    lints = [*lint(config, task.train_tokens, task.validation_tokens), *inherited]
+    largest = BatchShape.of_batch(batches.batch(*batches.largest()))
+    peak = fit.peak_bytes or memory_bytes(runnable, vocabulary, largest)
+    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if as_json:
         for verdict in verdicts:

@@ -70,6 +70,7 @@ def plan_of(
     import torch
 
     from engine.model import size
+    from engine.model.memory import memory_bytes
     from engine.training.assemble import built
     from engine.training.devices import default_threads, resolve_device
     from engine.training.task import load_task
@@ -97,7 +98,7 @@ def plan_of(
         if parent:
             _require_fitting(configs[name], configs[parent], parent, tasks[name])
     sized = [(config, config.needed_tokens(tasks[name].vocab_size)) for name, config in configs.items()]
-    needed = PROCESS + max(size.memory_bytes(config, vocabulary) for config, vocabulary in sized)
+    needed = PROCESS + max(memory_bytes(config, vocabulary) for config, vocabulary in sized)
     if torch.device(devices[0]).type == "cpu":
         memory = int(psutil.virtual_memory().available)
         jobs, threads = shared_out(

@@ -9,6 +9,7 @@ from typing import Any
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.model import size
+from engine.model.memory import BYTES
 from tui_transformer.studies.standing import Standing
 
 MOMENTS = 2  # AdamW's, beside the weights in a checkpoint
@@ -92,7 +93,7 @@ def disk_bytes(config: RunConfig, parameters: int) -> int:
     saved = config.checkpoint
     kept = max(saved.keep_last, saved.average_last) + 1 + (1 / (1 + MOMENTS) if saved.average_last else 0)
     lines = config.train.steps / config.log.every
-    return int(kept * (1 + MOMENTS) * size.BYTES * parameters + lines * RECORD + BESIDES)
+    return int(kept * (1 + MOMENTS) * BYTES * parameters + lines * RECORD + BESIDES)
 
 
 def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
@@ -118,7 +119,7 @@ def threads_worth(configs: Sequence[tuple[RunConfig, int]]) -> int:
     operations = []
     for config, vocabulary in configs:
         tokens = config.train.batch_tokens or config.train.batch_size * config.window_targets
-        operations.append(tokens * size.flops_per_token(config.model, vocabulary))
+        operations.append(tokens * size.flops_per_token(config.model, vocabulary, config.train.batch_size))
     return max(1, int(min(operations) / WORTH_A_THREAD))
 
 

@@ -3,6 +3,8 @@ import math
 import pytest
 import torch
 
+from engine.config import presets
+from engine.config.schema import RunConfig
 from engine.config.sections import OptimizerConfig
 from engine.model.transformer import build_model
 from engine.training.optimizer import decay_groups, learning_rate, make_optimizer
@@ -117,3 +119,13 @@ def test_every_parameter_of_every_network_has_a_decay_group(cell) -> None:
     assert sorted(groups["decayed"] + groups["plain"]) == sorted(n for n, _ in model.named_parameters())
     for plain in groups["decayed"]:
         assert not plain.endswith("bias") and "norm" not in plain and "positions" not in plain and "scheme" not in plain
+
+
+def test_nanogpts_decay_takes_all_of_two_dimensions_or_more_and_nothing_else() -> None:
+    config = presets.resolve(presets.find("nanogpt"))
+    small = RunConfig.model_validate(config.miniature().dump())
+    model = build_model(small.model, 65, 1)
+    found = decay_groups(model, config.optimizer.decay)
+    dimensions = {name: parameter.dim() for name, parameter in model.named_parameters()}
+    assert "positions.table.weight" in found["decayed"]
+    assert {name for name, n in dimensions.items() if n >= 2} == set(found["decayed"])

@@ -14,6 +14,7 @@ from engine.evaluation.metrics import evaluating
 from engine.evaluation.translation import score_translations
 from engine.generation.translator import Translator
 from engine.model.size import parameter_count
+from engine.model.transformer import EncoderDecoder, build_model
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_trained, load_translator
@@ -188,3 +189,47 @@ def test_the_founding_report_has_its_parameters_and_each_ablation_its_own() -> N
     for name, count in expected.items():
         model = presets.resolve(presets.find(f"report-translation{name}")).model
         assert parameter_count(model, 30_000) == count
+
+
+def test_a_translation_does_not_depend_on_what_is_beside_it_also_where_it_runs_into_its_limit(run) -> None:
+    wanted = config(model={"context_length": 64})
+    task = load_task(wanted, None)
+    size = wanted.needed_tokens(task.vocab_size)
+    model = build_model(wanted.model, size, 1)  # untrained: it never ends
+    assert isinstance(model, EncoderDecoder)
+    translator = Translator(model, task.tokenizer, wanted)
+    sentences = ["the dog sees a cat .", "the old farmer gives the small child a red apple in the garden .", "I run ."]
+    for beam in (1, 3):
+        together = translator.translate(sentences, beam=beam)
+        alone = [translator.translate([sentence], beam=beam)[0] for sentence in sentences]
+        tokens = lambda found: [[h.found.tokens for h in hypotheses] for hypotheses in found]
+        assert tokens(together) == tokens(alone)
+        assert len({len(hypotheses[0].found.tokens) for hypotheses in together}) == 3  # each came to its own limit
+
+
+LONG = {"context_length": 16}
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "rope", "none", "relative"])
+def test_references_longer_than_the_context_are_scored_with_all_positions_that_have_no_end(position, tmp_path) -> None:
+    wanted = config(model=LONG | {"position": position}, train={"steps": 2}, evaluation={"every": 1})
+    found = load_task(wanted, None)
+    long = int((found.encoded["validation"].lengths > 16).any(1).sum())
+    assert long > 0
+    done = trained(wanted, tmp_path)
+    assert done.summary["last"]["sentences"] == len(found.encoded["validation"])
+    said = [event["text"] for event in done.records("events") if event["event"] == "lint"]
+    held_out = [text for text in said if f"{long:,} of" in text and "validation pairs" in text]
+    assert held_out and "scored all the same" in held_out[0]
+    left = done.facts("data")["left_out"]
+    assert any(f"{left:,} of" in text and "training pairs" in text and "left out" in text for text in said)
+
+
+def test_references_longer_than_the_learned_positions_are_refused_before_the_start_with_a_remedy(tmp_path) -> None:
+    wanted = config(model=LONG | {"position": "learned"}, train={"steps": 2})
+    with pytest.raises(InputError, match=r"validation pairs are longer than the learned positions") as refused:
+        assemble(wanted, runs_dir=tmp_path, name="run", device="cpu")
+    assert not (tmp_path / "run").exists()
+    needed = int(str(refused.value).rpartition("=")[2])
+    done = trained(config(model={"context_length": needed, "position": "learned"}, train={"steps": 2}), tmp_path)
+    assert math.isfinite(done.summary["last"]["loss"])

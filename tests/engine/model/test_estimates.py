@@ -1,0 +1,147 @@
+"""What a step costs, from the config alone: operations against torch's counter, memory against what autograd keeps."""
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from engine.benchmark.memory import training_peak
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.model import memory, size
+from engine.model.attention import Situation, choose
+from engine.model.heads import SelfAttention
+from engine.model.kernel import training_kernel
+from engine.model.span import Span
+from engine.model.transformer import build_model
+
+VOCABULARY, ROWS = 50, 3
+ALIKE = ("rope", "xl", "relative", "t5", "alibi", "learned-pe", "linear", "win16", "sparse", "kv1", "swiglu")
+LENGTHS = (128, 200)
+
+
+def config_of(name: str, *, length: int, **model) -> RunConfig:
+    data = presets.resolve(presets.find(name), on="demo").dump()
+    data["model"] |= {"n_layers": 2, "context_length": length, "backend": "auto"} | model
+    data["train"]["batch_size"] = ROWS
+    return RunConfig.model_validate(data)
+
+
+def inputs_of(config: RunConfig) -> tuple[torch.Tensor, ...]:
+    model = config.model
+    lengths = [model.source_tokens] if config.has_source else []
+    draw = torch.Generator().manual_seed(0)
+    return tuple(torch.randint(VOCABULARY, (ROWS, n), generator=draw) for n in (*lengths, model.context_length))
+
+
+def counted(config: RunConfig) -> float:
+    network = build_model(config.model, VOCABULARY, 1)
+    with FlopCounterMode(display=False) as counter:
+        torch.autograd.backward(network(*inputs_of(config)).sum())
+    return counter.get_total_flops() / (ROWS * config.model.context_length)
+
+
+def autograd_keeps(config: RunConfig) -> float:
+    """Numbers that the forward pass keeps, those of weights aside."""
+    network = build_model(config.model, VOCABULARY, 1)
+    weights = {parameter.untyped_storage().data_ptr() for parameter in network.parameters()}
+    found: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in weights:
+            found[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        logits = network(*inputs_of(config))
+    assert logits.requires_grad
+    return sum(found.values()) / memory.BYTES
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("name", ALIKE)
+def test_operations_are_those_that_torch_counts(name: str, length: int) -> None:
+    config = config_of(name, length=length)
+    if training_kernel(config.model, True, length).name in (
+        "sdpa",
+        "math",
+    ):  # the counter does not know every fused one
+        config = config_of(name, length=length, backend="reference")
+    assert size.flops_per_token(config.model, VOCABULARY, ROWS) == pytest.approx(counted(config), rel=1e-3)
+
+
+@pytest.mark.parametrize("lengths", [(40, 40), (40, 24), (24, 40)])
+def test_operations_of_an_encoder_decoder_are_those_that_torch_counts(lengths: tuple[int, int]) -> None:
+    target, source = lengths
+    data = presets.resolve(presets.find("copy")).dump()
+    data["model"] |= {"context_length": target, "source_length": source, "backend": "reference", "n_kv_heads": 2}
+    config = RunConfig.model_validate(data)
+    assert size.flops_per_token(config.model, VOCABULARY) == pytest.approx(counted(config), rel=1e-3)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("name", [*ALIKE, "rms-norm", "no-norm", "post-norm", "relu"])
+def test_the_account_of_what_is_kept_is_what_autograd_keeps(name: str, length: int, dropout: float) -> None:
+    rates = ("dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
+    weights = {} if name == "linear" else {"attention_dropout": dropout}
+    config = config_of(name, length=length, **dict.fromkeys(rates, dropout), **weights)
+    shape = memory.BatchShape.of(config)
+    assert memory.kept(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("length", [20, 128, 1500])
+@pytest.mark.parametrize("name", [*(name for name in ALIKE if name != "linear")])
+def test_the_kernel_that_is_counted_is_the_one_that_is_chosen(name, length, dropout, padded) -> None:
+    config = config_of(name, length=length, attention_dropout=dropout)
+    attention = build_model(config.model, VOCABULARY, 1).layers[0].get_submodule("attention")
+    assert isinstance(attention, SelfAttention)
+    real = torch.arange(length)[None] < torch.tensor([[length], [length - 3]])
+    at = Span.of(real, one_side=True) if padded else Span.run(length)
+    heads = torch.empty(2, config.model.n_heads, length, config.model.head_width)
+    case = Situation(heads, heads, at, at, attention.see, attention.scheme, dropout)
+    found = training_kernel(config.model, True, length, padded=padded).name
+    assert {"math": "sdpa"}.get(found, found) == choose(case).name
+
+
+def test_the_largest_batch_of_rows_is_what_memory_is_estimated_for() -> None:
+    config = RunConfig.model_validate(presets.resolve(presets.find("phrasebook")).dump())
+    upper = memory.memory_bytes(config, 2000)
+    assert memory.memory_bytes(config, 2000, memory.BatchShape(16, 32, 32)) < upper
+    assert memory.memory_bytes(config, 2000, memory.BatchShape.of(config)) == upper
+
+
+def test_checkpointing_keeps_less_and_a_gpu_has_no_slack() -> None:
+    config = config_of("rope", length=128)
+    data = config.dump()
+    data["train"]["activation_checkpointing"] = True
+    shape = memory.BatchShape.of(config)
+    assert memory.kept(RunConfig.model_validate(data), shape) < 0.7 * memory.kept(config, shape)
+    assert memory.memory_bytes(config, 65, slack=1.0) < memory.memory_bytes(config, 65)
+
+
+WITHIN = 0.25
+QUICK = ("demo", "xl@demo", "t5@demo", "phrasebook")
+
+
+def measured(name: str) -> float:
+    preset, _, base = name.partition("@")
+    found = training_peak(presets.resolve(presets.find(preset), on=base or None))
+    if found.ratio is None:
+        pytest.skip("resident memory cannot be asked here")
+    return found.ratio
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_estimate_is_near_the_measured_peak(name: str) -> None:
+    assert measured(name) == pytest.approx(1.0, abs=WITHIN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", presets.list_presets(), ids=lambda preset: preset.name)
+def test_the_estimate_of_every_preset_is_near_the_measured_peak(preset: presets.Preset) -> None:
+    assert measured(preset.name) == pytest.approx(1.0, abs=WITHIN)
+    if preset.extends is not None:
+        assert measured(f"{preset.name}@demo") == pytest.approx(1.0, abs=WITHIN)
