@@ -262,7 +262,7 @@ class OptimizerConfig(Section):
 class EvaluationConfig(Section):
     """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
 
-        `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
+    `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
     without a new best; 0 never does. `stride` is the tokens between two windows that score a text: by default what a
     window predicts, on playlets half of that, so that what their probes ask for is seldom cut off. Translations are
     written with a beam of `beam` (1: greedily), of the first `translations` sentences of the split (0: all). What an
