@@ -57,12 +57,14 @@ class Cost:
         parts: parameters by component; where the vocabulary is an upper bound, so are they and what follows.
         flops: to train on one token.
         memory: bytes, an estimate.
+        at_most: rows differ in length, and the estimate is for batches of the longest that fit.
     """
 
     vocabulary: Vocabulary
     parts: Mapping[str, int]
     flops: int
     memory: int
+    at_most: bool = False
 
     @property
     def parameters(self) -> int:
@@ -113,7 +115,7 @@ def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None
     config = config.model_copy(update={"model": model})
     parts = size.parameters(model, known.tokens)
     flops = size.flops_per_token(model, known.tokens, BatchShape.of(config).rows)
-    return Cost(known, parts, flops, memory_bytes(config, known.tokens))
+    return Cost(known, parts, flops, memory_bytes(config, known.tokens), at_most=config.on_rows)
 
 
 def _with_sources(model: ModelConfig, sources: int | None) -> ModelConfig:

@@ -22,7 +22,7 @@ MARK = "<!-- written by `tui-transformer bench --write`; do not edit above the n
 NOTES = "## Notes"
 MEMORY = "memory"
 ALL = "all"  # presets, and overlays on demo too
-SMALL = "demo"
+USUAL, SMALL = "baseline", "demo"  # overlays of the one are measured on the other too
 MEMORY_TITLE = "## memory of training, estimate and measured peak"
 MEMORY_NOTE = """Measured is what the resident memory of a process grows by, at its highest, from the moment before
 the model is built over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data
@@ -89,7 +89,8 @@ def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int
     if names == (ALL,):
         every = presets.list_presets()
         names = tuple(preset.name for preset in every)
-        names += tuple(f"{preset.name}@{SMALL}" for preset in every if preset.extends is not None)
+        on_baseline = (preset for preset in every if preset.extends and presets.chain(preset)[0].name == USUAL)
+        names += tuple(f"{preset.name}@{SMALL}" for preset in on_baseline)
     configs = []
     for name in names:
         preset, _, base = name.partition("@")

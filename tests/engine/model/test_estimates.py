@@ -143,5 +143,5 @@ def test_the_estimate_is_near_the_measured_peak(name: str) -> None:
 @pytest.mark.parametrize("preset", presets.list_presets(), ids=lambda preset: preset.name)
 def test_the_estimate_of_every_preset_is_near_the_measured_peak(preset: presets.Preset) -> None:
     assert measured(preset.name) == pytest.approx(1.0, abs=WITHIN)
-    if preset.extends is not None:
+    if preset.extends is not None and presets.chain(preset)[0].name == "baseline":
         assert measured(f"{preset.name}@demo") == pytest.approx(1.0, abs=WITHIN)

@@ -73,7 +73,7 @@ def _time_and_memory(cost: Cost | None, known: Known, palette: Palette, width: i
             text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if verdict.good else "")
         return text
     if cost is not None:
-        text.append(f"about {memory(cost.memory)}", "bold").append(" of memory\n")
+        text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(" of memory\n")
     if known.measuring:
         text.append("measuring … ", palette.accent).append("a few steps in a process of their own\n", palette.dim)
     elif known.failed:
