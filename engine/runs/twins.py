@@ -1,6 +1,6 @@
-"""The inert-switch alarm: two runs that were asked for different functions and agree to the last bit.
+"""The inert-switch alarm: two runs with other settings, or another seed, that agree to the last bit.
 
-Rounding alone makes two different functions part after a few steps, so equal losses mean the same computation.
+Rounding alone makes two different functions diverge after a few steps, so equal losses mean the same computation.
 """
 
 import hashlib
@@ -19,7 +19,6 @@ CONDITIONAL = (
     "train.activation_checkpointing",
     "train.auto_batch",
     "train.compile",
-    "train.clip",
     "train.precision",
     "evaluation.every",
     "evaluation.stride",
@@ -40,13 +39,19 @@ def fingerprint(run: Path) -> str:
     return digest.hexdigest()
 
 
+def scores_hash(run: Path) -> str:
+    """SHA-256 over the validation losses by step: unlike `fingerprint`, the same however often the run is logged."""
+    digest = hashlib.sha256()
+    for record in read_lines(run / "metrics.jsonl"):
+        if record.get("kind") == "validation":
+            digest.update(repr((record.get("step"), record.get("loss"), record.get("accuracy"))).encode())
+    return digest.hexdigest()
+
+
 def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, tuple[Any, Any]]]]:
-    """Other finished runs of the folder with the same seed and metrics: (name, the settings that changed nothing)."""
-    own = run.summary.get("fingerprint")
-    if own is None:
-        return
+    """Other finished runs of the folder with the same metrics: (name, the settings, or the seed, without effect)."""
     for other in list_runs(root):
-        if other.path.resolve() == run.path.resolve() or other.summary.get("fingerprint") != own:
+        if other.path.resolve() == run.path.resolve() or not _same_metrics(run.summary, other.summary):
             continue
         try:
             found = diff(other.config, run.config)
@@ -59,6 +64,21 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
         }
         origins = [read_origin(reader.facts("run")) for reader in (run, other)]
         said_aloud["train.init_from"] = all(origins) and len({o.sha256 for o in origins if o is not None}) == 1
+        said_aloud["train.clip"] = "train.clip" in found and not (_clipped(run) or _clipped(other))
+        said_aloud["seed"] = run.config.train.steps == 0  # nothing was drawn
         found = {key: v for key, v in found.items() if key not in CONDITIONAL and not said_aloud.get(key)}
-        if found and other.config.seed == run.config.seed:
+        if found:
             yield other.name, found
+
+
+def _same_metrics(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+    """Whether one of the hashes that both runs noted is the same; runs of earlier versions have only the first."""
+    noted = ((ours.get(key), theirs.get(key)) for key in ("fingerprint", "scores_sha256"))
+    return any(own is not None and own == other for own, other in noted)
+
+
+def _clipped(run: RunReader) -> bool:
+    """Whether a recorded gradient norm, taken before clipping, is above the run's clip."""
+    clip = run.config.train.clip
+    norms = (record.get("grad_norm") for record in read_lines(run.path / "metrics.jsonl"))
+    return bool(clip) and any(isinstance(norm, float) and norm > clip for norm in norms)

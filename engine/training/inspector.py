@@ -84,6 +84,8 @@ class Inspector:
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
+            if set(switches) == {"seed"}:
+                why = f"run '{name}' has another seed and the same metrics to the last bit: the seed had no effect"
             self._note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _curve(self, when: When, step: int) -> None:

@@ -22,7 +22,7 @@ from engine.evaluation.verdict import LEAK
 from engine.model.transformer import Network
 from engine.runs.commands import Command
 from engine.runs.room import FULL, GiveUp, patiently
-from engine.runs.twins import fingerprint
+from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.control import Control
@@ -383,7 +383,7 @@ class Trainer:
             self._sample()
         self.inspector.probe("after", self.state.step)
         self._average()
-        self._summarise(fingerprint(self.writer.path))
+        self._summarise(fingerprint(self.writer.path), scores_hash(self.writer.path))
         self.inspector.finished(self.state.step)
 
     def _average(self) -> None:
@@ -403,7 +403,7 @@ class Trainer:
                 for name, parameter in self.model.named_parameters():
                     parameter.copy_(own[name])
 
-    def _summarise(self, metrics: str | None = None) -> None:
+    def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
         state = self.state
         gap = None if state.best is None or state.last is None else state.last["loss"] - state.best["loss"]
         self.writer.summary(
@@ -416,6 +416,7 @@ class Trainer:
                 "gap": gap,
                 "average": state.average,
                 "fingerprint": metrics,
+                "scores_sha256": scores,
             }
         )
 
