@@ -1,26 +1,41 @@
 """What may be concluded from the scores of several seeds. Nothing here knows what was scored, or draws anything.
 
-Means come with Student's t interval; two variants are compared over the seeds that both have, by their differences;
-several variants share one error rate (Holm, 1979). With few seeds nothing else holds what it promises: at three seeds
-an interval of 1.96 standard errors covers 81 %, not 95 %, and the smallest p an exact sign-flip test can give is 0.25.
+Two variants are compared over the seeds that both have, by their differences (paired t test). A score that is a count,
+the share of q questions answered, also carries the binomial error of its questions: every seed answers the same ones,
+so more seeds do not reduce it. All verdicts of a study share one error rate (weighted Holm, 1979), which also covers
+judging once more after adding seeds. docs/verdicts.md explains the rules and lists measured error rates.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Literal
+from functools import cache, lru_cache
+from itertools import accumulate
+from statistics import NormalDist
+from typing import Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-CONFIDENCE = 0.95
-LEVEL = 0.05  # of all verdicts of a study together
-POWER = 0.8  # with which the seeds that a verdict asks for would settle it
+CONFIDENCE = 0.95  # of one interval by itself
+LEVEL = 0.05  # chance of any false verdict in a study: all variants, all measures, all LOOKS together
+LOOKS = 2  # times a study may be judged: with its first seeds, and once more with seeds added
+PRIMARY = 0.8  # share of the level that the primary measure starts with
+POWER = 0.8  # chance that the number of seeds a verdict names would settle it
+RANGE = 0.90  # confidence of the range beside that number
 MOST_SEEDS = 1_000  # nobody trains more
 LARGEST = 1e100  # of a score; the squares of larger ones overflow
+ROUNDING = 1e-12  # of a score: differences that vary by less are equal
+SMALLEST_P = 1e-15
 EXACT_FLIPS = 16  # seeds up to which every flip of signs is tried
 
-Kind = Literal["better", "worse", "same", "cannot-tell", "one-seed", "nothing"]
+NORMAL = NormalDist()
+FloatArray = npt.NDArray[np.float64]
+Key = TypeVar("Key", bound=Hashable)
+Kind = Literal["better", "worse", "same", "inconclusive", "one-seed", "nothing"]
+# Why a verdict is inconclusive: the difference may be zero; no number of seeds helps; the seeds do not vary; the
+# questions are too few.
+Reason = Literal["", "open", "never", "identical", "questions"]
 
 
 @dataclass(frozen=True)
@@ -32,12 +47,14 @@ class Mean:
         half: half the width of its 95 % t interval; None with one value.
         n: values.
         sd: standard deviation over seeds, with n - 1; None with one value.
+        interval: of a share, its 95 % interval within 0 and 1; None where none is known.
     """
 
     mean: float
     half: float | None
     n: int
     sd: float | None
+    interval: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,14 +63,18 @@ class Paired:
 
     Args:
         difference: mean over the seeds that both have.
-        half: half the width of its 95 % t interval, this difference alone; None with one seed.
+        half: half the width of its 95 % interval, this difference alone; None with one seed.
         n: seeds that both have.
         sd: standard deviation of the differences; None with one seed.
-        p: of the paired t test, two-sided; None with one seed.
+        p: of the test, two-sided, uncorrected; None with one seed, or where all differences are equal but not zero.
         sign_flip_p: of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best.
         correlation: of the two over seeds (Pearson): what pairing gains; None below three seeds.
-        holm_p: p times what Holm asks for among all variants of a study; None before `against_baseline`.
-        compared: variants among which Holm corrected.
+        questions_error: standard error of the difference due to the choice of questions; 0 where it is no count.
+        share: whether it is a difference of shares, which lies within -1 and 1.
+        adjusted_p: p corrected for every verdict of the study and for a second look: a verdict is given below `LEVEL`.
+            None before `corrected`.
+        level: what p must be below if no other verdict is given.
+        compared: verdicts among which it was corrected.
     """
 
     difference: float
@@ -63,8 +84,19 @@ class Paired:
     p: float | None
     sign_flip_p: float | None
     correlation: float | None
-    holm_p: float | None = None
+    questions_error: float = 0.0
+    share: bool = False
+    adjusted_p: float | None = None
+    level: float = LEVEL / LOOKS
     compared: int = 1
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The 95 % interval of this difference alone, within what is possible; None with one seed."""
+        if self.half is None:
+            return None
+        low, high = self.difference - self.half, self.difference + self.half
+        return (max(-1.0, low), min(1.0, high)) if self.share else (low, high)
 
 
 @dataclass(frozen=True)
@@ -74,14 +106,20 @@ class Judgement:
     Args:
         kind: for colours and counting.
         text: in words.
-        seeds: about how many would settle it with the effect and the noise seen so far; None if nothing is open.
+        seeds: about how many would settle it if the difference is as large as seen; None where that means nothing.
         amounts: the numbers in the text as they are written there, for who says it in another language.
+        reason: why it is inconclusive.
+        fewest: lower end of the range around `seeds`.
+        most: upper end; None where the difference may be zero.
     """
 
     kind: Kind
     text: str
     seeds: int | None = None
     amounts: tuple[str, ...] = ()
+    reason: Reason = ""
+    fewest: int | None = None
+    most: int | None = None
 
 
 def within(t: float, df: int) -> float:
@@ -108,8 +146,18 @@ def t_quantile(confidence: float, df: int) -> float:
     return high
 
 
-def mean_of(values: Sequence[float]) -> Mean:
-    """The mean of at least one value, with its 95 % t interval.
+def normal_quantile(confidence: float) -> float:
+    """The z with P(|Z| < z) = confidence."""
+    return NORMAL.inv_cdf(0.5 + confidence / 2)
+
+
+def mean_of(values: Sequence[float], *, share: bool = False, places: int | None = None) -> Mean:
+    """The mean of at least one value, with its 95 % interval.
+
+    Args:
+        values: a score of each seed.
+        share: whether they are shares, from 0 to 1, so that `interval` has to stay there.
+        places: questions behind each share, the same for every seed; None if unknown.
 
     Raises:
         ValueError: there is none.
@@ -121,53 +169,144 @@ def mean_of(values: Sequence[float]) -> Mean:
     if n == 1:
         return Mean(mean, None, 1, None)
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
-    return Mean(mean, t_quantile(CONFIDENCE, n - 1) * sd / math.sqrt(n), n, sd)
+    half = t_quantile(CONFIDENCE, n - 1) * sd / math.sqrt(n)
+    return Mean(mean, half, n, sd, _share_interval(mean, half, places) if share else None)
 
 
-def paired(ours: Mapping[int, float], baseline: Mapping[int, float]) -> Paired | None:
+def _share_interval(mean: float, half: float, places: int | None) -> tuple[float, float] | None:
+    """Wilson's interval (1927), with the spread over seeds added to the binomial variance of the questions.
+
+    It holds every share p with (mean - p)² ≤ k p (1 - p). With equal scores that is Wilson's interval for the
+    questions; with many questions and a small spread, the t interval over seeds.
+    """
+    odds = mean * (1 - mean)
+    k = (half * half / odds if odds > 0 else 0.0) + (normal_quantile(CONFIDENCE) ** 2 / places if places else 0.0)
+    if k == 0 or not 0 <= mean <= 1:
+        return None
+    centre, reach = (mean + k / 2) / (1 + k), math.sqrt(k * odds + k * k / 4) / (1 + k)
+    return max(0.0, min(mean, centre - reach)), min(1.0, max(mean, centre + reach))
+
+
+def paired(
+    ours: Mapping[int, float], baseline: Mapping[int, float], *, share: bool = False, places: int | None = None
+) -> Paired | None:
     """The difference of two variants, by seed; None where they have no seed in common.
 
     Args:
-        ours: seed -> score; what is not finite, or larger than `LARGEST`, does not count.
+        ours: seed → score; what is not finite, or larger than `LARGEST`, does not count.
         baseline: the same of the baseline.
+        share: whether the scores are shares, from 0 to 1.
+        places: questions behind each share, the same for every seed and for both; None if unknown.
     """
     seeds = [seed for seed in ours if _counts(ours[seed]) and _counts(baseline.get(seed, math.nan))]
     if not seeds:
         return None
-    differences = [ours[seed] - baseline[seed] for seed in seeds]
+    own, others = [ours[seed] for seed in seeds], [baseline[seed] for seed in seeds]
+    differences = [a - b for a, b in zip(own, others, strict=True)]
     mean = mean_of(differences)
-    correlation = _correlation([ours[seed] for seed in seeds], [baseline[seed] for seed in seeds])
-    return Paired(mean.mean, mean.half, mean.n, mean.sd, _t_test(mean), _sign_flips(differences), correlation)
+    flips, correlation = _sign_flips(differences), _correlation(own, others)
+    if mean.sd is None or mean.half is None:
+        return Paired(mean.mean, None, 1, None, None, flips, correlation, share=share)
+    sd = mean.sd if mean.sd > ROUNDING * max(map(abs, [*own, *others])) else 0.0
+    variances = [_binomial(mean_of(scores).mean, places) if places else 0.0 for scores in (own, others)]
+    error = math.sqrt(sum(variances))
+    t, z = t_quantile(CONFIDENCE, mean.n - 1), normal_quantile(CONFIDENCE)
+    half = math.hypot(t * sd / math.sqrt(mean.n), z * error)
+    p = _p(mean.mean, sd / math.sqrt(mean.n), mean.n - 1, error)
+    return Paired(mean.mean, half, mean.n, sd, p, flips, correlation, error, share)
 
 
 def _counts(score: float) -> bool:
     return abs(score) <= LARGEST  # not for NaN either
 
 
-def against_baseline(variants: Mapping[str, Mapping[int, float]], baseline: str) -> dict[str, Paired]:
-    """Every other variant against the baseline, with Holm over all that have a p.
+def _binomial(share: float, places: int) -> float:
+    """Variance of a share of so many questions, with a right and a wrong answer added (Agresti & Caffo, 2000)."""
+    p = (min(1.0, max(0.0, share)) * places + 1) / (places + 2)
+    return p * (1 - p) * (places + 2) / places**2
+
+
+def _p(difference: float, seeds_error: float, df: int, questions_error: float) -> float | None:
+    """The least level at which |difference|² > t² · seeds_error² + z² · questions_error².
+
+    Each error has a quantile of its own: t with few seeds, z for the questions, whose error is known. Such an
+    interval covers at least as often as it says, whichever of the two is larger (Banerjee, Sankhyā A 23, 1961).
+    """
+    size = abs(difference)
+    if questions_error == 0:
+        if seeds_error == 0:
+            return 1.0 if size == 0 else None  # equal in every seed: how much chance would do is not known
+        return max(0.0, 1.0 - within(size / seeds_error, df))
+
+    def p_at(t: float) -> float:
+        return max(SMALLEST_P, 1.0 - within(t, df))
+
+    def reaches(t: float) -> bool:
+        z = -NORMAL.inv_cdf(p_at(t) / 2)
+        return math.hypot(t * seeds_error, z * questions_error) >= size
+
+    low, high = 0.0, 1.0
+    while not reaches(high):
+        low, high = high, 2 * high
+        if p_at(low) <= SMALLEST_P:
+            return SMALLEST_P
+    while (middle := (low + high) / 2) not in (low, high) and high - low > 1e-12 * high:
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return p_at(high)
+
+
+Measured = Mapping[str, Mapping[Key, Paired]]  # measure → variant → its difference to the baseline
+
+
+def corrected(study: Measured[Key], primary: str = "") -> dict[str, dict[Key, Paired]]:
+    """All differences of a study with one error rate: Holm's procedure with weights over measures and variants.
+
+    The primary measure's verdicts start with `PRIMARY` of the level, all others share the rest equally. What is decided
+    leaves its part to those still open.
 
     Args:
-        variants: name -> seed -> score.
-        baseline: one of the names.
+        study: measure → variant → its difference to the baseline.
+        primary: one of the measures; where it was not scored, all measures count alike.
     """
-    found = {
-        name: difference
-        for name, scores in variants.items()
-        if name != baseline and (difference := paired(scores, variants.get(baseline, {}))) is not None
+    keys = [
+        (measure, variant) for measure, found in study.items() for variant, p in found.items() if p.half is not None
+    ]
+    first = sum(measure == primary for measure, _ in keys)
+    others = len(keys) - first
+    alike = 1.0 / max(1, len(keys))
+    weights = {
+        key: (PRIMARY / first if key[0] == primary else (1 - PRIMARY) / others) if first and others else alike
+        for key in keys
     }
-    corrected = holm({name: difference.p for name, difference in found.items() if difference.p is not None})
+    known = {(measure, variant): study[measure][variant].p for measure, variant in keys}
+    adjusted = holm({key: 1.0 if p is None else p for key, p in known.items()}, weights)
+
+    def told(key: tuple[str, Key], found: Paired) -> Paired:
+        if key not in weights:
+            return found
+        p = None if found.p is None else min(1.0, LOOKS * adjusted[key])
+        return replace(found, adjusted_p=p, level=LEVEL / LOOKS * weights[key], compared=len(keys))
+
     return {
-        name: replace(difference, holm_p=corrected.get(name), compared=max(1, len(corrected)))
-        for name, difference in found.items()
+        measure: {variant: told((measure, variant), found) for variant, found in variants.items()}
+        for measure, variants in study.items()
     }
 
 
-def holm(p: Mapping[str, float]) -> dict[str, float]:
-    """Adjusted p-values: each below a level exactly where Holm's step-down procedure rejects at that level."""
-    adjusted, largest = {}, 0.0
-    for rank, name in enumerate(sorted(p, key=lambda name: p[name])):
-        largest = max(largest, min(1.0, p[name] * (len(p) - rank)))
+def holm(p: Mapping[Key, float], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:
+    """Adjusted p-values: each below a level exactly where Holm's step-down procedure rejects at that level.
+
+    Args:
+        p: of each hypothesis.
+        weights: above 0; all alike without them (Holm, 1979).
+    """
+    weight = dict.fromkeys(p, 1.0) if weights is None else weights
+    ordered = sorted(p, key=lambda name: p[name] / weight[name])
+    still_open = [*accumulate(weight[name] for name in reversed(ordered))]
+    adjusted: dict[Key, float] = {}
+    largest = 0.0
+    for name, left in zip(ordered, reversed(still_open), strict=True):
+        largest = max(largest, min(1.0, p[name] * left / weight[name]))
         adjusted[name] = largest
     return {name: adjusted[name] for name in p}
 
@@ -182,52 +321,126 @@ def judge(
     """A verdict in words.
 
     Args:
-        found: of `against_baseline`; None where nothing can be paired.
+        found: of `corrected`; None where nothing can be paired.
         lower_is_better: as of a loss.
         margin: a difference below this matters to nobody; an interval inside of it is "no difference".
         digits: writes an amount, without a sign.
     """
     if found is None:
         return Judgement("nothing", "no seed in common: cannot tell")
-    if found.half is None or found.p is None or found.sd is None:
+    if found.half is None or found.sd is None:
         return Judgement("one-seed", "one seed: cannot tell")
-    holm_p = found.p if found.holm_p is None else found.holm_p
-    if holm_p < LEVEL:
+    if found.p is None:
+        text = "inconclusive; the difference is exactly the same in every seed, so its noise is unknown"
+        return Judgement("inconclusive", text, reason="identical")
+    p = min(1.0, LOOKS * found.p) if found.adjusted_p is None else found.adjusted_p
+    if p < LEVEL:
         kind: Kind = "better" if (found.difference < 0) == lower_is_better else "worse"
-        amounts = digits(abs(found.difference)), digits(found.half)
-        return Judgement(kind, f"{kind} by {amounts[0]} ± {amounts[1]}", amounts=amounts)
+        amounts = digits(abs(found.difference)), _span(found, digits)
+        return Judgement(kind, f"{kind} by {amounts[0]} {amounts[1]}", amounts=amounts)
     largest = abs(found.difference) + found.half
     if largest <= margin:
         if largest == 0:
             return Judgement("same", "no difference at all")
         return Judgement("same", f"no difference larger than {digits(largest)}", amounts=(digits(largest),))
-    seeds = seeds_needed(found)
-    would = f"about {seeds:,} seeds would" if seeds is not None else f"nor would {MOST_SEEDS:,} seeds"
-    return Judgement("cannot-tell", f"cannot tell; {would}", seeds)
+    return _inconclusive(found)
 
 
-def seeds_needed(found: Paired) -> int | None:
-    """Seeds with which a difference and a noise as seen so far would be told apart four times in five.
+def _span(found: Paired, digits: Callable[[float], str]) -> str:
+    """`± 0.014`; of a share `[1.2, 3.4]`, which stays on its scale."""
+    assert found.half is not None and found.interval is not None
+    if not found.share:
+        return f"± {digits(found.half)}"
+    low, high = sorted(end if found.difference > 0 else -end for end in found.interval)
+    return f"[{digits(max(0.0, low))}, {digits(high)}]"
 
-    None where more than `MOST_SEEDS` would be needed, or nothing is known of the noise. Rough: after three seeds the
-    noise may be half of what it seems, or six times as much.
+
+def _inconclusive(found: Paired) -> Judgement:
+    seeds, fewest, most = seeds_range(found)
+    if seeds is None and found.questions_error and not _enough(MOST_SEEDS, abs(found.difference), 0.0, found):
+        text = "inconclusive; there may be no difference, and too few questions were asked for more seeds to show one"
+        return Judgement("inconclusive", text, reason="questions")
+    if seeds is None or fewest is None:
+        text = f"inconclusive; there may be no difference, and {MOST_SEEDS:,} seeds would not show one this small"
+        return Judgement("inconclusive", text, reason="never")
+    about = f"about {seeds:,} seeds would show it"
+    if most is None:
+        text = f"inconclusive; there may be no difference; if it is really this large, {about} ({fewest:,} or more)"
+        return Judgement("inconclusive", text, seeds, reason="open", fewest=fewest)
+    text = f"inconclusive; if the difference is really this large, {about} (range {fewest:,} to {most:,})"
+    return Judgement("inconclusive", text, seeds, fewest=fewest, most=most)
+
+
+@lru_cache(4_096)
+def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
+    """Seeds that would settle it four times in five: if the difference is as large as seen, and a 90 % range.
+
+    The range is that of the standardized difference, from the noncentral t distribution: after three seeds the noise
+    may be half of what it seems, or six times as much. Its upper end is None where the difference may be zero, or so
+    small that more than `MOST_SEEDS` would be needed.
     """
-    if not found.sd or not found.difference:
-        return None
-    level = 1 - LEVEL / found.compared
-    for n in range(max(2, found.n), MOST_SEEDS + 1):
-        enough = t_quantile(level, n - 1) + t_quantile(2 * POWER - 1, n - 1)
-        if enough * found.sd / math.sqrt(n) <= abs(found.difference):
-            return max(n, found.n + 1)
-    return None
+    if not found.difference or found.sd is None or not (found.sd or found.questions_error):
+        return None, None, None
+    error = math.hypot(found.sd / math.sqrt(found.n), found.questions_error)
+    size = abs(found.difference)
+    low, high = noncentrality(size / error, found.n - 1, RANGE)
+    most = _seeds_for(low * error, found) if low > 0 else None
+    return _seeds_for(size, found), _seeds_for(high * error, found), most
 
 
-def _t_test(mean: Mean) -> float | None:
-    if mean.sd is None:
+def _seeds_for(size: float, found: Paired) -> int | None:
+    """The least number of seeds with the power to show a difference of that size; None above `MOST_SEEDS`."""
+    assert found.sd is not None
+    low, high = found.n + 1, MOST_SEEDS
+    if high < low or not _enough(high, size, found.sd, found):
         return None
-    if mean.sd == 0:
-        return 1.0 if mean.mean == 0 else 0.0
-    return max(0.0, 1.0 - within(mean.mean / (mean.sd / math.sqrt(mean.n)), mean.n - 1))
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _enough(middle, size, found.sd, found) else (middle + 1, high)
+    return low
+
+
+def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
+    """Whether so many seeds show a difference of that size four times in five, if no other verdict is given."""
+    spread, questions = sd / math.sqrt(n), found.questions_error
+    needed = math.hypot(t_quantile(1 - found.level, n - 1) * spread, normal_quantile(1 - found.level) * questions)
+    chance = t_quantile(2 * POWER - 1, n - 1) * math.hypot(spread, questions)
+    return needed + chance <= size
+
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+
+
+def noncentral_t(t: float, df: int, noncentrality: float) -> float:
+    """P(T < t) of the noncentral t distribution, to 1e-3: the normal one averaged over the sd that may be drawn."""
+    low, high = math.log(df) - 30 / df - 10 / math.sqrt(df), math.log(df) + 12 / math.sqrt(df)
+    x = low + (high - low) / 2 * (_NODES + 1)  # log of a chi-square variable: its density is smooth for every df
+    log_density = df / 2 * x - np.exp(x) / 2
+    density = _WEIGHTS * np.exp(log_density - log_density.max())
+    normal = _normal(t / math.sqrt(df) * np.exp(x / 2) - noncentrality)
+    return float((density * normal).sum() / density.sum())
+
+
+_ERF = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0)
+
+
+def _normal(z: FloatArray) -> FloatArray:
+    """P(Z < z), to 1e-7 (Abramowitz & Stegun 7.1.26)."""
+    size = np.abs(z) / math.sqrt(2)
+    tail: FloatArray = np.polyval(_ERF, 1 / (1 + 0.3275911 * size)) * np.exp(-size * size) / 2
+    return np.where(z < 0, tail, 1 - tail)
+
+
+def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
+    """The confidence interval of a noncentrality parameter, from a t of at least 0 that was seen."""
+    ends = []
+    for tail in ((1 + confidence) / 2, (1 - confidence) / 2):
+        low, high = -10.0, 4 * t + 10.0
+        for _ in range(24):
+            middle = (low + high) / 2
+            low, high = (middle, high) if noncentral_t(t, df, middle) > tail else (low, middle)
+        ends.append(high)
+    return ends[0], ends[1]
 
 
 def _sign_flips(differences: Sequence[float]) -> float | None:

@@ -62,6 +62,8 @@ class Study:
         base: a preset, or `OVERLAY@BASE`.
         variants: in the order they are run and shown.
         baseline: the variant that the others are held against.
+        primary: the measure that the verdict is about, such as `loss` or `recall`; a probe may be named in full,
+            `recall<110`. "" for what the base selects checkpoints by.
         seeds: of the runs; data order and initial weights follow from them.
         changes: dotted config keys for all variants, below what a variant changes.
         description: one line.
@@ -82,6 +84,7 @@ class Study:
     description: str = ""
     why: Mapping[str, str] = field(default_factory=dict)
     stages: tuple[Stage, ...] = ()
+    primary: str = ""
 
     def __post_init__(self) -> None:
         where = f"study '{self.name[:80]}'"
@@ -99,6 +102,9 @@ class Study:
         if self.baseline not in names:
             hint = nearest(self.baseline, names) or f"; they are {one_of(names)}"
             raise InputError(f"{where}: baseline '{self.baseline[:80]}' is none of the variants{hint}")
+        if self.primary and _family(self.primary) not in MEASURES:
+            hint = nearest(self.primary, MEASURES) or f"; it can be {one_of(MEASURES)}"
+            raise InputError(f"{where}: primary = {shown(self.primary)} is no score and no probe{hint}")
         check_stages(self.stages, where)
         for stage in self.stages:
             _check_name(stage.name, f"{where}, stage '{stage.name[:80]}'")
@@ -158,7 +164,7 @@ class Study:
     def to_toml(self) -> str:
         """The study as a file that `read_study` reads back as an equal study."""
         tables: dict[str, Any] = {"schema": SCHEMA, "name": self.name, "description": self.description}
-        tables |= {"base": self.base, "baseline": self.baseline, "seeds": list(self.seeds)}
+        tables |= {"base": self.base, "baseline": self.baseline, "primary": self.primary, "seeds": list(self.seeds)}
         tables["changes"] = dict(self.changes)
         tables["stages"] = [_stage_table(stage) for stage in self.stages]
         tables["variants"] = [self._variant_table(variant) for variant in self.variants]
@@ -180,6 +186,11 @@ def _check_name(name: str, where: str) -> None:
         check_name(name)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def _family(measure: str) -> str:
+    """`recall` of `recall<110`."""
+    return re.split("[<>=]", measure, maxsplit=1)[0]
 
 
 def _longest(seeds: tuple[int, ...]) -> int:
@@ -210,6 +221,7 @@ STUDY_KEYS: dict[str, type] = {
     "description": str,
     "base": str,
     "baseline": str,
+    "primary": str,
     "seeds": list,
     "changes": dict,
     "stages": list,
@@ -260,6 +272,7 @@ def read_study(path: Path) -> Study:
             description=tables.get("description", ""),
             why={row["name"]: row["why"] for row in rows if row.get("why")},
             stages=tuple(_stage(row) for row in stages),
+            primary=tables.get("primary", ""),
         )
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

@@ -81,15 +81,15 @@ def _print(made: Overlay) -> None:
     rows = [["", "variant", "n", *(f"{x:,.0f}" for x in places)]]
     for stroke in made.drawn:
         values = dict(zip(stroke.curve.x, stroke.curve.y, strict=True))
-        halves = dict(zip(stroke.curve.x, stroke.half, strict=False))
-        shares = [_share(values.get(x), halves.get(x)) for x in places]
+        ends = dict(zip(stroke.curve.x, stroke.ends, strict=False))
+        shares = [_share(values.get(x), ends.get(x)) for x in places]
         rows.append([LETTERS[stroke.slot], clean_line(stroke.name), f"{stroke.seeds or 1}", *shares])
     print_columns(rows)
     for note in made.notes:
         say(note)
 
 
-def _share(value: float | None, half: float | None) -> str:
+def _share(value: float | None, ends: tuple[float, float] | None) -> str:
     if value is None:
         return "–"
-    return f"{value:.0%}" + (f"±{100 * half:.0f}" if half is not None else "")
+    return f"{value:.0%}" + (f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]" if ends is not None else "")

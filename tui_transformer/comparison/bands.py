@@ -8,7 +8,7 @@ twenty steps without any effect one may well leave zero out.
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.runs.statistics import Mean, mean_of
 from tui_transformer.comparison.differences import differing
@@ -48,12 +48,14 @@ class Band:
     Args:
         curve: the mean.
         half: half the width of the 95 % t interval at each point; empty with one seed.
+        ends: of shares, both ends of the 95 % interval at each point instead, within 0 and 1.
         n: seeds that were scored at all.
         short: why it ends before some of its seeds do; "" if it does not.
     """
 
     curve: Curve = _NO_CURVE
     half: tuple[float, ...] = ()
+    ends: tuple[tuple[float, float], ...] = ()
     n: int = 0
     short: str = ""
 
@@ -75,7 +77,7 @@ def band(seeds: Mapping[int, Points]) -> Band:
         return Band()
     steps = sorted(set.intersection(*(set(points) for points in known.values())))
     made = stacked([[points[step] for step in steps] for points in known.values()])
-    return Band(made.curve, made.half, made.n, _short(known, steps))
+    return replace(made, short=_short(known, steps))
 
 
 def difference_band(ours: Mapping[int, Points], baseline: Mapping[int, Points]) -> Band:
@@ -94,7 +96,7 @@ def stacked(seeds: Sequence[Sequence[tuple[float, float]]]) -> Band:
     means: list[Mean] = [mean_of([y for _, y in points]) for points in columns]
     x = tuple(sum(x for x, _ in points) / len(points) for points in columns)
     half = tuple(mean.half for mean in means if mean.half is not None)
-    return Band(Curve(x, tuple(mean.mean for mean in means)), half, len(seeds))
+    return Band(Curve(x, tuple(mean.mean for mean in means)), half, n=len(seeds))
 
 
 def _short(known: Mapping[int, Points], steps: Sequence[float]) -> str:

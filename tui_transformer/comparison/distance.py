@@ -6,10 +6,11 @@ nothing of what stands further back, whatever it is trained on. A chart that dra
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.model.visibility import Visibility
+from engine.runs.statistics import mean_of
 from tui_transformer.comparison.bands import Band, stacked
 from tui_transformer.facts import Record, number, table
 
@@ -75,13 +76,19 @@ def families(runs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 def share_band(seeds: Sequence[Sequence[Stretch]]) -> Band:
     """The mean share over seeds in each stretch that all of them have, with its interval.
 
-    Each seed counts alike: the interval says how much seeds differ, not how few places a stretch has.
+    Each seed counts alike; the interval covers seeds and the places of the stretch, of which all seeds have the same.
     """
     known = [{(s.start, s.stop): s for s in stretches} for stretches in seeds if stretches]
     if not known:
         return Band()
     shared = sorted(set.intersection(*(set(stretches) for stretches in known)))
-    return stacked([[(stretches[at].middle, stretches[at].share) for at in shared] for stretches in known])
+    made = stacked([[(stretches[at].middle, stretches[at].share) for at in shared] for stretches in known])
+    ends = []
+    for at in shared:
+        shares, places = [each[at].share for each in known], min(each[at].of for each in known)
+        mean = mean_of(shares, share=True, places=round(places))
+        ends.append(mean.interval or (mean.mean, mean.mean))
+    return replace(made, half=(), ends=tuple(ends) if len(known) > 1 else ())
 
 
 @dataclass(frozen=True)

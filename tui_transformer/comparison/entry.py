@@ -109,6 +109,7 @@ class Entry:
         scores: other scores of the last evaluation, by name.
         probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
         probe_places: how many places each share is of; runs of earlier versions do not say.
+        places: questions behind a share, by the name of the score or probe, where that is known.
         badges: what is wrong with its scores, and why.
         checked: checks have looked at it and at a score.
         origin: the checkpoint that it started from; None where from weights of its own.
@@ -140,6 +141,7 @@ class Entry:
     probes: Mapping[str, float] = field(default_factory=dict)
     probe_places: Mapping[str, int] = field(default_factory=dict)
     chances: Mapping[str, float] = field(default_factory=dict)
+    places: Mapping[str, int] = field(default_factory=dict)
     badges: Mapping[str, str] = field(default_factory=dict)
     checked: bool = False
     notes: str = ""
@@ -247,6 +249,7 @@ class _Reading:
             probes={} if "probes" in older else _numbers(table(last.get("probes"))),
             probe_places={name: int(n) for name, n in _numbers(table(last.get("probe_places"))).items()},
             chances=_numbers({text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))}),
+            places=_places(data, last, text(config.get("objective.kind")) or "next-token"),
             badges=badges,
             checked=self._reader.checked,
             notes=notes.text,
@@ -301,6 +304,19 @@ def _count(value: Any) -> int | None:
 def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     found = {name: number(value) for name, value in values.items()}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _places(data: Record, last: Record, objective: str) -> dict[str, int]:
+    """Questions behind each share of the last evaluation. Tokens of one answer or sentence count as one question."""
+    asked = next((n for key in ("questions", "translated", "sentences") if (n := _count(last.get(key)))), None)
+    tokens = _count(table(table(data.get("splits")).get("validation")).get("tokens"))
+    of_text = tokens if objective == "next-token" else None
+    found = {text(probe.get("name")): _count(probe.get("n")) for probe in rows(data.get("probes"))}
+    found |= {name: _count(n) for name, n in table(last.get("probe_places")).items()}  # of older runs all of the text's
+    if asked and "translated" in last:  # probes are translated as far as the test is
+        found = {name: min(n, asked) if n else None for name, n in found.items()}
+    found |= {"exact_match": asked, "accuracy": asked or of_text}
+    return {name: n for name, n in found.items() if n and n > 0}
 
 
 def _badges(reader: RunReader, state: str, reason: str) -> dict[str, str]:

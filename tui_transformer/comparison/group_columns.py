@@ -10,13 +10,14 @@ from tui_transformer.comparison.columns import ABOUT, MEASURED, Column, Value, c
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.expected import expectations, summary
 from tui_transformer.comparison.measures import BEST, EXCESS, LAST, LOSSES, Measure, probes, scores
-from tui_transformer.comparison.standing import Standing, brief, mean_value
+from tui_transformer.comparison.standing import Standing, brief, mean_value, places
 from tui_transformer.words import per_cent
 
 _text: Callable[[Value], str] = str
 _number: Callable[[Value], str] = "{:.6g}".format
 _signed: Callable[[Value], str] = "{:+.6g}".format
 _cent: Callable[[Value], str] = per_cent
+ADJUSTED = "paired t, corrected for all verdicts of the study and a second look"
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
@@ -36,12 +37,8 @@ CHECKS = Column(
     spread=lambda s: " ".join(_counted(s, name) for name in s.badges),
     nothing=PASSED,
 )
-P = Column("p", "p Holm", "p (paired t, Holm over the variants)", lambda s, b: _of(s, LAST, "holm_p"), _p, _number)
-FLIP = Column("p_flip", "p flip", "p (sign flips)", lambda s, b: _of(s, LAST, "sign_flip_p"), _p, _number)
-CORRELATION = Column(
-    *("r", "r", "correlation with the baseline over seeds"),
-    *(lambda s, b: _of(s, LAST, "correlation"), "{:+.2f}".format, _signed),
-)
+P = Column("p", "p adj.", f"p ({ADJUSTED})", lambda s, b: _of(s, s.primary, "adjusted_p"), _p, _number)
+PRIMARY = Column("primary", "primary", "primary measure", lambda s, b: s.primary.name, _text, _text, right=False)
 PER_CENT = Column("%", "Δ %", "loss − baseline's (% of it)", lambda s, b: s.per_cent(), _cent, _cent)
 PERPLEXITY = Column(
     *("ppl%", "Δ ppl %", "perplexity − baseline's (% of it)", lambda s, b: s.perplexity_per_cent(), _cent, _cent)
@@ -60,28 +57,28 @@ def _of(standing: Standing, measure: Measure, what: str) -> Any:
 
 
 def mean_column(measure: Measure, *, always: bool = False) -> Column:
-    """`1.2431 ± 0.0031`."""
+    """`1.2431 ± 0.0031`; of a share `97.1 [90.2, 99.8]`."""
     return Column(
         measure.key,
         _titled(measure),
-        f"{_named(measure)} ± 95 % interval",
+        f"{_named(measure)}, 95 % interval",
         lambda s, b: mean_value(s.mean(measure)),
         *(measure.amount, measure.amount),
         always=always,
-        spread=lambda s: _spread(measure, s.mean(measure)),
+        spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.spread(mean),
     )
 
 
 def difference_column(measure: Measure, *, always: bool = False) -> Column:
-    """`+0.0476 ± 0.0050`."""
+    """`+0.0476 ± 0.0050`; of a share `-21.1 [-30.3, -11.9]`."""
     return Column(
         f"Δ{measure.key}",
         f"Δ {measure.key.replace('_', ' ')}",
-        f"Δ {_named(measure)} ± 95 % interval",
+        f"Δ {_named(measure)}, 95 % interval",
         lambda s, b: _of(s, measure, "difference"),
         *(_signed, _signed),
         always=always,
-        spread=lambda s: _change(measure, s.difference(measure)),
+        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.change(found),
     )
 
 
@@ -90,14 +87,6 @@ def verdict_column(measure: Measure) -> Column:
     value = lambda s, b: brief(s.judgement(measure))
     name = f"{measure.key} verdict"
     return Column(name, name, name, value, _text, _text, right=False)
-
-
-def _spread(measure: Measure, mean: Any) -> str:
-    return "" if mean is None else measure.spread(mean.mean, mean.half)
-
-
-def _change(measure: Measure, found: Any) -> str:
-    return "" if found is None else measure.spread(found.difference, found.half, sign=True)
 
 
 def _titled(measure: Measure) -> str:
@@ -202,11 +191,18 @@ def main_columns(standings: Sequence[Standing], *, all_settings: bool = False) -
     several = len({standing.group.study for standing in standings}) > 1
     offered = [
         *(TITLE if several else VARIANT, SEEDS, mean_column(LAST, always=True), difference_column(LAST)),
+        *_primary_columns(standings),
         *(VERDICT, CHECKS, expected_column(measures), *settings(standings, all_settings=all_settings)),
-        *(P, FLIP, CORRELATION, mean_column(BEST, always=True), difference_column(BEST), mean_column(EXCESS)),
+        *(P, mean_column(BEST, always=True), difference_column(BEST), mean_column(EXCESS)),
         *(*FAIRNESS, *HANDED_IN),
     ]
     return _with_values(offered, standings)
+
+
+def _primary_columns(standings: Sequence[Standing]) -> list[Column]:
+    """Mean and difference of the measures that verdicts are about, where that is not the loss."""
+    measures = {s.primary.key: s.primary for s in standings if s.primary is not LAST}
+    return [column for m in measures.values() for column in (mean_column(m), difference_column(m))]
 
 
 def columns(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
@@ -218,14 +214,16 @@ def columns(standings: Sequence[Standing], *, all_settings: bool = False) -> lis
         if measure.judged:
             more += [difference_column(measure), verdict_column(measure)]
     main = main_columns(standings, all_settings=all_settings)
-    return [*main, *_with_values([*more, MAJORITY, OVER_MAJORITY, STUDY, *ABOUT_GROUPS], standings)]
+    shown = {column.key for column in main}
+    rest = [column for column in more if column.key not in shown]
+    return [*main, *_with_values([*rest, MAJORITY, OVER_MAJORITY, PRIMARY, STUDY, *ABOUT_GROUPS], standings)]
 
 
 def data_columns(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
     """The same for programs: every number in a column of its own, shares from 0 to 1."""
     runs = of_runs(standings)
     others = (*probes(runs), *scores(runs))
-    names = [STUDY, VARIANT, SEEDS, *(_plain(k, n, v) for k, n, v in _COUNTS), VERDICT, SENTENCE, CHECKS]
+    names = [STUDY, VARIANT, SEEDS, *(_plain(k, n, v) for k, n, v in _COUNTS), PRIMARY, VERDICT, SENTENCE, CHECKS]
     numbers = [column for measure in (*LOSSES, *others) for column in _numbers(measure)]
     rest = [expected_column(others), *settings(standings, all_settings=all_settings), *FAIRNESS, *HANDED_IN]
     rest += _with_values((MAJORITY, OVER_MAJORITY), standings)
@@ -239,7 +237,7 @@ _COUNTS: tuple[tuple[str, str, Callable[[Standing], Value]], ...] = (
 )
 SENTENCE = Column(
     *("judgement", "judgement", "verdict with its numbers"),
-    *(lambda s, b: s.why_not or getattr(s.judgement(LAST), "text", ""), _text, _text),
+    *(lambda s, b: s.why_not or getattr(s.judgement(s.primary), "text", ""), _text, _text),
     right=False,
 )
 
@@ -253,14 +251,24 @@ def _number_or_text(value: Value) -> str:
 
 
 def _numbers(measure: Measure) -> Iterable[Column]:
-    """Mean, half of its interval, and for what is judged all that is known of the difference."""
+    """Mean and interval, and for what is judged all that is known of the difference."""
     key, name = measure.key, measure.name
     yield _plain(key, f"{name}, mean", lambda s: mean_value(s.mean(measure)))
-    yield _plain(f"{key} ±", f"{name}, half of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None))
+    if measure.share:
+        for i, end in enumerate(("low", "high")):
+            yield _plain(f"{key} {end}", f"{name}, {end} end of the 95 % interval", partial(_end, measure=measure, i=i))
+        yield _plain(f"{key} places", f"{name}, questions", lambda s: places(s.group, measure))
+    else:
+        yield _plain(f"{key} ±", f"{name}, half of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None))
     if measure.judged:
         for suffix, what, of in _DIFFERENCES:
             yield _plain(f"Δ{key}{suffix}", f"{name} − baseline's{what}", partial(_of, measure=measure, what=of))
         yield _plain(f"{key} verdict", f"{name}, verdict", lambda s: getattr(s.judgement(measure), "kind", ""))
+
+
+def _end(standing: Standing, measure: Measure, i: int) -> Value:
+    mean = standing.mean(measure)
+    return None if mean is None or mean.interval is None else mean.interval[i]
 
 
 _DIFFERENCES = (
@@ -268,8 +276,8 @@ _DIFFERENCES = (
     (" ±", ", half of the 95 % interval", "half"),
     (" n", ", seeds in common", "n"),
     (" p", ", p (paired t)", "p"),
-    (" p_holm", ", p (Holm)", "holm_p"),
-    (" p_flip", ", p (sign flips)", "sign_flip_p"),
+    (" p_adjusted", f", p ({ADJUSTED})", "adjusted_p"),
+    (" p_flip", ", p (exact sign-flip test)", "sign_flip_p"),
     (" r", ", correlation over seeds", "correlation"),
 )
 

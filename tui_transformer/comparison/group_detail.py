@@ -11,6 +11,7 @@ from tui_transformer.comparison.detail import UNSET, Block, Line
 from tui_transformer.comparison.expected import AS_EXPECTED, NOT_AS_EXPECTED, expectations
 from tui_transformer.comparison.group_columns import FAIRNESS, HANDED_IN
 from tui_transformer.comparison.group_sentences import (
+    evidence_sentence,
     expectation_sentence,
     more_sentences,
     notes,
@@ -34,7 +35,7 @@ def group_detail(standing: Standing) -> tuple[Block, ...]:
         Block("What was expected beforehand", tuple(_expected(standing, others, why))),
         Block("Its runs", tuple(_runs(standing))),
         Block("Where their first weights come from", tuple(_earlier(standing))),
-        Block("Scores: mean ± half of the 95 % interval over seeds", tuple(_scores(standing, LOSSES))),
+        Block("Scores: mean and 95 % interval over seeds", tuple(_scores(standing, LOSSES))),
         Block("Probes and other scores", tuple(_scores(standing, others))),
         Block("What it cost", tuple(_cost(standing))),
         Block("What it changes", tuple(_changes(standing))),
@@ -53,6 +54,8 @@ def _verdict(standing: Standing) -> Iterator[Line]:
     yield Line("verdict", clean_line(verdict_sentence(standing)), kind)
     for sentence in more_sentences(standing):
         yield Line("", clean_line(sentence))
+    if evidence := evidence_sentence(standing):
+        yield Line("statistics", clean_line(evidence))
 
 
 def _badges(standing: Standing) -> Iterator[Line]:
@@ -99,9 +102,9 @@ def _scores(standing: Standing, measures: Sequence[Measure]) -> Iterator[Line]:
         mean, difference = standing.mean(measure), standing.difference(measure)
         if mean is None:
             continue
-        text = measure.spread(mean.mean, mean.half) + (f" {measure.unit}" if measure.unit else "")
+        text = measure.spread(mean) + (f" {measure.unit}" if measure.unit else "")
         if difference is not None and measure.judged:
-            text += f"   Δ {measure.spread(difference.difference, difference.half, sign=True)}"
+            text += f"   Δ {measure.change(difference)}"
         said = probe_sentence(standing, measure)
         yield Line(clean_line(measure.name), clean_line(text + (f"   {said}" if said else "")))
 

@@ -19,7 +19,7 @@ EXPLORATORY = 5  # seeds below which a study is a first look
 
 
 def verdict_sentence(standing: Standing, language: Language = ENGLISH) -> str:
-    """What may be concluded about its loss, with everything it rests on."""
+    """What may be concluded about its primary measure; `evidence_sentence` has the statistics behind it."""
     group, family = standing.group, standing.family
     say, seeds, reason = language.say, standing.seeds_in(language), family.reason(group)
     if family.baseline is None:
@@ -28,32 +28,37 @@ def verdict_sentence(standing: Standing, language: Language = ENGLISH) -> str:
         return say("bracketed", text=say("baseline"), facts=seeds)
     if reason is not None:
         return say("bracketed", text=language.tell(reason), facts=seeds)
-    judged, found = standing.judgement(LAST), standing.difference(LAST)
-    words = language.judgement(judged) if judged is not None else say("no-loss")
+    measure = standing.primary
+    judged, found = standing.judgement(measure), standing.difference(measure)
+    words = _with_unit(measure, language.judgement(judged), language) if judged is not None else say("no-loss")
+    if measure is not LAST:
+        words = say("name", name=language.word(measure.name), text=words)
     if found is None:
         return say("bracketed", text=words, facts=seeds)
     facts = [seeds if standing.planned != found.n else language.counted("seeds", found.n)]
     if found.n < len(group.counted):
         facts.append(say("in-common", n=found.n, baseline=family.baseline.name))
-    if found.holm_p is not None:
-        among = say("p-holm.among", n=found.compared) if found.compared > 1 else ""
-        facts.append(say("p-holm", p=_p(found.holm_p), among=among))
-    if found.sign_flip_p is not None:
-        facts.append(say("p-flip", p=_p(found.sign_flip_p)))
-    if found.correlation is not None:
-        facts.append(say("correlation", r=f"{found.correlation:+.2f}"))
-    if _without_number(standing):
-        facts.insert(0, f"Δ {LAST.spread(found.difference, found.half, sign=True)}")
+    if judged is not None and judged.kind not in ("better", "worse"):
+        facts.insert(0, f"Δ {measure.change(found)}")
     return say("bracketed", text=words, facts=say("join.comma").join(facts))
 
 
-def _without_number(standing: Standing) -> bool:
-    judged = standing.judgement(LAST)
-    return judged is not None and judged.kind not in ("better", "worse")
+def evidence_sentence(standing: Standing, language: Language = ENGLISH) -> str:
+    """The statistics behind a verdict: p values and the correlation over seeds; "" where there are none."""
+    found, say, facts = standing.difference(standing.primary), language.say, []
+    if found is None or standing.family.reason(standing.group) is not None:
+        return ""
+    if found.adjusted_p is not None:
+        facts.append(say("p-adjusted", p=_p(found.adjusted_p), n=found.compared))
+    if found.sign_flip_p is not None:
+        facts.append(say("p-flip", p=_p(found.sign_flip_p)))
+    if found.correlation is not None:
+        facts.append(say("correlation", r=f"{found.correlation:+.2f}".replace("-", "−")))
+    return say("join.semicolon").join(facts)
 
 
 def _p(p: float) -> str:
-    return f"{p:.3f}" if p >= 0.001 else "< 0.001"
+    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 def more_sentences(standing: Standing, language: Language = ENGLISH) -> Iterator[str]:
@@ -112,8 +117,7 @@ def expectation_sentence(found: Expectation, language: Language = ENGLISH) -> st
 
 def _with_unit(measure: Measure, text: str, language: Language) -> str:
     """Percentages of a share are points."""
-    has_number = any(character.isdigit() for character in text.partition(";")[0])
-    points = measure.unit == "%" and has_number and ";" not in text
+    points = measure.share and ";" not in text and any(character.isdigit() for character in text)
     return language.say("points", text=text) if points else text
 
 
@@ -136,12 +140,15 @@ def notes(standings: Sequence[Standing], language: Language = ENGLISH) -> Iterat
     """What the numbers of the table mean; said once below it."""
     families: list[Family] = list({id(s.family): s.family for s in standings}.values())
     yield language.say("note.interval")
-    compared = max((found.compared for s in standings if (found := s.difference(LAST)) is not None), default=1)
+    if any(measure.share for s in standings for measure in s.family.measures):
+        yield language.say("note.shares")
+    compared = max((found.compared for s in standings if (found := s.difference(s.primary)) is not None), default=1)
     if compared > 1:
-        yield language.say("note.holm", n=compared)
+        names = dict.fromkeys(language.word(family.primary.name) for family in families)
+        yield language.say("note.corrected", n=compared, primary=language.joined(names))
     most = max((len(s.group.counted) for s in standings), default=0)
     if 1 < most < EXPLORATORY:
-        yield language.say("note.exploratory", n=most, p=f"{2 ** (1 - most):g}")
+        yield language.say("note.exploratory", n=most)
     if any(family.baseline is not None for family in families):
         yield language.say("note.handed-in")
     if any(run.scores.get("bleu") is not None for s in standings for run in s.runs):

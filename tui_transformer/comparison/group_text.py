@@ -55,7 +55,11 @@ def text_of(standings: Sequence[Standing], *, all_settings: bool = False, width:
     runs = of_runs(standings)
     columns = main_columns(standings, all_settings=all_settings)
     measures = (*probes(runs), *(m for m in scores(runs) if m.judged))
-    parts = [f"loss in {unit_of(runs)}", *_tables(_cells(columns, standings), columns, width)]
+    primary = " and ".join(dict.fromkeys(standing.primary.name for standing in standings))
+    parts = [
+        f"loss in {unit_of(runs)}; verdicts are about {primary}",
+        *_tables(_cells(columns, standings), columns, width),
+    ]
     if measures:
         shown = [columns[0], *map(mean_column, measures)]
         made = [[column.title for column in shown], *(_probe_row(s, columns[0], measures) for s in standings)]
@@ -73,7 +77,7 @@ def _probe_row(standing: Standing, name: Column, measures: Sequence[Measure]) ->
     for measure in measures:
         mean = standing.mean(measure)
         judged = brief(standing.judgement(measure)).partition(",")[0]
-        cells.append(NONE if mean is None else " ".join([measure.spread(mean.mean, mean.half), judged]).strip())
+        cells.append(NONE if mean is None else " ".join([measure.spread(mean), judged]).strip())
     return cells
 
 

@@ -72,9 +72,10 @@ class Language:
     def judgement(self, found: Judgement, form: str = "judged") -> str:
         """A verdict in words; in form `brief`, where its numbers stand beside it."""
         none = found.kind == "same" and not found.amounts
-        open_ended = found.kind == "cannot-tell" and found.seeds is None
-        key = f"{form}.{found.kind}" + (".none" if none else ".never" if open_ended else "")
-        return self.phrases[key].format(*found.amounts, text=found.text, seeds=f"{found.seeds or 0:,}")
+        key = f"{form}.{found.kind}" + (".none" if none else f".{found.reason}" if found.reason else "")
+        numbers = {"seeds": found.seeds, "fewest": found.fewest, "most": found.most}
+        known = {name: f"{n or 0:,}" for name, n in numbers.items()}
+        return self.phrases[key].format(*found.amounts, text=found.text, **known)
 
     def joined(self, parts: Iterable[str]) -> str:
         """`a, b and c`."""
@@ -87,6 +88,7 @@ class Language:
         return self.say(f"{key}.one" if n == 1 else key, n=f"{n:,}", **values)
 
 
+REASONS = ("", ".open", ".never", ".identical", ".questions")  # why a verdict is inconclusive, as endings of keys
 PHRASES = {
     "list.comma": ", ",
     "list.and": " and ",
@@ -110,23 +112,22 @@ PHRASES = {
     "seeds.left-out": "{n} {why}",
     "seeds.not-begun": "{n} not begun",
     # A verdict, and what it rests on.
-    **{f"judged.{kind}": "{text}" for kind in ("better", "worse", "same", "same.none", "cannot-tell")},
-    **{f"judged.{kind}": "{text}" for kind in ("cannot-tell.never", "one-seed", "nothing")},
-    "no-baseline": "no baseline to hold it against",
+    **{f"judged.{kind}": "{text}" for kind in ("better", "worse", "same", "same.none", "one-seed", "nothing")},
+    **{f"judged.inconclusive{reason}": "{text}" for reason in REASONS},
+    "no-baseline": "no baseline to compare to",
     "baseline": "the baseline",
     "no-loss": "no loss in common: cannot tell",
     "bracketed": "{text} ({facts})",
     "in-common": "{n} of them in common with {baseline}",
-    "p-holm": "p {p} by Holm{among}",
-    "p-holm.among": " among {n} variants",
-    "p-flip": "{p} by sign flips",
-    "correlation": "correlation of the seeds {r}",
+    "p-adjusted": "adjusted p {p} (Holm over {n} comparisons, two looks)",
+    "p-flip": "exact sign-flip test p {p}",
+    "correlation": "seed correlation r = {r}",
     # What has to be known beside it.
     "has-badge": "{name} has the badge {badge}: {means}",
-    "per-cent": "That is {cent} of the loss and {perplexity} of the perplexity.",
-    "diverged": "{n} of {total} seeds diverged and do not count: the others flatter it.",
+    "per-cent": "Loss {cent}, perplexity {perplexity}.",
+    "diverged": "{n} of {total} seeds diverged and were excluded, so this mean looks better than it is.",
     "overfit": "{name} has the badge {badge}; at its best: {text}.",
-    "falling": "The loss was still falling: this is a verdict about this budget, not about the end of training.",
+    "falling": "Training stopped while the loss was still falling; this ranks the runs at this budget only.",
     "parameters.more": "It has {n} more parameters ({own} against {other}).",
     "parameters.fewer": "It has {n} fewer parameters ({own} against {other}).",
     "measures": "{a} was scored {own}, {b} {others}: the two losses are different measures.",
@@ -149,13 +150,15 @@ PHRASES = {
     # What the numbers of a table mean.
     "note.interval": "± is half of the 95 % t interval over seeds; Δ is the variant minus the baseline on the same "
     "seeds.",
-    "note.holm": "Verdicts allow for {n} comparisons at once (Holm); intervals are of one difference alone.",
-    "note.exploratory": "{n} seeds are a first look: the p of sign flips is {p} at best, so it cannot tell.",
-    "note.handed-in": "A % of the loss is no % of quality, a rank knows no noise: both are for those who must hand "
-    "them in.",
+    "note.shares": "Shares have their 95 % interval in brackets; it covers seeds and, where their number is known, "
+    "questions.",
+    "note.corrected": "Verdicts share one error rate of 5 % over {n} comparisons, with the most weight on {primary} "
+    "(Holm), and allow for judging once more after adding seeds. Intervals are of one comparison alone.",
+    "note.exploratory": "{n} seeds can miss small differences; use 5 or more for a firm verdict.",
+    "note.handed-in": "Percentages of loss and ranks ignore noise; included because some assignments ask for them.",
     "note.bleu": "± over seeds says nothing of the noise of the sentences: for BLEU that is the p given seed by seed.",
-    "note.stages": "Runs of earlier stages ({stages}) are not in this table, {n} in all: by run they are.",
-    "note.majority": "{name} would be right in {share} of the questions: no run, what knowledge has to beat.",
+    "note.stages": "{n} runs of earlier stages ({stages}) are not in this table; see the view by run.",
+    "note.majority": "{name} would be right in {share} of the questions: the trivial baseline to beat.",
     "note.not-begun": "Not begun yet: {names}.",
     "note.unread": "Its baseline and what was expected are not known: {why}",
     "sentences": "the noise of the sentences, seed by seed ({samples} draws of {n} test sentences, sacreBLEU's paired "
@@ -165,8 +168,7 @@ PHRASES = {
     **{f"brief.{kind}": kind for kind in ("better", "worse")},
     "brief.one-seed": "one seed: cannot tell",
     "brief.nothing": "no seed in common",
-    "brief.cannot-tell": "cannot tell, n ≈ {seeds}",
-    "brief.cannot-tell.never": "cannot tell",
+    **{f"brief.inconclusive{reason}": "inconclusive" for reason in REASONS},
     "brief.same": "no difference > {0}",
     "brief.same.none": "no difference at all",
 }

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from engine.runs.statistics import Mean, Paired
 from tui_transformer.comparison.entry import SCORES, Entry
 
 _FAMILY = re.compile(r"[^<>=\s@]+")
@@ -41,17 +42,39 @@ class Measure:
         found = _FAMILY.match(self.key)
         return found[0] if found else self.key
 
+    @property
+    def share(self) -> bool:
+        """Whether it lies between 0 and 1."""
+        return self.unit == "%"
+
     def amount(self, value: float, *, sign: bool = False) -> str:
         """A number of it, without its unit."""
         scaled = value * self.scale
         shown = f"{scaled:{'+' if sign else ''}.{self.digits}f}"
         return shown if abs(scaled) < 1e6 else f"{scaled:{'+' if sign else ''}.4g}"
 
-    def spread(self, value: float, half: float | None, *, sign: bool = False) -> str:
-        """`1.2431 ± 0.0031`; with one seed the number alone."""
-        return self.amount(value, sign=sign) + ("" if half is None else f" ± {self.amount(half)}")
+    def spread(self, found: Mean, *, sign: bool = False) -> str:
+        """`1.2431 ± 0.0031`, a share `97.1 [90.2, 99.8]`; where no interval is known the number alone."""
+        own = self.amount(found.mean, sign=sign)
+        if self.share:
+            return own + self._between(found.interval)
+        return own + ("" if found.half is None else f" ± {self.amount(found.half)}")
+
+    def change(self, found: Paired) -> str:
+        """`+0.0476 ± 0.0050`, of shares in points `-21.1 [-30.3, -11.9]`; with one seed the number alone."""
+        own = self.amount(found.difference, sign=True)
+        if self.share:
+            return own + self._between(found.interval if found.half else None, sign=True)
+        return own + ("" if found.half is None else f" ± {self.amount(found.half)}")
+
+    def _between(self, interval: tuple[float, float] | None, *, sign: bool = False) -> str:
+        if interval is None:
+            return ""
+        low, high = (self.amount(end, sign=sign) for end in interval)
+        return f" [{low}, {high}]"
 
 
+LOSS = "loss"  # as a study calls it
 LOSS_MARGIN = 0.01  # nats: one per cent of perplexity
 SHARE_MARGIN = 0.02
 POINTS_MARGIN = 0.5  # of BLEU and chrF
@@ -81,6 +104,19 @@ def score(name: str) -> Measure:
 def probe(name: str) -> Measure:
     """A probe: the share it got right, read as per cent."""
     return Measure(name, name, lambda entry: entry.probes.get(name), 1, SHARE_MARGIN, scale=100.0, unit="%")
+
+
+def judged(entries: Sequence[Entry]) -> tuple[Measure, ...]:
+    """All in which variants of these runs are compared."""
+    return (LAST, BEST, *probes(entries), *(measure for measure in scores(entries) if measure.judged))
+
+
+def meant(name: str, among: Sequence[Measure]) -> Measure | None:
+    """The measure that a study calls so: `loss`, a score, a probe, or a family of probes for the first of it."""
+    if name == LOSS:
+        return LAST
+    named = [measure for measure in among if measure.key == name]
+    return next(iter([*named, *(measure for measure in among if measure.family == name)]), None)
 
 
 def probes(entries: Sequence[Entry]) -> tuple[Measure, ...]:

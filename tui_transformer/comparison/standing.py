@@ -1,25 +1,26 @@
 """Variants beside their baseline: what they score over seeds, and what may be concluded. The engine has the statistics.
 
-A family is the variants that share a baseline and one error rate: those of a study, or all that belong to none. Holm
-corrects over a whole family, whatever part of it a filter shows.
+A family is the variants that share a baseline and one error rate: those of a study, or all that belong to none. The
+correction is over all variants and measures of a family, whatever part of it a filter shows.
 """
 
 import math
 import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 
-from engine.runs.statistics import Judgement, Mean, Paired, holm, judge, mean_of, paired
+from engine.runs.statistics import Judgement, Mean, Paired, corrected, judge, mean_of, paired
 from tui_transformer.comparison.comparable import other_said
 from tui_transformer.comparison.entry import Entry, Protocol
 from tui_transformer.comparison.groups import INERT, Group
 from tui_transformer.comparison.language import ENGLISH, Language, Said, Word
-from tui_transformer.comparison.measures import LAST, LOSSES, Measure, probes, scores
+from tui_transformer.comparison.measures import LAST, LOSSES, Measure, judged, meant, probes, scores
 from tui_transformer.comparison.studies import StudyFile
 from tui_transformer.comparison.verdict import BASELINE
+from tui_transformer.facts import text
 
 _KEPT = 16_384  # differences
 OWN, BASELINES = Said("whose.own"), Said("whose.baseline")  # whose scores something is wrong with
@@ -75,19 +76,41 @@ class Family:
         reason = other_said(group.representative, baseline.representative)
         return Said("no.other", {"what": reason}) if reason is not None else None
 
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """All in which its variants are compared, and corrected together."""
+        return judged([run for group in self.groups for run in group.runs])
+
+    @cached_property
+    def primary(self) -> Measure:
+        """The measure that its verdict is about: the study's, else what its runs select checkpoints by."""
+        configs = [group.representative.config for group in (self.baseline, *self.groups) if group is not None]
+        selected = text(configs[0].get("evaluation.select")) if configs else ""
+        said = self.file.primary if self.file is not None else ""
+        return meant(said or selected, self.measures) or LAST
+
     def differences(self, measure: Measure) -> Mapping[Path, Paired]:
-        """Of every variant that can be held against the baseline, paired by seed, Holm over all of them."""
+        """Of every variant that can be compared to the baseline, paired by seed, corrected over all measures."""
         if measure.key not in self._differences:
-            baseline = self.baseline
-            held = [g for g in self.groups if baseline is not None and g is not baseline and not self.why_not(g)]
-            level = tuple(values(baseline, measure).items()) if baseline is not None else ()
-            found = {g.path: p for g in held if (p := _paired(tuple(values(g, measure).items()), level)) is not None}
-            corrected = holm({str(path): p.p for path, p in found.items() if p.p is not None})
-            compared = max(1, len(corrected))
-            self._differences[measure.key] = {
-                path: replace(p, holm_p=corrected.get(str(path)), compared=compared) for path, p in found.items()
-            }
+            if measure.judged:
+                study = {one.key: self._paired(one) for one in self.measures}
+                self._differences |= corrected(study, self.primary.key)
+            self._differences.setdefault(measure.key, self._paired(measure))
         return self._differences[measure.key]
+
+    def _paired(self, measure: Measure) -> dict[Path, Paired]:
+        baseline = self.baseline
+        if baseline is None:
+            return {}
+        compared = [group for group in self.groups if group is not baseline and not self.why_not(group)]
+        level, found = tuple(values(baseline, measure).items()), {}
+        for group in compared:
+            known = [n for n in (places(one, measure) for one in (group, baseline)) if n is not None]
+            n = min(known) if len(known) == 2 else None
+            difference = _paired(tuple(values(group, measure).items()), level, measure.share, n)
+            if difference is not None:
+                found[group.path] = difference
+        return found
 
     def rank(self, group: Group) -> int | None:
         """Its place by mean last loss, from 1, among those that can be held against the baseline."""
@@ -100,18 +123,31 @@ class Family:
 
 
 @lru_cache(_KEPT)
-def _paired(ours: tuple[tuple[int, float], ...], baseline: tuple[tuple[int, float], ...]) -> Paired | None:
+def _paired(
+    ours: tuple[tuple[int, float], ...], baseline: tuple[tuple[int, float], ...], share: bool, places: int | None
+) -> Paired | None:
     """As the engine has it; most of a folder stays as it is while one run of it is trained."""
-    return paired(dict(ours), dict(baseline))
+    return paired(dict(ours), dict(baseline), share=share, places=places)
 
 
-_mean = lru_cache(_KEPT)(mean_of)
+@lru_cache(_KEPT)
+def _mean(values: tuple[float, ...], share: bool, places: int | None) -> Mean:
+    return mean_of(values, share=share, places=places)
 
 
 def values(group: Group, measure: Measure) -> dict[int, float]:
     """Seed -> what the run that counts has."""
     found = {seed: measure.of(run) for seed, run in group.counted.items()}
     return {seed: value for seed, value in found.items() if value is not None}
+
+
+def places(group: Group, measure: Measure) -> int | None:
+    """Questions behind a share, the fewest of any run that counts; None where it is none, or a run does not say."""
+    if not measure.share:
+        return None
+    found = [run.places.get(measure.key) for run in group.counted.values() if measure.of(run) is not None]
+    known = [n for n in found if n is not None]
+    return min(known) if known and len(known) == len(found) else None
 
 
 def _nothing(group: Group, whose: Said) -> Said:
@@ -198,7 +234,7 @@ class Standing:
     def mean(self, measure: Measure) -> Mean | None:
         """Over the seeds that count; None where none has it."""
         found = tuple(values(self.group, measure).values())
-        return _mean(found) if found else None
+        return _mean(found, measure.share, places(self.group, measure)) if found else None
 
     def says_the_same(self, other: "Standing") -> bool:
         """Whether it differs from an older one in nothing, though something else in its family has changed."""
@@ -222,6 +258,11 @@ class Standing:
         )
 
     @property
+    def primary(self) -> Measure:
+        """What its verdict is about."""
+        return self.family.primary
+
+    @property
     def why_not(self) -> str:
         """Why it is not judged at all."""
         return self.family.why_not(self.group)
@@ -241,7 +282,7 @@ class Standing:
         reason = self.family.reason(self.group)
         if self.family.baseline is None or self.is_baseline:
             return "" if self.family.baseline is None else BASELINE
-        return language.tell(reason) if reason is not None else brief(self.judgement(LAST), language)
+        return language.tell(reason) if reason is not None else brief(self.judgement(self.primary), language)
 
     def per_cent(self) -> float | None:
         """The difference of the losses as a share of the baseline's."""

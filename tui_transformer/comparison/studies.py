@@ -20,6 +20,7 @@ class StudyFile:
     Args:
         name: of the study; its runs have it.
         baseline: the variant that the others are held against; "" if the file does not say.
+        primary: the measure that the verdict is about; "" if the file does not say.
         variants: their names, in the file's order.
         seeds: that each is to be trained with.
         expect: variant -> what is scored ("loss", or a family of probes) -> one of `EXPECTED`, said before it ran.
@@ -30,6 +31,7 @@ class StudyFile:
 
     name: str
     baseline: str = ""
+    primary: str = ""
     variants: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     expect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -49,6 +51,7 @@ def read_study_file(path: Path) -> StudyFile:
     return StudyFile(
         name=text(tables.get("name")) or name,
         baseline=text(tables.get("baseline")),
+        primary=text(tables.get("primary")),
         variants=tuple(variants),
         seeds=tuple(seed for seed in _list(tables.get("seeds")) if isinstance(seed, int)),
         expect={variant: _expect(table(row.get("expect"))) for variant, row in variants.items()},

@@ -100,22 +100,29 @@ PHRASES = {
     "alone.not-final": "The last evaluation gave a validation loss of {loss} nats per {unit}.",
     "alone.nothing": "There is no score to report.",
     "compared.level": "The baseline {baseline} has a validation loss of {loss} nats per {unit} ({seeds}).",
-    "compared.better": "Better than the baseline {baseline}, in nats per {unit}: {names}.",
-    "compared.worse": "Worse than the baseline {baseline}, in nats per {unit}: {names}.",
+    "compared.better": "Better than the baseline {baseline}, {measure}: {names}.",
+    "compared.worse": "Worse than the baseline {baseline}, {measure}: {names}.",
+    "compared.of-loss": "in nats per {unit}",
+    "compared.of-score": "by {name}",
+    "compared.of-share": "by {name}, in points",
     "compared.same": "No different from the baseline {baseline} by as much as would matter: {names}.",
-    "compared.cannot-tell": "Cannot be told from the baseline {baseline} with these seeds: {names}.",
+    "compared.inconclusive": "Inconclusive against the baseline {baseline} with these seeds: {names}.",
     "compared.one-seed": "Every comparison here rests on a single seed: no difference can be told from luck, so no "
     "variant is called better or worse.",
     "compared.some-one-seed": "With a single seed in common with the baseline, nothing can be told of {names}.",
-    "first.better": "by {0} ± {1}",
-    "first.worse": "by {0} ± {1}",
+    "first.better": "by {0} {1}",
+    "first.worse": "by {0} {1}",
     "first.same": "no more than {0}",
     "first.same.none": "not at all",
-    "first.cannot-tell": "about {seeds} seeds would tell",
-    "first.cannot-tell.never": "nor would 1,000 seeds tell",
-    "compared.exploratory": "{n} seeds a variant are a first look.",
+    "first.inconclusive": "if it is really this large, about {seeds} seeds would show it, {fewest} to {most}",
+    "first.inconclusive.open": "there may be no difference; if it is really this large, about {seeds} seeds would "
+    "show it",
+    "first.inconclusive.never": "there may be no difference",
+    "first.inconclusive.identical": "the same difference in every seed, so its noise is unknown",
+    "first.inconclusive.questions": "there may be no difference; too few questions for more seeds to show one",
+    "compared.exploratory": "{n} seeds can miss small differences; use 5 or more for a firm verdict.",
     "compared.nothing": "So no variant is judged here.",
-    "compared.no-baseline": "There is no baseline to hold {names} against, so none of them is called better or worse.",
+    "compared.no-baseline": "There is no baseline to compare {names} to, so none of them is called better or worse.",
     "compared.measures": "Not everything here can be held against each other: {why}",
     # What was run.
     "runs.one": "One run was trained, on {corpora}.",
@@ -212,8 +219,8 @@ PHRASES = {
     "table.evaluations.cut": "{shown} of {total} evaluations are shown, at equal distances.",
     "table.means": "Validation loss at each evaluation, mean ± half of the 95 % t interval over seeds.",
     # Results.
-    "table.ablation": "The variants beside their baseline: mean ± half of the 95 % t interval over n seeds, difference "
-    "paired by seed, and what may be concluded.",
+    "table.ablation": "The variants and their baseline: mean with its 95 % interval over n seeds, difference paired by "
+    "seed, and the verdict.",
     "table.more": "Losses at their best, above the floor, and as shares of the baseline's.",
     "table.more.alone": "The loss at the end, at its best, and above the floor.",
     "table.more.note": "A best loss is the lowest of many evaluations on the same split, so it flatters. A share of a "
@@ -259,7 +266,7 @@ PHRASES = {
     "are normally distributed, which so few cannot test.",
     "limits.left-out": "Not all runs of {names} count (see What was run): if those that do not would have scored "
     "otherwise, the means are off.",
-    "limits.cannot-tell": "“Cannot tell” of {names} is no evidence that there is no difference: more seeds might show "
+    "limits.inconclusive": "An inconclusive verdict on {names} is no evidence of no difference: more seeds might show "
     "one.",
     "limits.falling": "The losses of {names} were still falling: trained longer, their order may change.",
     "limits.falling.one": "The loss of {names} was still falling: trained longer, it would be lower.",
@@ -404,7 +411,7 @@ PHRASES = {
 WORDS = {
     "last": "validation loss",
     "Δ last": "Δ loss, paired",
-    "p Holm": "p, Holm",
+    "p adj.": "p, adjusted",
     "params": "parameters",
     "Δ params": "Δ parameters",
     "best": "best loss",

@@ -34,6 +34,7 @@ def show_plan(ready: Ready, how: How) -> None:
     seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
     variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){_in_stages(study)}"
     answer(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
+    answer(f"verdicts are about {primary_of(ready)}; other measures are corrected together with it", flush=True)
     rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
     for cell in ready.first:
         price, expected = plan.prices[cell.kind], "" if cell.stage else _expected(study, cell.variant)
@@ -43,6 +44,12 @@ def show_plan(ready: Ready, how: How) -> None:
     print_columns(rows)
     if todo:
         _say_cost(ready, how)
+
+
+def primary_of(ready: Ready) -> str:
+    """The measure that the study's verdicts are about: as it says, else what the baseline selects checkpoints by."""
+    baseline = next(cell for cell in ready.first if cell.variant == ready.study.baseline and not cell.stage)
+    return ready.study.primary or baseline.config.evaluation.select
 
 
 def _say_cost(ready: Ready, how: How) -> None:
@@ -105,6 +112,7 @@ def _record(ready: Ready) -> dict[str, Any]:
         "study": study.name,
         "base": study.base,
         "baseline": study.baseline,
+        "primary": primary_of(ready),
         "seeds": list(study.seeds),
         "runs": len(ready.cells),
         "to_run": len(todo),

@@ -109,6 +109,7 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
     """In words. What is written of a variant is no difference; what was expected of it is one."""
     yield from _changed("base", asked.base, before.base)
     yield from _changed("baseline", asked.baseline, before.baseline)
+    yield from _changed("primary", asked.primary, before.primary)
     missing = [seed for seed in before.seeds if seed not in asked.seeds]
     if missing:
         yield f"seed {missing[0]} is left out"

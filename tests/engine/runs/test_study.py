@@ -111,6 +111,7 @@ def test_another_seed_is_other_batches_and_other_weights() -> None:
 
 
 WRONG = {
+    "no primary": ({"primary": "los"}, "did you mean 'loss'?"),
     "no baseline": ({"baseline": "aa"}, "baseline 'aa' is none of the variants"),
     "one variant": ({"variants": TWO[:1]}, "at least 2"),
     "twice a name": ({"variants": (TWO[0], TWO[0])}, "two variants are called 'a'"),
@@ -247,3 +248,9 @@ def test_a_run_is_held_to_what_its_cell_asks_for_and_not_to_what_its_start_fille
 
 def test_shipped_studies_are_inside_the_folder_that_the_wheel_takes() -> None:
     assert all(path.parent == Path(presets.folder()) / "studies" for path in shipped_studies().values())
+
+
+def test_a_study_names_its_primary_measure_and_keeps_it(tmp_path) -> None:
+    for primary in ("loss", "bleu", "recall<110", "recall>=110"):
+        (tmp_path / "s.study.toml").write_text(study(primary=primary).to_toml())
+        assert read_study(tmp_path / "s.study.toml").primary == primary

@@ -130,4 +130,4 @@ def test_a_ranking_by_per_cent_of_the_loss_says_what_it_is_in_perplexity(tmp_pat
     cell(tmp_path, "mt", "no-pe", 1, "model.position=none", loss=5.9164 + 0.63, verdicts=[alarm])
     shown = standings(tmp_path, pinned="mt.base.s1")["no-pe"]
     assert "NOT-LEARNING" in shown.badges and shown.verdict == "one seed: cannot tell"
-    assert "That is +9.2% of the loss and +87.8% of the perplexity." in told(shown)
+    assert "Loss +9.2%, perplexity +87.8%." in told(shown)

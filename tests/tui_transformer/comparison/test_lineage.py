@@ -85,7 +85,7 @@ def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path,
     options = {"query": "", "sort_by": "", "baseline": "st.scratch.s1", "all_settings": False}
     assert compare_command(["st"], **options, by="", written_as=[], out=None, runs_dir=tmp_path) == 0
     said = capsys.readouterr().out
-    assert "both     2" in said and "Runs of earlier stages (pretrain) are not in this table, 2 in all" in said
+    assert "both     2" in said and "2 runs of earlier stages (pretrain) are not in this table" in said
     assert compare_command([], **options, by="run", written_as=["csv"], out=None, runs_dir=tmp_path) == 0
     assert '"st: both, pretrain, seed 1"' in capsys.readouterr().out
 

@@ -84,9 +84,11 @@ def test_a_dry_run_tells_runs_time_disk_and_what_differs_and_writes_nothing(tmp_
     plan = json.loads(capsys.readouterr().out)
     assert (plan["runs"], plan["to_run"], plan["jobs"], plan["threads"]) == (4, 4, 2, 1)
     assert plan["seconds"] > 0 and plan["disk_bytes"] > 0 and not runs.exists()
+    assert plan["primary"] == "loss"
     assert plan["changes"] == {"rope": {}, "alibi": {"model.position": ["rope", "alibi"]}}
     assert main([*words(written(tmp_path), runs), "--dry-run"]) == 0
     said = capsys.readouterr().out
+    assert "verdicts are about loss" in said
     assert "2 variants × 2 seeds (1, 2) = 4 runs" in said and 'model.position = "alibi"' in said and "of disk" in said
 
 
@@ -95,6 +97,9 @@ def test_another_study_under_the_name_is_refused_with_what_differs(undisturbed, 
     other = written(tmp_path, replace(tiny_study(), base="win16@demo"))
     assert main(words(other, root)) == 2
     assert "was started otherwise: base is 'win16@demo', was 'demo'" in capsys.readouterr().err
+    other = written(tmp_path, replace(tiny_study(), primary="accuracy"))  # chosen after the scores were seen
+    assert main(words(other, root)) == 2
+    assert "was started otherwise: primary is" in capsys.readouterr().err
 
 
 def test_a_corpus_that_is_not_there_ends_it_before_anything_is_made(tmp_path, capsys) -> None:

@@ -114,12 +114,12 @@ def _alone(told: Told, standing: Standing) -> Iterator[Sentence]:
         return
     key = "alone.void" if standing.group.void else "alone"
     seeds = standing.seeds_in(told.language)
-    yield told.say(key, name=standing.name, loss=LAST.spread(mean.mean, mean.half), unit=unit, seeds=seeds), False
+    yield told.say(key, name=standing.name, loss=LAST.spread(mean), unit=unit, seeds=seeds), False
     if standing.group.void:
         return
     excess = standing.mean(EXCESS)
     if excess is not None:
-        amount = EXCESS.spread(excess.mean, excess.half, sign=True)
+        amount = EXCESS.spread(excess, sign=True)
         floor = told.gathered.floor(run)
         key = "alone.excess.window" if floor is not None and floor.context else "alone.excess"
         yield told.say(key, excess=amount, unit=unit), False
@@ -140,7 +140,7 @@ def _compared(told: Told) -> Iterator[Sentence]:
         yield from _kinds(told, told.gathered.name(baseline), family)
     yield from _answers(told)
     most = max(len(s.group.counted) for s in standings)
-    kinds = {judged.kind for s in standings if (judged := s.judgement(LAST)) is not None}
+    kinds = {judged.kind for s in standings if (judged := s.judgement(s.primary)) is not None}
     if "one-seed" in kinds:
         key = "compared.one-seed" if kinds == {"one-seed"} else "compared.some-one-seed"
         alone = [told.gathered.name(s) for s in standings if _kind(s) == "one-seed"]
@@ -156,10 +156,7 @@ def _answers(told: Told) -> Iterator[Sentence]:
     standings = [s for s in told.gathered.standings if s.group.representative.majority is not None]
     means = [(told.gathered.name(s), mean) for s in standings if (mean := s.mean(EXACT)) is not None]
     if means:
-        each = [
-            told.say("answers.each", name=name, share=EXACT.spread(mean.mean, mean.half), unit=EXACT.unit)
-            for name, mean in means
-        ]
+        each = [told.say("answers.each", name=name, share=EXACT.spread(mean), unit=EXACT.unit) for name, mean in means]
         yield told.say("answers", each=told.language.joined(each)), False
     for one in different(s.group.representative.majority for s in standings):
         yield told.say("answers.majority", answer=clean_line(one.answer), share=f"{one.share:.1%}"), False
@@ -180,28 +177,36 @@ def _level(told: Told, baseline: Standing) -> Iterator[Sentence]:
     mean = baseline.mean(LAST)
     if mean is not None and not baseline.group.void:
         name, unit = told.gathered.name(baseline), told.language.word(baseline.protocol.unit)
-        loss, seeds = LAST.spread(mean.mean, mean.half), baseline.seeds_in(told.language)
+        loss, seeds = LAST.spread(mean), baseline.seeds_in(told.language)
         yield told.say("compared.level", baseline=name, loss=loss, unit=unit, seeds=seeds), False
 
 
 def _kind(standing: Standing) -> str:
-    judged = standing.judgement(LAST)
+    judged = standing.judgement(standing.primary)
     return judged.kind if judged is not None else ""
 
 
 def _kinds(told: Told, baseline: str, family: Sequence[Standing]) -> Iterator[Sentence]:
     """`Worse than the baseline global: win16 (worse by 0.07 ± 0.01), …`."""
-    for kind in ("better", "worse", "same", "cannot-tell"):
+    for kind in ("better", "worse", "same", "inconclusive"):
         having = [s for s in family if _kind(s) == kind]
         if having:
             each = [
                 told.say("bracketed", text=told.gathered.name(s), facts=told.language.judgement(found, "first"))
                 for s in having
-                if (found := s.judgement(LAST)) is not None
+                if (found := s.judgement(s.primary)) is not None
             ]
-            unit = told.language.word(having[0].protocol.unit)
-            names = told.say("join.comma").join(each)
-            yield told.say(f"compared.{kind}", baseline=baseline, names=names, unit=unit), False
+            names, measure = told.say("join.comma").join(each), _measure(told, having[0])
+            yield told.say(f"compared.{kind}", baseline=baseline, names=names, measure=measure), False
+
+
+def _measure(told: Told, standing: Standing) -> str:
+    """What the verdicts of its family are about: `in nats per character`."""
+    primary = standing.primary
+    if primary is LAST:
+        return told.say("compared.of-loss", unit=told.language.word(standing.protocol.unit))
+    key = "compared.of-share" if primary.share else "compared.of-score"
+    return told.say(key, name=told.language.word(primary.name))
 
 
 def _measures(told: Told) -> Iterator[Sentence]:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from engine.config.lints import lint
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.group_sentences import EXPLORATORY, FALLING, OVERFIT
-from tui_transformer.comparison.measures import LAST
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.facts import number, rows, table
 from tui_transformer.reporting.document import Block, Bullets, Heading
@@ -38,9 +37,10 @@ def _seeds(told: Told) -> Iterator[str]:
     left_out = [standing for standing in standings if standing.group.left_out]
     if left_out:
         yield told.say("limits.left-out", names=_names(told, left_out))
-    open_ended = [s for s in standings if (found := s.judgement(LAST)) is not None and found.kind == "cannot-tell"]
+    judged = [(standing, standing.judgement(standing.primary)) for standing in standings]
+    open_ended = [standing for standing, found in judged if found is not None and found.kind == "inconclusive"]
     if open_ended:
-        yield told.say("limits.cannot-tell", names=_names(told, open_ended))
+        yield told.say("limits.inconclusive", names=_names(told, open_ended))
 
 
 def _training(told: Told) -> Iterator[str]:

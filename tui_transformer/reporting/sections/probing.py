@@ -73,7 +73,7 @@ def _by_variant(told: Told, part: Sequence[Standing], measures: Sequence[Measure
             if mean is None:
                 row.append(Cell(NONE))
                 continue
-            amount = measure.spread(mean.mean, mean.half)
+            amount = measure.spread(mean)
             row.append(Cell(told.say("bracketed", text=amount, facts=judged) if judged else amount, strong=worse))
         made.append(tuple(row))
     heads = [told.say("head.variant"), *(_head(told, measure) for measure in measures)]

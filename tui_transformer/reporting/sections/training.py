@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from engine.runs.statistics import Mean
 from tui_transformer.comparison.bands import band, scored
 from tui_transformer.comparison.curves import MOST, Metrics
 from tui_transformer.comparison.entry import Entry
@@ -135,7 +136,7 @@ def _of_variants(told: Told, shown: Sequence[Standing]) -> Iterator[Block]:
         made = band(seeds)
         halves = made.half or (None,) * len(made.curve.x)
         points = zip(made.curve.x, made.curve.y, halves, strict=True)
-        found.append({x: LAST.spread(y, half) for x, y, half in points})
+        found.append({x: LAST.spread(Mean(y, half, made.n, None)) for x, y, half in points})
     steps, cut = _thinned(sorted({step for points in found for step in points}), set())
     if not steps:
         return

@@ -34,7 +34,7 @@ def distances(drawn: DrawnGroups, probe: str) -> Overlay:
     many = any(len(group.runs) > 1 for _, group in drawn.groups)
     for slot, group in drawn.groups:
         made = share_band([_stretches(drawn, run, name) for run in group.by_seed.values()])
-        strokes.append(Stroke(slot, group.label, made.curve, seeds=made.n if many else None, half=made.half))
+        strokes.append(Stroke(slot, group.label, made.curve, seeds=made.n if many else None, ends=made.ends))
         if many and made.n == 1:
             single.append(group.label)
     shown = [stroke for stroke in strokes if stroke.curve.x]

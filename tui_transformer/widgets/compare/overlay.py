@@ -25,6 +25,7 @@ class Stroke:
         train: empty where it is not asked for.
         seeds: how many the curve is a mean of; None where it is one run's own.
         half: half the width of the interval at each point of the curve; empty where there is none.
+        ends: of shares, both ends of the interval instead.
     """
 
     slot: int
@@ -34,15 +35,25 @@ class Stroke:
     sign: str = ""
     seeds: int | None = None
     half: tuple[float, ...] = ()
+    ends: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def banded(self) -> bool:
+        """Whether there is an interval to draw."""
+        return bool(self.half or self.ends)
 
     @property
     def low(self) -> tuple[float, ...]:
         """The lower edge of the band."""
+        if self.ends:
+            return tuple(low for low, _ in self.ends)
         return tuple(y - half for y, half in zip(self.curve.y, self.half, strict=False))
 
     @property
     def high(self) -> tuple[float, ...]:
         """The upper edge of the band."""
+        if self.ends:
+            return tuple(high for _, high in self.ends)
         return tuple(y + half for y, half in zip(self.curve.y, self.half, strict=False))
 
     @property

@@ -29,7 +29,9 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
     values = [y for s in strokes for y in (*s.curve.y, *s.train.y)]
     told = [mark for stroke in strokes for mark in _told_apart(stroke, width)] if made.zero else []
     letters = [_letter(stroke, i, len(strokes)) for i, stroke in enumerate(strokes) if stroke.curve.x]
-    bands = [Shade(s.curve.x, s.low, s.high, f"band{s.slot}", s.apart if made.zero else ()) for s in strokes if s.half]
+    bands = [
+        Shade(s.curve.x, s.low, s.high, f"band{s.slot}", s.apart if made.zero else ()) for s in strokes if s.banded
+    ]
     edges = [y for band in bands for y in (*band.low, *band.high) if y > 0 or not made.log]
     canvas = draw(
         lines,

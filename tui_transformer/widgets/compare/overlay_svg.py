@@ -97,7 +97,7 @@ def _reaches(made: Overlay, frame: _Frame) -> Iterator[str]:
 def _stroke(stroke: Stroke, frame: _Frame) -> Iterator[str]:
     """The band, the line, its letter at the end."""
     colour, x, y = _colour(stroke.slot), stroke.curve.x, stroke.curve.y
-    if stroke.half:
+    if stroke.banded:
         edge = f"{frame.path(x, stroke.high)} {frame.path(x[::-1], stroke.low[::-1])}"
         yield f'<polygon points="{edge}" fill="{colour}" opacity="0.18"/>'
     yield f'<polyline points="{frame.path(x, y)}" fill="none" stroke="{colour}" stroke-width="2"/>'
