@@ -6,6 +6,7 @@ JSON: no pickle is ever written or loaded. `last` and `best` are one-line text f
 
 import hashlib
 import json
+import shlex
 import shutil
 import time
 from collections.abc import Mapping
@@ -171,8 +172,17 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
             return folder, wrong
         wrong.append(f"{folder.name}: {found}")
     raise InputError(
-        f"run '{run.name}' has no intact checkpoint to go on from" + "".join(f"; {text}" for text in wrong)
+        f"run '{run.name}' has no intact checkpoint to go on from"
+        + "".join(f"; {text}" for text in wrong)
+        + f"; `tui-transformer run --config {shlex.quote(str(run / 'config.toml'))}` trains it from the start"
     )
+
+
+def never_saved(reader: RunReader) -> bool:
+    """Whether a run was ended before its first checkpoint: no step of it can be lost by beginning it again."""
+    metrics = reader.path / "metrics.jsonl"
+    saved = reader.status.get("checkpoint") is not None or steps_saved(reader.path)
+    return not saved and not (metrics.exists() and metrics.stat().st_size)
 
 
 def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainerState:

@@ -58,7 +58,11 @@ class Control:
         return None
 
     def stopping(self) -> bool:
-        """True if a stop waits to be obeyed; nothing is taken from the queue."""
+        """True if a stop waits to be obeyed; nothing is taken from the queue. Asked where training can be left."""
+        return self.stop_waits()
+
+    def stop_waits(self) -> bool:
+        """The same, asked in the middle of a piece of work."""
         self._look()
         return Command.STOP in self._requests or any(command is Command.STOP for _, command in self._read)
 
