@@ -26,13 +26,12 @@ from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
 from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORDS
-from engine.runs.room import GiveUp, Waiting, patiently
+from engine.runs.room import WAITING_FOR_SPACE, GiveUp, Waiting, patiently
 
 log = logging.getLogger(__name__)
 
 STREAMS = ("metrics", "events", "samples")
 PREDICTIONS = "predictions.txt"
-WAITING_FOR_SPACE = "waiting-for-space"  # a phase
 OWNER = ".owner.json"  # the process that holds the lock
 FIRST_STATUS = {
     "schema": SCHEMA,
@@ -105,7 +104,7 @@ class RunWriter:
                 f"run '{path.name}' is being written by {_owner_of(path)}; stop that first, or choose another --name"
             ) from None
         with suppress(OSError):  # status.json names the one before, until this one has loaded its data
-            write_json(path / OWNER, {**identity(), "host": socket.gethostname()})
+            write_json(path / OWNER, {"schema": SCHEMA, **identity(), "host": socket.gethostname()})
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
@@ -255,6 +254,17 @@ class RunWriter:
         """Append what happened, when, in which attempt."""
         self._append("events", {"time": now(), "attempt": self.attempt, "step": step, "event": event, "text": text})
 
+    def event_if_room(self, event: str, text: str) -> bool:
+        """The same at the step that it is at, where the disk has room for a line; whether it had."""
+        waiting, self.waiting = self.waiting, GiveUp()
+        try:
+            self.event(event, text, step=self._status.get("step", 0))
+        except OSError:
+            return False
+        finally:
+            self.waiting = waiting
+        return True
+
     def sample(self, record: dict[str, Any]) -> None:
         """Append a sample of the model's text."""
         self._append("samples", record)
@@ -297,6 +307,11 @@ class RunWriter:
                 write_json(self.path / "status.json", self._status)
         else:
             self._replace("status", self._status)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What status.json says, or would if there were room."""
+        return dict(self._status)
 
     def sync(self) -> dict[str, int]:
         """Everything appended so far on disk; the length of each stream in bytes, part of every checkpoint."""

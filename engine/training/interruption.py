@@ -26,7 +26,7 @@ def heeding(model: nn.Module, heed: Callable[[], None]) -> Iterator[None]:
 
     def after(layer: nn.Module, given: Any, out: Tensor) -> None:
         if out.requires_grad:
-            out.register_hook(lambda gradient: heed())
+            out.register_hook(lambda gradient: heed())  # type: ignore[no-untyped-call]
 
     layers = [module for module in model.modules() if isinstance(module, Layer)]
     hooks = [layer.register_forward_pre_hook(before) for layer in layers]

@@ -175,7 +175,8 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
         reader = RunReader(ready.path)
         training = worker.submit(ready.trainer.run)
-        outcome = _watched(training, lambda alive: follow(reader, alive, as_json=as_json), control)
+        status = lambda: ready.trainer.writer.said
+        outcome = _watched(training, lambda alive: follow(reader, alive, as_json=as_json, status=status), control)
     if outcome.state == "failed":
         complain(f"run '{reader.name}' failed: {outcome.reason}")
         return ExitCode.FAILED

@@ -1,7 +1,11 @@
 """What is ended before its first checkpoint is begun again, and becomes the run that it would have been."""
 
+import os
+import random
 import shutil
 import signal
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,7 @@ from engine.training.assemble import assemble, begin, resume
 from engine.training.control import Control
 from engine.training.ends import StopRequested
 from engine.training.trainer import Trainer
-from tests.engine.training.test_crash import BUSY, exit_code, forked, train
+from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
 from tui_transformer.__main__ import main
 from tui_transformer.launch import enqueue
@@ -32,8 +36,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def die(*_: object, **__: object) -> None:
-    import os
-
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -161,8 +163,6 @@ def test_a_stop_is_heard_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp
 
 
 def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
-    import os
-
     killed(tmp_path, MOMENTS["it is ready"], lambda: train(tmp_path, "run", BUSY))
     run, (told, tell), (go, gone) = tmp_path / "run", os.pipe(), os.pipe()
     dead = RunReader(run).status["pid"]
@@ -188,3 +188,39 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
         resume(run, device="cpu")
     os.write(gone, b"x")
     assert exit_code(pid) == 0
+
+
+def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float = 2.0) -> Counter[str]:
+    """Kill runs at random moments of their first seconds, go on with each, compare; says what the kills left."""
+    draw, left = random.Random(23), Counter[str]()
+    for i in range(kills):
+        run = root / f"run-{i}"
+        pid = forked(lambda run=run: run_command(root, run.name, BUSY))
+        time.sleep(draw.uniform(0.0, seconds))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        reader = RunReader(run)
+        if not run.exists():
+            left["no folder"] += 1
+            assert train(root, run.name, BUSY) == 0
+        elif reader.status["state"] == "finished":
+            left["finished"] += 1
+        else:
+            assert reader.state == "lost", reader.status
+            left["no checkpoint" if checkpoint.never_saved(reader) else "a checkpoint"] += 1
+            ended = resume(run, device="cpu").trainer.run()
+            assert ended.state == "finished", ended
+        assert outcome(run) == whole, (i, left)
+        shutil.rmtree(run)
+    return left
+
+
+def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit(tmp_path, whole) -> None:
+    assert killed_early(tmp_path, whole, 4).total() == 4
+
+
+@pytest.mark.slow
+def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit_two_hundred_times(tmp_path, whole) -> None:
+    left = killed_early(tmp_path, whole, 200)
+    print(dict(left))
+    assert left.total() == 200 and left["no checkpoint"] and left["a checkpoint"], left
