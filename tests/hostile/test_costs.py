@@ -48,7 +48,7 @@ def a_hole_of_a_gibibyte(run: Path) -> None:
 def holes_with_ends(run: Path) -> None:
     """Each line a hole that is no longer than a record may be."""
     for name in STREAMS:
-        with (run / name).open("r+b") as file:
+        with (run / name).open("wb") as file:
             for number in range(1, 400):
                 file.seek(number * (7 << 20))
                 file.write(b"\n")
@@ -130,7 +130,7 @@ def test_hostile_files_cost_little(whole, tmp_path, monkeypatch, name: str) -> N
         assert found.code not in (TRACEBACK, -9) and "Traceback" not in found.text, found
         worst.append((found.seconds - usual[words].seconds, found.peak - usual[words].peak, words))
     print(f"\n{name}: {max(worst)[0]:.2f} s ({max(worst)[2]}), {max(peak for _, peak, _ in worst) / 1e6:.0f} MB")
-    assert all(seconds <= SECONDS and peak <= MEMORY for seconds, peak, _ in worst), worst
+    assert not [one for one in worst if one[0] > SECONDS or one[1] > MEMORY]
     said_of = (
         of("watch run", tmp_path / "runs", tmp_path).text + of("compare run --json", tmp_path / "runs", tmp_path).text
     )
