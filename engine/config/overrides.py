@@ -44,6 +44,6 @@ def parse_value(text: str) -> Any:
         raise InputError(f"--set: the value {text[:40]!r}… is longer than 10,000 characters")
     try:
         value = tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
-        return int(value) if _WHOLE.fullmatch(text) and abs(value) < 1e15 else value
+        return int(value) if _WHOLE.fullmatch(text) and abs(float(value)) < 1e15 else value
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return text

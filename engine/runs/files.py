@@ -18,7 +18,7 @@ LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
 DEEPEST = 100  # tables within tables; what is deeper is damage, and would take a reader's stack
 LARGEST = 32 << 20  # bytes of a JSON file; a longer one is damage
 MOST_VALUES = 2_000_000  # of a JSON text; more are damage, and would take gigabytes as objects
-MOST_DAMAGE = 64 << 20  # bytes of damaged lines; what comes after as many is not read: a hole in a file has no end
+MOST_DAMAGE = 16 << 20  # bytes of damaged lines; what comes after as many is not read: a hole in a file has no end
 
 _BEYOND = re.compile(rb"(?<![.\d])\d{20}")
 
@@ -150,7 +150,7 @@ def parsed_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
 
 def parse_line(raw: bytes) -> dict[str, Any] | None:
     """One record, or None if the line is torn (no line end) or not an object."""
-    if not raw.endswith(b"\n"):
+    if not raw.endswith(b"\n") or not raw[:64].lstrip().startswith(b"{"):  # a hole is not worth parsing
         return None
     try:
         record = _parsed(raw, raw)
