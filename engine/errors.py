@@ -53,7 +53,7 @@ def not_a_path(corpus: str, error: Exception) -> InputError:
 def damaged(error: Exception) -> str:
     """What is wrong with a record that was read, in words for people and not in an exception's own."""
     if isinstance(error, KeyError):
-        return f"'{str(error.args[0])[:80]}' is missing" if error.args else "a field is missing"
+        return f"it has no '{str(error.args[0])[:80]}'" if error.args else "a field is missing"
     return "a value is not of the kind that belongs there"
 
 

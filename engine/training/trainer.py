@@ -165,7 +165,7 @@ class Trainer:
                 self.advance()
             self._finish()
         except StopRequested:
-            while self.control.stop_waits():  # heard in the middle of something: it is obeyed now
+            while self.control.stopping():  # heard in the middle of something: it is obeyed now
                 self.control.poll()
             return self._leave()
         except (Diverged, OutOfMemory) as error:
@@ -186,10 +186,14 @@ class Trainer:
         """
         self.writer.waiting = GiveUp()
         reason = self.control.reason
+        wished = self.control.signal is None and self.control.successor is None
+        state = "stopped" if wished else "interrupted"
         try:
             if self._saved >= 0:
                 self._save()
-            self.writer.status(control_id=self.control.obeyed)
+                self.writer.status(control_id=self.control.obeyed)
+            elif wished:
+                self.writer.status(state=state, phase="", control_id=self.control.obeyed)
         except OSError as error:
             if error.errno not in FULL:
                 raise
@@ -198,8 +202,7 @@ class Trainer:
         else:
             if self.control.successor is not None:
                 return Outcome("handing-over", max(0, self._saved), reason)
-        wished = self.control.signal is None and self.control.successor is None
-        return Outcome("stopped" if wished else "interrupted", max(0, self._saved), reason)
+        return Outcome(state, max(0, self._saved), reason)
 
     def _bytes_of_checkpoint(self) -> int:
         moments = 2
