@@ -50,6 +50,13 @@ def not_a_path(corpus: str, error: Exception) -> InputError:
     return InputError(f"corpus '{corpus[:80]}': not a path: {why}")
 
 
+def damaged(error: Exception) -> str:
+    """What is wrong with a record that was read, in words for people and not in an exception's own."""
+    if isinstance(error, KeyError):
+        return f"it has no '{str(error.args[0])[:80]}'" if error.args else "a field is missing"
+    return "a value is not of the kind that belongs there"
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`"; did you mean 'x'?"` for the closest known spelling, or the empty string.
 

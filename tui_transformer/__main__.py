@@ -42,12 +42,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from engine.errors import InputError, MachineFault
     from tui_transformer.cli import command
     from tui_transformer.exit_codes import ExitCode
-    from tui_transformer.output import complain, usage_line
+    from tui_transformer.mistyped import usage_line
+    from tui_transformer.output import complain
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail
             stream.reconfigure(errors="replace")
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     try:
         os.getcwd()  # noqa: PTH109
     except OSError as error:  # torch would end the process with words of its own
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain(str(error))
         return ExitCode.FAILED if isinstance(error, MachineFault) else ExitCode.BAD_INPUT
     except TyperException as error:
-        complain(usage_line(error))
+        complain(usage_line(error, words))
         return ExitCode.BAD_INPUT
     except (Abort, KeyboardInterrupt):
         complain("interrupted")

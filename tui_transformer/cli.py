@@ -48,7 +48,7 @@ app.add_typer(data_app, name="data")
 @app.callback(invoke_without_command=True)
 def studio(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", "-V", "-v", help="Print the version.")] = False,
     device: Device = "auto",
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,

@@ -1,6 +1,7 @@
 """Values from files that others wrote, each as what it should be or as nothing; and the ends of files that grow."""
 
 import os
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from engine.runs.files import parse_line
 Record = dict[str, Any]
 Stamp = tuple[int, int, int] | None
 LARGEST = 10**15  # of a count, and of what a chart draws
+MOST_PROBES = 64  # of a run; more are damage, and each has its column, chart and verdict
 MEASURED = 1e100  # of what is taken for a number: the squares of larger ones overflow
 
 
@@ -39,6 +41,11 @@ def table(value: Any) -> Record:
 def rows(value: Any) -> list[Record]:
     """The objects of a JSON array."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def first_probes(value: Any) -> Record:
+    """The first probes of a table of them."""
+    return dict(islice(table(value).items(), MOST_PROBES))
 
 
 def stamp(path: Path) -> Stamp:

@@ -12,6 +12,7 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.training.ends import StopRequested
 from tui_transformer import queue
 from tui_transformer.launch import Training, await_start, enqueue, spawn
 from tui_transformer.logs import log_to
@@ -37,6 +38,7 @@ class Launches:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.training: Training | None = None  # the one in this process
         self.here: Path | None = None  # its run
+        self._new = False  # whether it had never been begun
         self._beginning: set[Path] = set()  # runs that a process is being started for
 
     @property
@@ -116,9 +118,12 @@ class Launches:
         """
         training, run = self.training, self.here
         assert training is not None and run is not None
+        if isinstance(training.error, StopRequested):
+            return f"{run.name} was stopped before it began; `r` begins it"
         if training.error is not None:
             if isinstance(training.error, InputError):
-                self.forget(run)
+                if self._new:
+                    self.forget(run)
                 raise training.error
             raise InputError(f"{run.name} failed: {type(training.error).__name__}: {training.error}")
         outcome = training.outcome
@@ -180,7 +185,7 @@ class Launches:
 
         training = Training(prepare, device=self.device, data_dir=self.data_dir)
         training.start()
-        self.training, self.here = training, run
+        self.training, self.here, self._new = training, run, verb == "begin"
 
     def _spawned(self, verb: str, run: Path) -> str:
         reader = RunReader(run)

@@ -4,8 +4,9 @@ import logging
 from contextlib import suppress
 from pathlib import Path
 
-from engine.plain_files import read_plain
-from engine.runs.files import LARGEST
+from tui_transformer.facts import end_of
+
+END = 1 << 20  # bytes of a log that its last words are looked for in
 
 
 class _Log(logging.FileHandler):
@@ -41,8 +42,6 @@ def last_words(said: str) -> str:
 
 def last_words_in(log: Path) -> str:
     """The same of a log file, or what is the matter with it."""
-    try:
-        said = read_plain(log, LARGEST).decode("utf-8", "replace")
-    except OSError:
+    if not log.is_file():
         return "its log cannot be read"
-    return last_words(said) or "it said nothing"
+    return last_words(end_of(log, END).decode("utf-8", "replace")) or "it said nothing"

@@ -11,7 +11,6 @@ from tui_transformer.clean import clean, clean_line
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from typer.exceptions import TyperException
 
     from engine.runs.reader import RunReader
 
@@ -74,31 +73,3 @@ def stamp(reader: "RunReader") -> None:
 def emit(record: dict[str, Any]) -> None:
     """One JSON object on a line of stdout."""
     print(json.dumps(record, ensure_ascii=True), flush=True)
-
-
-def usage_line(error: "TyperException") -> str:
-    """A mistake on the command line, in one line with the nearest valid spelling."""
-    from engine.errors import nearest
-
-    context = getattr(error, "ctx", None)
-    parameter = getattr(error, "param", None)
-    # The plain message where there is one: the formatted one carries suggestions of its own.
-    message = (error.message or error.format_message()).rstrip(".")
-    where = context.command_path.removeprefix(PROGRAM).strip() if context is not None else ""
-    wrong = getattr(error, "option_name", None)
-    if wrong is not None and context is not None:
-        message += nearest(wrong, [flag for known in context.command.params for flag in known.opts])
-    elif context is not None and message.startswith("No such command"):
-        wrong = message.removeprefix("No such command").split("'. Did you mean '")[0].strip(" '\"")
-        group = context.command
-        commands = [
-            name
-            for name in group.list_commands(context)
-            if not getattr(group.get_command(context, name), "hidden", False)
-        ]
-        hint = nearest(wrong, commands) or "; commands: " + ", ".join(commands)
-        message = f"no such command '{wrong}'{hint}"
-    elif parameter is not None and error.message:
-        name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
-        message = f"{name}: {message}" if name not in message else message
-    return f"{where}: {message}" if where else message

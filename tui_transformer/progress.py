@@ -35,6 +35,7 @@ class Snapshot:
     steps: int
     floor: Floor | None = None
     phase: str = "loading"
+    paused: str = ""  # why, where it is; "paused" where nobody said
     step: int = 0
     train: dict[str, Any] = field(default_factory=dict)
     validation: dict[str, Any] = field(default_factory=dict)
@@ -53,7 +54,9 @@ class Snapshot:
             reset: whether the new records are all there are.
             since: the step that the attempt began at.
         """
-        self.phase = str(status.get("phase") or status.get("state") or "")
+        why = str(status.get("reason") or "")
+        self.paused = (f"paused: {why}" if why else "paused") if status.get("state") == "paused" else ""
+        self.phase = "paused" if self.paused else str(status.get("phase") or status.get("state") or "")
         self.step = status.get("step", 0)
         if new.train:
             self.train = new.train[-1]
@@ -93,36 +96,52 @@ def _number(value: Any) -> str:
     return "not a number" if number(value) is None else f"{value:.3f}"
 
 
-def follow(reader: RunReader, alive: Callable[[], bool], *, as_json: bool) -> None:
-    """Show a run until `alive` says no."""
+def follow(
+    reader: RunReader,
+    alive: Callable[[], bool],
+    *,
+    as_json: bool,
+    status: Callable[[], dict[str, Any]] | None = None,
+) -> None:
+    """Show a run until `alive` says no.
+
+    Args:
+        reader: the run.
+        alive: whether it still trains.
+        as_json: one JSON object a line.
+        status: of a run of this process, which on a full disk knows more than its files; else status.json.
+    """
     floor = next(iter(floors(reader.facts("data"))), None)
     snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
     show = _json if as_json else _live if is_terminal(sys.stderr) else _plain
     origin = read_origin(reader.facts("run"))
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))
-    show(reader, snapshot, alive)
+    show(reader, snapshot, alive, status or (lambda: reader.status))
 
 
 Alive = Callable[[], bool]
+Status = Callable[[], dict[str, Any]]
 
 
-def _watch(reader: RunReader, snapshot: Snapshot, alive: Alive, seen: Callable[[Columns], None]) -> None:
+def _watch(
+    reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status, seen: Callable[[Columns], None]
+) -> None:
     tail = reader.follow()
     while True:
         running = alive()
         reset, new = tail.poll()
         since = begun_at(reader.path / "events.jsonl")
-        snapshot.update(reader.status, new, time.monotonic(), reset=reset, since=since)
+        snapshot.update(status(), new, time.monotonic(), reset=reset, since=since)
         seen(new)
         if not running:
             return
         time.sleep(REFRESH)
 
 
-def _live(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
+def _live(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) -> None:
     with Live(console=stderr(), auto_refresh=False, transient=False) as live:
-        _watch(reader, snapshot, alive, lambda _: live.update(_panel(snapshot), refresh=True))
+        _watch(reader, snapshot, alive, status, lambda _: live.update(_panel(snapshot), refresh=True))
 
 
 def _panel(snapshot: Snapshot) -> RenderableType:
@@ -137,13 +156,20 @@ def _panel(snapshot: Snapshot) -> RenderableType:
         Text(f"{share:4.0%} · step {snapshot.step:,} / {snapshot.steps:,} · {snapshot.left}"),
     )
     speed = f" · {snapshot.speed()}" if snapshot.train else ""
-    return Group(grid, Text(f"  {snapshot.losses()}{speed} · {snapshot.phase}", style="dim", no_wrap=True))
+    below = Text(f"  {snapshot.losses()}{speed} · {snapshot.phase}", style="dim", no_wrap=True)
+    return (
+        Group(grid, below, Text(clean_line(snapshot.paused), style="yellow")) if snapshot.paused else Group(grid, below)
+    )
 
 
-def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
-    said = [time.monotonic()]
+def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) -> None:
+    said, told = [time.monotonic()], [""]
 
     def seen(new: Columns) -> None:
+        if snapshot.paused != told[0]:
+            if not (snapshot.paused and told[0]):  # what is free changes, and is no news
+                say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training goes on'}"))
+            told[0] = snapshot.paused
         due = time.monotonic() - said[0] >= PLAIN_INTERVAL
         if new.validation or (due and new.train):
             said[0] = time.monotonic()
@@ -153,15 +179,21 @@ def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
             )
 
     say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
-    _watch(reader, snapshot, alive, seen)
+    _watch(reader, snapshot, alive, status, seen)
 
 
-def _json(reader: RunReader, snapshot: Snapshot, alive: Alive) -> None:
+def _json(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) -> None:
+    told = [""]
+
     def seen(new: Columns) -> None:
+        if bool(snapshot.paused) != bool(told[0]):
+            state = "paused" if snapshot.paused else "running"
+            emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.paused[8:]})
+        told[0] = snapshot.paused
         for record in sorted([*new.train, *new.validation], key=lambda r: (whole(r.get("step")), r["kind"])):
             emit(record)
 
     born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
     origin = reader.facts("run").get("from")
     emit(born if origin is None else born | {"from": origin})
-    _watch(reader, snapshot, alive, seen)
+    _watch(reader, snapshot, alive, status, seen)

@@ -11,8 +11,10 @@ from engine.runs.lineage import Origin, read_origin
 from engine.runs.reader import RunReader
 from engine.runs.tail import History
 from tui_transformer.facts import (
+    MOST_PROBES,
     Record,
     Stamp,
+    first_probes,
     newest_lines,
     newest_records,
     number,
@@ -220,10 +222,10 @@ class Followed:
 
 
 def _probes(last: Record, described: list[Record]) -> tuple[Probe, ...]:
-    about = {text(probe.get("name")): probe for probe in described}
+    about = {text(probe.get("name")): probe for probe in described[:MOST_PROBES]}
     places = table(last.get("probe_places"))
     found = []
-    for name, score in table(last.get("probes")).items():
+    for name, score in first_probes(last.get("probes")).items():
         right, probe = number(score), about.get(name, {})
         if right is not None:
             chance, what = number(probe.get("chance")), text(probe.get("description"))

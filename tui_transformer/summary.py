@@ -1,6 +1,7 @@
 """What came out of a run, on stdout: chart, verdicts, probes, a sample, and what to type next."""
 
 import sys
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,12 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from engine.command_line import command_line
+from engine.errors import damaged
 from engine.runs.lineage import drawn, read_origin
 from engine.runs.reader import RunReader
 from tui_transformer.charts import Series, line_chart, usual_top
 from tui_transformer.clean import clean, clean_line
-from tui_transformer.facts import number
+from tui_transformer.facts import MOST_PROBES, first_probes, number
 from tui_transformer.findings import findings
 from tui_transformer.floors import floors
 from tui_transformer.output import emit, is_terminal, stdout
@@ -61,7 +63,8 @@ def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader)
     try:
         return of(reader)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        why = f"{what}: a record is damaged ({type(error).__name__}: {error}); {reader.command('doctor')}"
+        file, words = "samples.jsonl" if of is _sample else "summary.json or data.json", damaged(error)
+        why = f"{what}: {file} is damaged: {words}; {reader.command('doctor')}"
         return Text(clean_line(why), style="bold yellow")
 
 
@@ -159,9 +162,10 @@ def _verdicts(reader: RunReader) -> Text | None:
 
 
 def _probes(reader: RunReader) -> RichTable | None:
-    scores = (reader.summary.get("last") or {}).get("probes") or {}
+    given = (reader.summary.get("last") or {}).get("probes") or {}
+    scores = first_probes(given)
+    described = {p["name"]: p for p in reader.facts("data").get("probes", [])[:MOST_PROBES]}
     places = (reader.summary.get("last") or {}).get("probe_places") or {}
-    described = {p["name"]: p for p in reader.facts("data").get("probes", [])}
     if not scores:
         return None
     grid = RichTable(box=None, pad_edge=False, header_style="bold")
@@ -180,14 +184,16 @@ def _probes(reader: RunReader) -> RichTable | None:
         what = Text(clean(str(probe.get("description", ""))))
         counted = f"{places[name]:,}" if name in places else ""
         grid.add_row(Text(clean_line(name)), f"{score:.0%}", counted, *levels, what)
+    if len(given) > len(scores):
+        grid.add_row(f"and {len(given) - len(scores):,} more", "", "", "", "", "not shown")
     return grid
 
 
 def _sample(reader: RunReader) -> Text | None:
-    samples = list(reader.records("samples"))
-    if not samples:
+    newest = deque(reader.records("samples"), maxlen=1)
+    if not newest:
         return None
-    last = samples[-1]
+    last = newest[0]
     if last.get("translations"):
         return _translations(last, SHOWN_ROWS.get(reader.config.objective.kind, "sentences"))
     text = Text(f"sample at step {last.get('step', 0):,}, temperature {last.get('temperature')}:\n")

@@ -1,5 +1,6 @@
 """`--set model.n_heads=2`: a dotted key and a TOML value from the command line."""
 
+import re
 import tomllib
 from collections.abc import Iterable
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from engine.config.keys import all_keys
 from engine.config.toml import unknown_key
 from engine.errors import InputError
+
+_WHOLE = re.compile(r"[+-]?[0-9]+[eE]\+?[0-9]+")  # 1e3, which TOML takes for a fraction
 
 
 def parse_override(text: str) -> dict[str, Any]:
@@ -40,6 +43,7 @@ def parse_value(text: str) -> Any:
     if len(text) > 10_000:
         raise InputError(f"--set: the value {text[:40]!r}… is longer than 10,000 characters")
     try:
-        return tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+        value = tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+        return int(value) if _WHOLE.fullmatch(text) and abs(float(value)) < 1e15 else value
     except (tomllib.TOMLDecodeError, RecursionError, ValueError):
         return text

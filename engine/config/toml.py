@@ -14,13 +14,14 @@ from typing import Any
 import tomli_w
 from pydantic import ValidationError
 
-from engine.config.keys import all_keys
+from engine.config.keys import all_keys, flatten
 from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of
 from engine.plain_files import open_plain
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
+_COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")
 _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
 
 
@@ -113,10 +114,29 @@ def _first(error: ValidationError) -> str:
         values = re.findall(r"'([^']*)'|\b(\d+)\b", expected)
         known = [a or b for a, b in values]
         return f"{key} = {shown(value)}: must be {one_of(known)}{nearest(str(value), known)}"
+    row = ".".join(str(part) for part in problem["loc"] if not isinstance(part, int))
+    usual = flatten(RunConfig().dump()).get(row)
+    if isinstance(usual, list) and (row != key or problem["type"] in ("tuple_type", "too_long", "too_short")):
+        return f"{row}: must be {len(usual)} values, e.g. {usual}"
     message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
     if problem["type"] == "value_error":
         return f"{key}: {message}"
-    return f"{key} = {shown(value)}: {message}"
+    return f"{key} = {shown(value)}: {message}{_decimal(value)}"
+
+
+def _decimal(value: Any) -> str:
+    """A hint where a comma stands in a number."""
+    if not isinstance(value, str) or not _COMMA.fullmatch(value):
+        return ""
+    thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
+    return f"; did you mean {value.replace(',', '') if thousands else value.replace(',', '.')}?"
+
+
+def key_of(leaf: str) -> str:
+    """The dotted key whose last part is nearest to a word, "" where none is near."""
+    by_leaf = {key.split(".")[-1]: key for key in reversed(list(all_keys()))}
+    close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
+    return by_leaf[close[0]] if close else ""
 
 
 def unknown_key(key: str) -> str:
@@ -130,9 +150,8 @@ def unknown_key(key: str) -> str:
     candidates = [k for k in known if k.startswith(section + ".")] if leaf else sections
     hint = nearest(key, candidates)
     if not hint:  # the right name in the wrong section
-        by_leaf = {k.split(".")[-1]: k for k in reversed(known)}
-        close = difflib.get_close_matches(leaf or section, by_leaf, n=1, cutoff=0.6)
-        hint = f"; did you mean '{by_leaf[close[0]]}'?" if close else nearest(key, known)
+        close = key_of(leaf or section)
+        hint = f"; did you mean '{close}'?" if close else nearest(key, known)
     return f"unknown key '{key[:80]}'{hint or f'; sections are {one_of(sections)}'}"
 
 

@@ -16,7 +16,9 @@ from engine.plain_files import open_plain, read_plain
 SCHEMA = 1
 LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
 DEEPEST = 100  # tables within tables; what is deeper is damage, and would take a reader's stack
-LARGEST = 256 << 20  # bytes of a JSON file; a longer one is damage
+LARGEST = 32 << 20  # bytes of a JSON file; a longer one is damage
+MOST_VALUES = 2_000_000  # of a JSON text; more are damage, and would take gigabytes as objects
+MOST_DAMAGE = 16 << 20  # bytes of damaged lines; what comes after as many is not read: a hole in a file has no end
 
 _BEYOND = re.compile(rb"(?<![.\d])\d{20}")
 
@@ -130,17 +132,25 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a JSON-lines file; a torn or damaged line is left out."""
     try:
         with open_plain(path) as file:
-            for raw in iter(partial(file.readline, LONGEST), b""):
-                record = parse_line(raw)
-                if record is not None:
-                    yield record
+            yield from (record for record in parsed_lines(file) if record is not None)
     except OSError:
         return
 
 
+def parsed_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
+    """The record of each line of an open file, None for a torn or damaged one; ends after too much damage."""
+    damage = 0
+    for raw in iter(partial(file.readline, LONGEST), b""):
+        record = parse_line(raw)
+        yield record
+        damage += len(raw) if record is None else 0
+        if damage > MOST_DAMAGE:
+            return
+
+
 def parse_line(raw: bytes) -> dict[str, Any] | None:
     """One record, or None if the line is torn (no line end) or not an object."""
-    if not raw.endswith(b"\n"):
+    if not raw.endswith(b"\n") or not raw[:64].lstrip().startswith(b"{"):  # a hole is not worth parsing
         return None
     try:
         record = _parsed(raw, raw)
@@ -153,8 +163,10 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
     """JSON whose whole numbers can be counted with: what has 20 digits or more is a float, perhaps infinite.
 
     Raises:
-        ValueError: it is no JSON, or deeper than anything that is written here.
+        ValueError: it is no JSON, or deeper or of more values than anything that is written here.
     """
+    if raw.count(b",") > MOST_VALUES:
+        raise ValueError("more values than any file has")
     found = json.loads(text, parse_int=_counted) if _BEYOND.search(raw) else json.loads(text)
     if raw.count(b"[") + raw.count(b"{") > DEEPEST and _is_deep(found):
         raise ValueError("nested too deeply")

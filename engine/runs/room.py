@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+WAITING_FOR_SPACE = "waiting-for-space"  # the phase of a run that is paused for want of it
 FULL = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine.plain_files import open_plain
-from engine.runs.files import LONGEST, parse_line, read_json
+from engine.runs.files import LONGEST, MOST_DAMAGE, parse_line, read_json
 
 MOST = 4000  # train records that a reader wants at once: more than a terminal has columns
 JUMP = 4 << 20  # bytes since the last look beyond which they are thinned, not read whole
@@ -152,12 +152,17 @@ class History:
 
 
 def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """(offset, whole lines) from `start` to the line that holds `end`; a line longer than `LONGEST` reads as b""."""
+    """(offset, whole lines) from `start` to the line that holds `end`; a line longer than `LONGEST` reads as b"".
+
+    Ends after `MOST_DAMAGE` bytes of lines longer than a block: no record is, and a hole in a file has no end.
+    """
     file.seek(start)
-    while start < end:
+    damage = 0
+    while start < end and damage <= MOST_DAMAGE:
         block = file.read(min(BLOCK, end - start))
         if not block.endswith(b"\n"):
             block += file.readline(LONGEST)
+            damage += len(block) if len(block) > 2 * BLOCK else 0
         whole = block.rfind(b"\n") + 1
         if whole:
             yield start, block[:whole]
@@ -170,9 +175,10 @@ def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]
         piece = b""
         while not piece.endswith(b"\n"):
             piece = file.readline(BLOCK)
-            if not piece:
+            if not piece or damage > MOST_DAMAGE:
                 return
             rest += len(piece)
+            damage += len(piece)
         start += rest
         yield start, b""
 

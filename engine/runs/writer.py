@@ -1,5 +1,6 @@
 """RunWriter: the one writer of a run directory. It holds the lock; everybody else only reads."""
 
+import errno
 import logging
 import os
 import shutil
@@ -22,22 +23,64 @@ from engine.plain_files import refuse_links
 from engine.runs.commands import newest_command
 from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
 from engine.runs.names import check_name
-from engine.runs.process import identity
+from engine.runs.process import identity, is_alive
 from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORDS
-from engine.runs.room import GiveUp, Waiting, patiently
+from engine.runs.room import WAITING_FOR_SPACE, GiveUp, Waiting, patiently
 
 log = logging.getLogger(__name__)
 
 STREAMS = ("metrics", "events", "samples")
 PREDICTIONS = "predictions.txt"
-WAITING_FOR_SPACE = "waiting-for-space"  # a phase
+OWNER = ".owner.json"  # the process that holds the lock
+FIRST_STATUS = {
+    "schema": SCHEMA,
+    "state": "starting",
+    "phase": "loading",
+    "reason": "",
+    "step": 0,
+    "steps": 0,
+    "device": "",
+    "beat": 0,
+    "control_id": 0,
+    "checkpoint": None,
+}
 STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
 
 
 def now() -> str:
     """The time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _owner(attempt: int, launch: str) -> dict[str, Any]:
+    return {"attempt": attempt, **identity(), "host": socket.gethostname(), "launch": launch}
+
+
+def _owner_of(path: Path) -> str:
+    """The process that holds a run's lock, in words."""
+    for found in (read_json(path / OWNER), RunReader(path).status):
+        owner = found if isinstance(found, dict) else {}
+        if owner.get("host") != socket.gethostname() or is_alive(owner):
+            host = owner.get("host")
+            if isinstance(owner.get("pid"), int) and isinstance(host, str):
+                return f"process {owner['pid']} on {host}"
+    return "another process"  # which has just taken it
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether a folder of a run's name holds no run: nothing, or only the empty files that one begins with."""
+    ours = {".lock", "checkpoints", *(f"{stream}.jsonl" for stream in STREAMS)}
+    if not path.is_dir() or path.is_symlink():
+        return False
+    found = list(path.iterdir())
+    return {one.name for one in found} <= ours and not any(
+        any(one.iterdir()) if one.is_dir() else one.lstat().st_size for one in found
+    )
+
+
+def _taken(path: Path) -> InputError:
+    return InputError(f"run '{path.name}' exists already in {path.parent}; choose another --name")
 
 
 @dataclass(frozen=True)
@@ -57,11 +100,11 @@ class RunWriter:
         try:
             self._lock.acquire()
         except Timeout:
-            owner = RunReader(path).status
             raise InputError(
-                f"run '{path.name}' is being written by process {owner.get('pid')} on {owner.get('host')}; "
-                "stop that first, or choose another --name"
+                f"run '{path.name}' is being written by {_owner_of(path)}; stop that first, or choose another --name"
             ) from None
+        with suppress(OSError):  # status.json names the one before, until this one has loaded its data
+            write_json(path / OWNER, {"schema": SCHEMA, **identity(), "host": socket.gethostname()})
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
@@ -93,40 +136,42 @@ class RunWriter:
             root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise refused(f"cannot make the runs folder {str(root)[:200]}", error) from None
+        first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": config.preset}
+        first["records"] = RECORDS
+        phase = "loading" if state == "starting" else ""
+        said = {"state": state, "phase": phase, "steps": config.train.steps}
+        status = {**FIRST_STATUS, **said, **_owner(1, "thread")}
+        staged = root / f".{name}.{os.getpid()}.new"
         try:
-            path.mkdir()
-            (path / "checkpoints").mkdir()
-        except FileExistsError:
-            raise InputError(f"run '{name}' exists already in {root}; choose another --name") from None
+            if path.exists() and not _is_empty(path):
+                raise _taken(path)
+            # It appears with its config, so that whoever is killed leaves no run, or one that can be begun again.
+            shutil.rmtree(staged, ignore_errors=True)
+            staged.mkdir()
+            (staged / "checkpoints").mkdir()
+            write_json(staged / "run.json", first | dict(facts))
+            write_atomic(staged / "config.toml", config_toml(config))
+            write_json(staged / "status.json", status)
+            if path.exists():
+                shutil.rmtree(path)
+            staged.rename(path)
         except OSError as error:
-            raise refused(f"cannot make {str(error.filename or path)[:300]} in the runs folder", error) from None
+            shutil.rmtree(staged, ignore_errors=True)
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # made meanwhile
+                raise _taken(path) from None
+            meant = str(error.filename or path).replace(str(staged), str(path))
+            raise refused(f"cannot make {meant[:300]} in the runs folder", error) from None
+        except BaseException:  # interrupted
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
         try:
-            return cls(path)._begun(config, facts, state)
+            writer = cls(path)
+            writer._status = status
+            writer.status()
+            return writer
         except OSError as error:
             shutil.rmtree(path, ignore_errors=True)  # nothing is in it yet; its name is free again
             raise refused(f"cannot write {str(error.filename or path)[:300]}", error) from None
-
-    def _begun(self, config: RunConfig, facts: Mapping[str, Any], state: str) -> "RunWriter":
-        """The files of a new run."""
-        preset = config.preset
-        first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": preset, "records": RECORDS}
-        write_json(self.path / "run.json", first | dict(facts))
-        write_atomic(self.path / "config.toml", config_toml(config))
-        self._status = {
-            "schema": SCHEMA,
-            "state": state,
-            "phase": "loading" if state == "starting" else "",
-            "reason": "",
-            "step": 0,
-            "steps": config.train.steps,
-            **self._owner(),
-            "device": "",
-            "beat": 0,
-            "control_id": 0,
-            "checkpoint": None,
-        }
-        self.status()
-        return self
 
     @classmethod
     def adopt(cls, path: Path, *, launch: str = "process") -> "RunWriter":
@@ -179,13 +224,19 @@ class RunWriter:
         self._status["beat"] = before.get("beat", 0)
         self.status()
 
+    def begin_again(self) -> None:
+        """Begin another attempt of a run that was ended before its first checkpoint: nothing of it is kept."""
+        for stream in ("metrics", "samples"):
+            self._files[stream].truncate(0)
+        self._verdicts = []
+        before = RunReader(self.path).status
+        self.attempt = before.get("attempt", 0) + 1
+        self._status = {**FIRST_STATUS, **before, **self._owner(), "state": "starting", "phase": "loading"}
+        self._status |= {"reason": "", "step": 0, "checkpoint": None, "control_id": self.heard}
+        self.status()
+
     def _owner(self) -> dict[str, Any]:
-        return {
-            "attempt": self.attempt,
-            **identity(),
-            "host": socket.gethostname(),
-            "launch": self.launch,
-        }
+        return _owner(self.attempt, self.launch)
 
     def facts(self, name: str, data: Any) -> None:
         """Write model.json, data.json or environment.json, once."""
@@ -202,6 +253,17 @@ class RunWriter:
     def event(self, event: str, text: str = "", *, step: int = 0) -> None:
         """Append what happened, when, in which attempt."""
         self._append("events", {"time": now(), "attempt": self.attempt, "step": step, "event": event, "text": text})
+
+    def event_if_room(self, event: str, text: str) -> bool:
+        """The same at the step that it is at, where the disk has room for a line; whether it had."""
+        waiting, self.waiting = self.waiting, GiveUp()
+        try:
+            self.event(event, text, step=self._status.get("step", 0))
+        except OSError:
+            return False
+        finally:
+            self.waiting = waiting
+        return True
 
     def sample(self, record: dict[str, Any]) -> None:
         """Append a sample of the model's text."""
@@ -246,6 +308,11 @@ class RunWriter:
         else:
             self._replace("status", self._status)
 
+    @property
+    def said(self) -> dict[str, Any]:
+        """What status.json says, or would if there were room."""
+        return dict(self._status)
+
     def sync(self) -> dict[str, int]:
         """Everything appended so far on disk; the length of each stream in bytes, part of every checkpoint."""
         offsets = {}
@@ -253,6 +320,17 @@ class RunWriter:
             os.fsync(file.fileno())
             offsets[name] = file.seek(0, os.SEEK_END)
         return offsets
+
+    def gone(self) -> str:
+        """What became of its folder, in a sentence, where that is no longer in its place; else ""."""
+        if self.path.is_dir():
+            return ""
+        metrics = self._files["metrics"].fileno()
+        with suppress(OSError):  # Linux alone tells where an open file is now
+            now = Path(os.readlink(f"/proc/self/fd/{metrics}"))  # noqa: PTH115
+            if os.path.samestat(now.stat(), os.fstat(metrics)):
+                return f"its folder {self.path} was moved to {now.parent} while it trained"
+        return f"its folder {self.path} vanished"
 
     def release(self) -> None:
         """Let go of the run without a word: it was opened and is not to be written."""

@@ -4,7 +4,7 @@ Everything that can be wrong with the input is found here, before a run director
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from engine.training import checkpoint
 from engine.training.beginning import Beginning, begun_from
 from engine.training.control import Control
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
+from engine.training.ends import StopRequested
 from engine.training.init_from import find_parent
 from engine.training.numerics import chosen_precision, compiles
 from engine.training.task import Shower, Task, load_task, load_task_of
@@ -153,15 +154,16 @@ def assemble(
 
     Raises:
         InputError: anything wrong with config, data, name or device.
+        StopRequested: `control` was told to stop meanwhile; nothing is left behind.
     """
     if name is not None:
         check_name(name)
-    loaded = _loaded(config, runs_dir, data_dir, device)
+    loaded = _loaded(config, runs_dir, data_dir, device, control)
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
     writer = RunWriter.create(runs_dir, name, loaded.config, {"command": command})
     try:
         return _opened(loaded, writer, control)
-    except OSError:
+    except BaseException:  # also where it is told to stop meanwhile
         writer.discard()
         raise
 
@@ -185,12 +187,16 @@ def begin(
 
     Raises:
         InputError: anything wrong with its config, data or device, or it is not queued.
+        StopRequested: `control` was told to stop meanwhile; `resume` begins it.
     """
     writer = RunWriter.adopt(run, launch=launch)
     try:
-        loaded = _loaded(RunReader(run).config, run.parent, data_dir, device)
+        loaded = _loaded(RunReader(run).config, run.parent, data_dir, device, control)
         writer.keep_config(loaded.config)
         return _opened(loaded, writer, control)
+    except StopRequested:
+        writer.close("interrupted", "stopped before it began")
+        raise
     except BaseException as error:
         writer.event("failed", str(error))
         writer.close("failed", str(error))
@@ -210,12 +216,20 @@ class _Loaded:
     beginning: Beginning | None
 
 
-def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str) -> _Loaded:
+def _heed(control: Control | None) -> None:
+    """Between two pieces of work that may take long."""
+    if control is not None and control.stop_waits():
+        raise StopRequested
+
+
+def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str, control: Control | None) -> _Loaded:
     said = f"preset '{config.preset}'" if config.preset else "config"
     capabilities.require(config, said)
     where = resolve_device(device)
     parent = find_parent(config, runs_dir)
+    _heed(control)
     task = load_task(config, data_dir, None if parent is None else parent.tokenizer)
+    _heed(control)
     config = task.resolved(config, said, default_threads())
     found = {"data.corpus": task.found_again(config)}  # a file: the run's own config must find it from anywhere
     found |= {} if parent is None else {INIT_FROM: parent.said_as}
@@ -227,7 +241,18 @@ def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: st
     lints += [] if beginning is None else beginning.lints
     if task.overlap is not None and task.overlap.worth_saying:
         lints.append(Lint("data.corpus", overlapping(task.overlap).why))
+    _heed(control)
     return _Loaded(config, task, where, model, task.shower(config), lints, beginning)
+
+
+def _begun_again(
+    reader: RunReader, writer: RunWriter, data_dir: Path | None, device: str, control: Control | None
+) -> Ready:
+    loaded = _loaded(reader.config, reader.path.parent, data_dir, device, control)
+    writer.begin_again()
+    writer.keep_config(loaded.config)
+    writer.event("begun again", "it had no checkpoint yet")
+    return _opened(loaded, writer, control)
 
 
 def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
@@ -237,7 +262,9 @@ def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Read
     batches = task.batches(config, where)
     shape = BatchShape.of_batch(batches.batch(*batches.largest()))
     writer.facts("model", model_facts(config, loaded.model, shape))
-    writer.facts("data", task.facts(config))
+    facts = task.facts(config)
+    _heed(control)
+    writer.facts("data", facts)
     if task.overlap is not None and task.overlap.much:
         writer.verdict(overlapping(task.overlap).to_json())
     first = environment(where, config.train.threads or 1, writer.attempt)
@@ -248,7 +275,7 @@ def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Read
         writer.event("init_from", text)
     for warning in loaded.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    trainer = make_trainer(config, loaded.model, task, where, writer, control, loaded.shower)
+    trainer = make_trainer(config, loaded.model, task, where, writer, control, loaded.shower, facts)
     return Ready(trainer, writer.path, loaded.lints)
 
 
@@ -260,8 +287,9 @@ def make_trainer(
     writer: RunWriter,
     control: Control | None,
     shower: Shower,
+    facts: Mapping[str, Any],
 ) -> Trainer:
-    """A trainer of a task, at step 0."""
+    """A trainer of a task, at step 0; `facts` is what data.json says."""
     return Trainer(
         config,
         model,
@@ -272,6 +300,7 @@ def make_trainer(
         scorer=task.scorer(config, device),
         shower=shower,
         tokenizer=task.tokenizer,
+        facts=facts,
     )
 
 
@@ -286,6 +315,9 @@ def resume(
 ) -> Ready:
     """A run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
 
+    One that was ended before its first checkpoint is begun again from its config: every draw is seeded, so it becomes
+    the run that it would have been.
+
     Args:
         run: its directory; its config and data must be what they were.
         data_dir: where named corpora are looked for first.
@@ -296,9 +328,18 @@ def resume(
 
     Raises:
         InputError: it is finished, another process owns it, nothing intact is left, or its data has changed.
+        StopRequested: `control` was told to stop meanwhile; the run is as it was.
     """
     reader = RunReader(run)
-    config = reader.config
+    try:
+        config = reader.config
+    except InputError as error:
+        if not checkpoint.never_saved(reader):
+            raise
+        raise InputError(
+            f"{error}; it has no checkpoint either, so there is nothing to resume: "
+            f"`{reader.command('delete')}` frees its name"
+        ) from None
     capabilities.require(config, str(run / "config.toml"))
     if reader.status.get("state") == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
@@ -308,13 +349,18 @@ def resume(
     try:
         if handed_over and reader.status.get("state") != "handing-over":
             raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.get('state')}")
+        if checkpoint.never_saved(reader):
+            return _begun_again(reader, writer, data_dir, device, control)
         folder, damaged = checkpoint.newest_intact(run)
+        _heed(control)
         task = load_task_of(reader, data_dir)
+        _heed(control)
         recorded = reader.facts("data")
         if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
             raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
         model = built(config, config.needed_tokens(task.vocab_size), where)
-        trainer = make_trainer(config, model, task, where, writer, control, task.shower(config))
+        facts = recorded if "unigram" in recorded else task.facts(config)
+        trainer = make_trainer(config, model, task, where, writer, control, task.shower(config), facts)
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
     except BaseException:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from engine import capabilities
+from engine.command_line import command_line
 from engine.data.tokenizers import (
     AnyTokenizer,
     BpeTokenizer,
@@ -30,7 +31,7 @@ from engine.plain_files import read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
 from engine.training.state import TrainerState
-from engine.training.tensors import check_shapes, load_tensors, load_weights, save_tensors
+from engine.training.tensors import check_shapes, load_tensors, load_weights, save_tensors, tensor_file_bytes
 
 WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "model.safetensors",
@@ -40,6 +41,7 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "manifest.json",
 )
 PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
+LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damage
 AVERAGE = "average"  # has weights and tokenizer only: nothing goes on from it
 
 
@@ -171,8 +173,17 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
             return folder, wrong
         wrong.append(f"{folder.name}: {found}")
     raise InputError(
-        f"run '{run.name}' has no intact checkpoint to go on from" + "".join(f"; {text}" for text in wrong)
+        f"run '{run.name}' has no intact checkpoint to go on from"
+        + "".join(f"; {text}" for text in wrong)
+        + f"; `{command_line('run', '--config', run / 'config.toml', runs_dir=run.parent)}` trains it from the start"
     )
+
+
+def never_saved(reader: RunReader) -> bool:
+    """Whether a run was ended before its first checkpoint: no step of it can be lost by beginning it again."""
+    metrics = reader.path / "metrics.jsonl"
+    saved = reader.status.get("checkpoint") is not None or steps_saved(reader.path)
+    return not saved and not (metrics.exists() and metrics.stat().st_size)
 
 
 def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainerState:
@@ -240,9 +251,16 @@ def damage(folder: Path) -> str | None:
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
+        if path.stat().st_size > _most_bytes(path):
+            return f"{name} is damaged: larger than what it holds"
         if _sha256(path) != hashes[name]:
             return f"{name} is damaged: not the SHA-256 it was written with"
     return None
+
+
+def _most_bytes(path: Path) -> int:
+    """What a file of a checkpoint may have at most, so that nobody hashes a hole of a terabyte."""
+    return tensor_file_bytes(path) if path.name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
 
 
 def _manifest_text(manifest: dict[str, Any]) -> str:

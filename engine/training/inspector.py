@@ -26,10 +26,13 @@ class Inspector:
         model: as it is trained.
         batches: the training batches and their objective.
         writer: where verdicts go.
+        facts: what data.json says; its folder may go away, and its files with it.
     """
 
-    def __init__(self, config: RunConfig, model: Network, batches: Examples, writer: RunWriter) -> None:
-        self.config, self.model, self.batches = config, model, batches
+    def __init__(
+        self, config: RunConfig, model: Network, batches: Examples, writer: RunWriter, facts: Mapping[str, Any]
+    ) -> None:
+        self.config, self.model, self.batches, self.facts = config, model, batches, facts
         self.writer, self.vocab_size = writer, batches.objective.vocab_size
         self.leak: Verdict | None = None  # the first that was found
         self._reader = RunReader(writer.path)
@@ -51,7 +54,7 @@ class Inspector:
 
     def scores(self, record: Mapping[str, Any], step: int) -> None:
         """Too good to be true, or no better than counting?"""
-        facts, kind = self._reader.facts("data"), self.config.objective.kind
+        facts, kind = self.facts, self.config.objective.kind
         conditional, warmup = self.batches.objective.conditional, self.config.optimizer.warmup
         assert isinstance(warmup, int)
         self._note(
@@ -80,7 +83,7 @@ class Inspector:
         """Was it long enough? Is there another run with other settings and the very same metrics?"""
         self._curve("after", step)
         best = self._reader.summary.get("best") or {}
-        self._note(majority_only(best, self._reader.facts("data"), when="after", step=step))
+        self._note(majority_only(best, self.facts, when="after", step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"

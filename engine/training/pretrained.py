@@ -1,7 +1,7 @@
 """A model as a folder of its own, in the layout that Hugging Face's hub shows: weights, config.json, tokenizer.json.
 
 config.json names every key of the model, so the folder alone rebuilds it. Its `model_type` is our own: transformers
-does not know it, and tokenizer.json is in our own form too.
+does not know it. tokenizer.json is what Hugging Face `tokenizers` reads; our own form stands beside it.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,8 @@ import torch
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
 from engine.config.toml import validate
-from engine.data.tokenizers import AnyTokenizer, read_tokenizer
+from engine.data.tokenizers import AnyTokenizer, PairTokenizer, Tokenizer, read_tokenizer
+from engine.data.tokenizers.library import library_json
 from engine.errors import InputError, refused
 from engine.model.transformer import NETWORKS, Network, build_model
 from engine.runs.files import new_folder, read_json, write_atomic, write_json
@@ -21,6 +22,7 @@ from engine.runs.reader import RunReader
 from engine.training import checkpoint, tensors
 
 MODEL_TYPE = "tui-transformer"
+OWN_TOKENIZER, SOURCE_TOKENIZER = "tui_transformer_tokenizer.json", "source_tokenizer.json"
 CONFIG, SPECIAL = "config.json", "special_tokens_map.json"
 SECTIONS = ("model", "objective", "generation")  # of a run's config: what is needed to build, to ask and to answer
 # The names that tools of Hugging Face give special tokens.
@@ -55,7 +57,9 @@ def write_pretrained(
             raise InputError(f"{folder} is not empty; choose another --out")
         with new_folder(folder) as staged:
             tensors.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
-            write_atomic(staged / checkpoint.TOKENIZER, tokenizer.to_json())
+            write_atomic(staged / OWN_TOKENIZER, tokenizer.to_json())
+            for name, side in _sides(tokenizer).items():
+                write_atomic(staged / name, library_json(side))
             write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step))
             special = reader.config.special_tokens
             named: dict[str, Any] = {ROLES[token]: token for token in special if token in ROLES}
@@ -67,6 +71,14 @@ def write_pretrained(
     except OSError as error:
         raise refused(f"{error.filename or folder} cannot be written", error) from None
     return step
+
+
+def _sides(tokenizer: AnyTokenizer) -> dict[str, Tokenizer]:
+    """What each file for the library is the tokenizer of: of what is written, and of a source in other tokens."""
+    if not isinstance(tokenizer, PairTokenizer):
+        return {checkpoint.TOKENIZER: tokenizer}
+    source = {} if tokenizer.shared else {SOURCE_TOKENIZER: tokenizer.source}
+    return {checkpoint.TOKENIZER: tokenizer.target, **source}
 
 
 def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: int) -> dict[str, Any]:
@@ -102,7 +114,8 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     if found.get("model_type") != MODEL_TYPE:
         raise InputError(f"{path}: model_type is {str(found.get('model_type'))[:40]!r}, must be '{MODEL_TYPE}'")
     config = validate({section: found.get(section, {}) for section in SECTIONS}, str(path))
-    tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
+    own = folder / OWN_TOKENIZER  # a folder of an earlier version has it in tokenizer.json
+    tokenizer = read_tokenizer(own if own.exists() else folder / checkpoint.TOKENIZER)
     size = config.needed_tokens(tokenizer.vocab_size)
     tensors.check_shapes(folder / checkpoint.WEIGHTS, _shapes(config.model, size, path))
     try:

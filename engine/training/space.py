@@ -3,8 +3,8 @@
 import logging
 import time
 
-from engine.runs.room import full_text
-from engine.runs.writer import WAITING_FOR_SPACE, RunWriter
+from engine.runs.room import WAITING_FOR_SPACE, full_text
+from engine.runs.writer import RunWriter
 from engine.training.control import Control
 from engine.training.ends import PAUSE_INTERVAL, StopRequested
 
@@ -17,12 +17,14 @@ class WaitingForSpace:
     def __init__(self, writer: RunWriter, control: Control, needed: int) -> None:
         self.writer, self.control, self.needed = writer, control, needed
         self._said = False
+        self._untold = ""  # what found no room among the events
 
     def wait(self, error: OSError) -> None:
         """Say so once, look for a stop, wait a moment."""
         reason = full_text(self.writer.path, self.needed)
         if not self._said:
             log.warning("%s", reason)
+            self._untold = "" if self.writer.event_if_room("paused", reason) else reason
         self._said = True
         self.writer.status(state="paused", phase=WAITING_FOR_SPACE, reason=reason)
         if self.control.stopping():
@@ -33,3 +35,6 @@ class WaitingForSpace:
         """Go on."""
         self._said = False
         self.writer.status(state="running", phase="training", reason="")
+        if self._untold:
+            self.writer.event_if_room("paused", self._untold)
+        self.writer.event_if_room("continued", "there is room again")

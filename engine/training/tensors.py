@@ -1,5 +1,6 @@
 """Tensors in files: safetensors, fp32 alone; names, types and shapes are looked at before a value is read."""
 
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from engine.errors import InputError
+from engine.plain_files import open_plain
+
+LONGEST_HEADER = 16 << 20  # bytes of names and shapes
 
 
 def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
@@ -57,6 +61,18 @@ def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         if found != "F32":
             raise InputError(f"{path}: cannot be read: '{name}' is {found}; F32 is what is saved")
     return shapes
+
+
+def tensor_file_bytes(path: Path) -> int:
+    """How long a safetensors file is by its own header; 0 where that is damaged."""
+    try:
+        with open_plain(path) as file:
+            length = int.from_bytes(file.read(8), "little")
+            header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
+        ends = [one["data_offsets"][1] for name, one in header.items() if name != "__metadata__"]
+        return int(8 + length + max(ends, default=0))
+    except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError, OverflowError):
+        return 0
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

@@ -1,15 +1,15 @@
 """The one loop. No signals, no screen, no prints: the same code in a thread and in a process.
 
 State is saved only at a step boundary: optimizer step → train record → checkpoint if due → evaluation, samples, best
-→ commands. Between micro-batches and inside an evaluation a stop drops the unfinished part, so what is saved is still
-the last boundary.
+→ commands. A stop is heard before each layer is computed and drops the unfinished part of a step or an evaluation, so
+what is saved is still the last boundary.
 """
 
 import logging
 import math
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from engine.training.control import Control
 from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.training.ends import PAUSE_INTERVAL, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
 from engine.training.inspector import Inspector
+from engine.training.interruption import heeding
 from engine.training.numerics import set_fp32_matmul
 from engine.training.space import WaitingForSpace
 from engine.training.state import TrainerState
@@ -51,6 +52,7 @@ class Trainer:
         scorer: scores the validation split.
         shower: writes samples.
         tokenizer: goes into checkpoints.
+        facts: what data.json says.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Trainer:
         scorer: Scorer,
         shower: Shower,
         tokenizer: AnyTokenizer,
+        facts: Mapping[str, Any],
     ) -> None:
         self.config, self.model, self.batches = config, model, batches
         self.writer, self.control, self.clock = writer, control, clock
@@ -78,7 +81,7 @@ class Trainer:
         self._compiled = False
         self._unread: list[Taken] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
-        self.inspector = Inspector(config, model, batches, writer)
+        self.inspector = Inspector(config, model, batches, writer, facts)
 
     def run(self) -> Outcome:
         """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""
@@ -102,8 +105,8 @@ class Trainer:
         if is_device_failure(error):
             said = str(error).partition("\n")[0]  # what follows is advice for developers
             return f"{self.device} has gone or broken: {said}; step {self._saved} is the last one saved"
-        if isinstance(error, OSError) and not self.writer.path.is_dir():
-            return f"its folder {self.writer.path} vanished"
+        if gone := self.writer.gone():
+            return gone
         return f"{type(error).__name__}: {error}"
 
     def restore(self, folder: Path) -> None:
@@ -147,9 +150,14 @@ class Trainer:
         self._obey()
 
     def _run(self) -> Outcome:
+        # A compiled step is computed as a whole: hooks would cut it into pieces.
+        with nullcontext() if self.stepper.compiles else heeding(self.model, self._heed):
+            return self._trained()
+
+    def _trained(self) -> Outcome:
         resumed = self._saved >= 0
-        self.begin()
         try:
+            self.begin()
             if resumed:
                 self._look_around()  # what was due at the checkpoint's own step
             self._obey()
@@ -171,21 +179,30 @@ class Trainer:
         return Outcome("finished", self.state.step, patience)
 
     def _leave(self) -> Outcome:
-        """Stop with a checkpoint, or where the disk is full, with the last one that found room."""
+        """Stop with a checkpoint, or where the disk is full, with the last one that found room.
+
+        Before the first checkpoint there is nothing to keep: the checks that come before it would have to be made
+        again, so the whole run is.
+        """
         self.writer.waiting = GiveUp()
         reason = self.control.reason
+        wished = self.control.signal is None and self.control.successor is None
+        state = "stopped" if wished else "interrupted"
         try:
-            self._save()
-            self.writer.status(control_id=self.control.obeyed)
+            if self._saved >= 0:
+                self._save()
+                self.writer.status(control_id=self.control.obeyed)
+            elif wished:
+                self.writer.status(state=state, phase="", control_id=self.control.obeyed)
         except OSError as error:
             if error.errno not in FULL:
                 raise
-            reason = f"{reason or 'stop'}; the disk is full: step {self._saved} is the last one saved"
+            saved = f"step {self._saved} is the last one saved" if self._saved >= 0 else "nothing is saved yet"
+            reason = f"{reason or 'stop'}; the disk is full: {saved}"
         else:
             if self.control.successor is not None:
-                return Outcome("handing-over", self._saved, reason)
-        wished = self.control.signal is None and self.control.successor is None
-        return Outcome("stopped" if wished else "interrupted", self._saved, reason)
+                return Outcome("handing-over", max(0, self._saved), reason)
+        return Outcome(state, max(0, self._saved), reason)
 
     def _bytes_of_checkpoint(self) -> int:
         moments = 2
@@ -331,6 +348,10 @@ class Trainer:
     def _between(self) -> None:
         self.writer.status(step=self.state.step)
         if self.control.stopping():
+            raise StopRequested
+
+    def _heed(self) -> None:
+        if self.control.stop_waits():
             raise StopRequested
 
     def _evaluate(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engine.errors import InputError
+from engine.errors import InputError, damaged
 from engine.runs.reader import LIVE_STATES, RunReader
 from engine.verification import inputs, lineage, records, replay, scores, verdicts
 from engine.verification.evidence import Evidence
@@ -60,7 +60,7 @@ def _checked(name: str, check: Callable[[Evidence], Outcome], evidence: Evidence
         return Finding(name, Result.UNCHECKED, str(error))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
         # An honest run has no record without its fields: what is not there was lost or taken out.
-        damage = Difference("records", f"{type(error).__name__}: {error}", "whole ones")
+        damage = Difference("records", damaged(error), "whole ones")
         return Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
     except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
         return Finding(name, Result.UNCHECKED, f"it could not be computed here: {' '.join(str(error).split())[:200]}")

@@ -5,11 +5,12 @@ Nothing is computed anew here but sums and hashes, so these claims hold on every
 
 import itertools
 import math
+import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from engine.plain_files import open_plain, read_plain
-from engine.runs.files import parse_line, read_json
+from engine.runs.files import parsed_lines, read_json
 from engine.runs.twins import fingerprint
 from engine.training import checkpoint
 from engine.training.optimizer import learning_rate
@@ -108,10 +109,11 @@ def events(evidence: Evidence) -> Outcome:
     wrong = []
     if numbers != sorted(numbers) or (numbers and (numbers[0] != 1 or numbers[-1] > attempt)):
         wrong.append(Difference("attempts in events.jsonl", sorted(set(numbers)), f"1 to {attempt} in order"))
-    counted = [one.get("attempt") for one in evidence.attempts]
-    if counted != list(range(1, len(counted) + 1)) or len(counted) > attempt:
-        wrong.append(Difference("attempts in environment.json", counted, f"1 to {attempt}"))
     started = [event for event in told if event.get("event") == "started"]
+    first = started[0]["attempt"] if started else 1  # one before it ended before its first checkpoint
+    counted = [one.get("attempt") for one in evidence.attempts]
+    if counted != list(range(first, first + len(counted))) or first + len(counted) - 1 > attempt:
+        wrong.append(Difference("attempts in environment.json", counted, f"{first} to {attempt}"))
     if len(started) != 1 and (evidence.metrics or started):
         wrong.append(Difference("times it was started", len(started), 1))
     steps = f"{evidence.config.train.steps} steps "
@@ -183,13 +185,14 @@ def _torn(evidence: Evidence) -> Iterator[Difference]:
         path = evidence.reader.path / f"{stream}.jsonl"
         try:
             with open_plain(path) as file:
-                lines = file.readlines()
+                damaged = sum(record is None for record in parsed_lines(file))
+                file.seek(-min(1, file.seek(0, os.SEEK_END)), os.SEEK_END)
+                cut = file.read(1) not in (b"", b"\n")
         except OSError:
             yield Difference(path.name, "missing", "a file")
             continue
-        if lines and not lines[-1].endswith(b"\n") and evidence.state not in AT_REST:
-            del lines[-1]
-        damaged = sum(parse_line(raw) is None for raw in lines)
+        if cut and damaged and evidence.state not in AT_REST:
+            damaged -= 1
         if damaged:
             yield Difference(f"damaged lines of {path.name}", damaged, 0)
 

@@ -64,7 +64,7 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
         writer = RunWriter.create(Path(root), "repeated", config, {})
         try:
             shower = task.shower(config)
-            trainer = make_trainer(config, evidence.fresh(), task, device, writer, Control(), shower)
+            trainer = make_trainer(config, evidence.fresh(), task, device, writer, Control(), shower, {})
             if folder is not None:
                 trainer.restore(folder)
             trainer.begin()

@@ -5,7 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tokenizers
 
+from engine.data.tokenizers import CharacterTokenizer
+from engine.training.pretrained import load_pretrained
 from tests.tui_transformer.trained import train
 from tui_transformer.__main__ import main
 
@@ -64,9 +67,21 @@ def test_a_file_or_a_folder_takes_a_text(runs, tmp_path, capsys) -> None:
 
 def test_a_model_is_exported_and_says_where_it_is(runs, tmp_path, capsys) -> None:
     assert call(runs, "export", "one", "--to", "huggingface", "--out", str(tmp_path), "--checkpoint", "3") == 0
-    assert capsys.readouterr().out.strip() == str(tmp_path / "one")
+    said = capsys.readouterr()
+    assert said.out.strip() == str(tmp_path / "one")
+    card = (tmp_path / "one" / "README.md").read_text().split("---\n")[2].split("\n\n")
+    for first in (said.err.splitlines()[0], card[1]):
+        assert "load_pretrained" in first and "not" in first and "transformers.AutoModel" in first
     names = {path.name for path in (tmp_path / "one").iterdir()}
-    assert names == {"README.md", "config.json", "model.safetensors", "tokenizer.json", "special_tokens_map.json"}
+    assert names == {
+        *("README.md", "config.json", "model.safetensors", "special_tokens_map.json"),
+        *("tokenizer.json", "tui_transformer_tokenizer.json"),
+    }
+    ours = load_pretrained(tmp_path / "one")[1]
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "one" / "tokenizer.json"))
+    assert isinstance(ours, CharacterTokenizer)
+    text = "".join(ours.characters)
+    assert theirs.encode(text).ids == ours.encode(text).tolist() and theirs.decode(theirs.encode(text).ids) == text
     assert json.loads((tmp_path / "one" / "config.json").read_text())["step"] == 3
 
 

@@ -128,9 +128,10 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     from tui_transformer.commands.run import Request
 
     control = Control()
-    control.request(Command.STOP, "enough")
     request = Request("demo", None, None, tuple(SETTINGS), None, None)
-    assemble(request.resolve(), runs_dir=tmp_path, device="cpu", control=control).trainer.run()
+    ready = assemble(request.resolve(), runs_dir=tmp_path, device="cpu", control=control)
+    control.request(Command.STOP, "enough")
+    ready.trainer.run()
     assert main(["resume", "demo", "--device", "cpu", "--runs-dir", str(tmp_path), "--json"]) == 0
     end = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert end["state"] == "finished" and end["summary"]["step"] == 12

@@ -31,6 +31,8 @@ class Said:
     words: tuple[str, ...]
     code: int
     output: bytes
+    seconds: float = 0.0  # of processor time
+    peak: int = 0  # bytes of memory, this process's own among them
 
     @property
     def text(self) -> str:
@@ -100,8 +102,9 @@ def said(
             break
         output += data
     os.close(out)
-    status = os.waitpid(pid, 0)[1]
-    return Said(tuple(arguments), os.waitstatus_to_exitcode(status), bytes(output))
+    _, status, used = os.wait4(pid, 0)
+    code, processor = os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
+    return Said(tuple(arguments), code, bytes(output), processor, used.ru_maxrss * 1024)
 
 
 def _child(arguments: Sequence[str], environment: Mapping[str, str]) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from engine.command_line import command_line
 from engine.data.catalogue import Listed, catalogue
 from engine.data.corpora import data_folders
-from engine.runs.reader import RunReader
+from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.clean import clean_line
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.output import emit, is_terminal, stdout
-from tui_transformer.words import memory
+from tui_transformer.words import count, memory
 
 LITTLE_DISK = 2_000_000_000  # bytes
 RUN_FILES = ("run.json", "config.toml", "model.json", "data.json", "environment.json", "status.json", "metrics.jsonl")
@@ -123,17 +123,22 @@ def of_run(reader: RunReader) -> list[Finding]:
     """Each file of a run and each checkpoint."""
     from engine.errors import InputError
     from engine.plain_files import open_plain
-    from engine.runs.files import parse_line, read_json
-    from engine.training.checkpoint import damage, steps_saved
+    from engine.runs.files import parsed_lines, read_json
+    from engine.training.checkpoint import damage, never_saved, steps_saved
 
     state = reader.state
+    why = str(reader.status.get("reason", ""))
+    begins = f"`{reader.command('resume')}` begins it again"
+    unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
     findings = [
-        Finding("state", state not in ("lost", "failed", "unknown"), state, str(reader.status.get("reason", "")))
+        Finding("state", state not in ("lost", "failed", "unknown"), f"{state}: {why}" if why else state),
     ]
     findings += [Finding(badge, False, why) for badge, why in reader.badges.items()]
     for name in RUN_FILES:
         path = reader.path / name
         if name.endswith(".json"):
+            if unsaved and not path.exists():
+                continue  # it had not come so far
             well = isinstance(read_json(path), dict)
             findings.append(Finding(name, well, "intact" if well else "missing or damaged"))
     try:
@@ -143,8 +148,11 @@ def of_run(reader: RunReader) -> list[Finding]:
         findings.append(Finding("config.toml", False, str(error)))
     try:
         with open_plain(reader.path / "metrics.jsonl") as file:
-            torn = sum(parse_line(raw) is None for raw in file)
-        findings.append(Finding("metrics.jsonl", torn == 0, "intact" if torn == 0 else f"{torn} lines torn or damaged"))
+            torn = sum(record is None for record in parsed_lines(file))
+            left = os.fstat(file.fileno()).st_size - file.tell()
+        found = "intact" if torn == 0 else f"{count(torn, 'line')} torn or damaged"
+        found += f", and the other {memory(left)} not read" if left > 0 else ""
+        findings.append(Finding("metrics.jsonl", torn == 0, found))
     except OSError as error:
         findings.append(Finding("metrics.jsonl", False, f"cannot be read: {error.strerror}"))
     saved = steps_saved(reader.path)
@@ -152,5 +160,6 @@ def of_run(reader: RunReader) -> list[Finding]:
         wrong = damage(path)
         findings.append(Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded"))
     if not saved:
-        findings.append(Finding("checkpoints", False, "none", "the run cannot be sampled from"))
+        found = "none yet: it ended before its first one" if unsaved else "none"
+        findings.append(Finding("checkpoints", False, found, begins if unsaved else "the run cannot be sampled from"))
     return findings

@@ -52,8 +52,8 @@ def export_command(
         if as_json:
             emit({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:
-            answer(clean_line(str(where)))
             say(next_step)
+            answer(clean_line(str(where)), flush=True)
     return ExitCode.DONE
 
 

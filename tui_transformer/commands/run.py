@@ -1,10 +1,13 @@
 """`run`: train one model in a worker thread while this one shows what the run directory says."""
 
+import math
 import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,7 @@ from engine.errors import InputError
 from engine.runs.commands import Command
 from engine.runs.reader import RunReader
 from engine.training.control import Control
+from engine.training.ends import StopRequested
 from tui_transformer.exit_codes import ExitCode
 from tui_transformer.logs import log_to
 from tui_transformer.output import complain, is_terminal, say, stderr, warn
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from engine.training.assemble import Ready
     from engine.training.ends import Outcome
 
+LOOK = 0.1  # seconds between two looks at whether a run is ready
+PATIENCE = 2.0  # seconds that a run which is told to stop has for that while it is made ready
 PIPE = 13  # SIGPIPE's number; Windows has no name for it
 
 
@@ -148,21 +154,29 @@ def resume_command(
 
 
 def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Path | None) -> int:
-    """Prepare a trainer, run it in a thread, show its run directory; gives back the exit code."""
+    """Prepare a trainer and run it, both in one thread, and show its run directory; gives back the exit code."""
     control = Control()
+    # One thread for both: a second pool of OpenMP threads would take the cores from the one that trains.
+    worker = ThreadPoolExecutor(1, thread_name_prefix="training")
     with listening(control):
+        preparing = worker.submit(_prepared, prepare, control)
         with loading("loading the engine, the corpus and the model"):
-            from engine.training.devices import leave_cores_to_training
-
-            leave_cores_to_training()
-            ready = prepare(control)
+            stuck = not _in_time(preparing, control)
+        if stuck or isinstance(preparing.exception(), StopRequested):
+            say(f"{control.reason}: stopped before training began")
+            if stuck:  # in a library that hears nothing; what it leaves behind is begun again by `resume`
+                os._exit(128 + (control.signal or signal.SIGINT))
+            return 128 + (control.signal or signal.SIGINT)
+        ready = preparing.result()
         for lint in ready.lints:
             warn(f"{lint.key}: {lint.text}")
         log_to(ready.path / "log.txt")
         from tui_transformer.progress import follow
 
         reader = RunReader(ready.path)
-        outcome = _in_thread(ready.trainer.run, lambda alive: follow(reader, alive, as_json=as_json), control)
+        training = worker.submit(ready.trainer.run)
+        status = lambda: ready.trainer.writer.said
+        outcome = _watched(training, lambda alive: follow(reader, alive, as_json=as_json, status=status), control)
     if outcome.state == "failed":
         complain(f"run '{reader.name}' failed: {outcome.reason}")
         return ExitCode.FAILED
@@ -171,30 +185,46 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
     print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":
-        say(f"{outcome.reason}: stopped at step {outcome.step:,} with a checkpoint in {ready.path}")
-        say(f"{reader.command('resume', data_dir=data_dir)} goes on from there")
+        saved = reader.status.get("checkpoint") is not None
+        where = f"with a checkpoint in {ready.path}" if saved else "before the first checkpoint"
+        say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
+        say(f"{reader.command('resume', data_dir=data_dir)} {'goes on from there' if saved else 'begins it again'}")
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 
 
-def _in_thread(
-    work: "Callable[[], Outcome]", watch: Callable[[Callable[[], bool]], None], control: Control
-) -> "Outcome":
-    """Run `work` in a thread, `watch` here until it ends; give back what the work gave.
+def _prepared(prepare: "Callable[[Control], Ready]", control: Control) -> "Ready":
+    from engine.training.devices import leave_cores_to_training
+
+    leave_cores_to_training()
+    return prepare(control)
+
+
+def _in_time(work: "Future[Ready]", control: Control) -> bool:
+    """Wait for some work, and once a stop was asked for, no longer than `PATIENCE`; whether it ended."""
+    deadline = math.inf
+    while not work.done():
+        if control.signal is not None:
+            deadline = min(deadline, time.monotonic() + PATIENCE)
+        if time.monotonic() > deadline:
+            return False
+        wait((work,), timeout=LOOK)
+    return True
+
+
+def _watched(work: "Future[Outcome]", watch: Callable[[Callable[[], bool]], None], control: Control) -> "Outcome":
+    """Watch some work until it ends; give back what it gave.
 
     Where watching fails (the reader of a pipe left), the run stops with a checkpoint before that is passed on.
     """
-    result: list[Outcome] = []
-    thread = threading.Thread(target=lambda: result.append(work()), name="training")
-    thread.start()
     try:
-        watch(thread.is_alive)
+        watch(lambda: not work.done())
     except BaseException as error:
         control.request(Command.STOP, type(error).__name__, signal=PIPE)
         raise
     finally:
-        thread.join()
-    return result[0]
+        wait((work,))
+    return work.result()
 
 
 @contextmanager

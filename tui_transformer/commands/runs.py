@@ -28,6 +28,9 @@ def runs_command(*, as_json: bool, runs_dir: Path) -> int:
     if not any(row[HEAD.index("from")] for row in rows[1:]):  # most folders have none that starts from another
         rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
     print_columns(rows)
+    for reader in readers:
+        if reader.state == "paused" and (why := reader.status.get("reason")):
+            say(f"{reader.name} is paused: {why}")
     return 0
 
 
@@ -38,6 +41,7 @@ def _facts(reader: RunReader) -> dict[str, Any]:
     return {
         "run": reader.name,
         "state": reader.state,
+        "reason": status.get("reason", ""),
         "step": status.get("step", 0),
         "steps": status.get("steps", 0),
         "loss": last.get("loss"),

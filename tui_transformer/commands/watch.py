@@ -21,7 +21,8 @@ def watch_command(run: str, *, as_json: bool, runs_dir: Path) -> int:
     state = reader.state
     if state in ("failed", "lost"):
         why = reader.status.get("reason") or "its process is gone"
-        complain(f"run '{reader.name}' is {state} at step {reader.status.get('step', 0):,}: {why}")
+        again = "" if reader.status.get("checkpoint") else f"; {reader.command('resume')} begins it again"
+        complain(f"run '{reader.name}' is {state} at step {reader.status.get('step', 0):,}: {why}{again}")
         return ExitCode.FAILED
     if state == "unknown":
         complain(f"run '{reader.name}': status.json is missing or damaged; what follows is of its other files")

@@ -12,7 +12,7 @@ from typing import Any
 from engine.model.visibility import Visibility
 from engine.runs.statistics import mean_of
 from tui_transformer.comparison.bands import Band, stacked
-from tui_transformer.facts import Record, number, table
+from tui_transformer.facts import Record, first_probes, number
 
 FIELD = "by_distance"  # of a validation record
 MOST_STRETCHES = 100  # of a probe; a longer list is damage
@@ -47,7 +47,7 @@ def family(probe: str) -> str:
 def by_distance(record: Record) -> dict[str, tuple[Stretch, ...]]:
     """Probe -> its stretches, nearest first; {} of a record that has none. What is damaged is left out."""
     found = {}
-    for name, listed in table(record.get(FIELD)).items():
+    for name, listed in first_probes(record.get(FIELD)).items():
         rows = listed[:MOST_STRETCHES] if isinstance(listed, list) else []
         stretches = sorted(filter(None, map(_stretch, rows)), key=lambda stretch: stretch.start)
         if stretches:

@@ -15,7 +15,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.record_version import record_version, redefined
 from tui_transformer.comparison.config_table import config_table
 from tui_transformer.comparison.majority import NO_RUN, SCORE, Majority, different, path_of, read_majority
-from tui_transformer.facts import Record, number, rows, table, text, whole
+from tui_transformer.facts import MOST_PROBES, Record, first_probes, number, rows, table, text, whole
 from tui_transformer.words import unit
 
 DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
@@ -226,6 +226,8 @@ class _Reading:
         badges = _badges(self._reader, state, reason) or self._unchecked()
         if self._problems:
             badges[DAMAGED_FILES] = f"{', '.join(self._problems)} cannot be read"
+        if (found := len(table(last.get("probes")))) > MOST_PROBES:
+            badges[DAMAGED_FILES] = f"summary.json has {found:,} probes; the first {MOST_PROBES} are read"
         return Entry(
             path=self._path,
             state=state,
@@ -246,9 +248,11 @@ class _Reading:
             tokens=_count(summary.get("tokens")) or _count(last.get("tokens")),
             seconds=number(summary.get("seconds")),
             scores=_numbers({name: last.get(name) for name in SCORES}),
-            probes={} if "probes" in older else _numbers(table(last.get("probes"))),
-            probe_places={name: int(n) for name, n in _numbers(table(last.get("probe_places"))).items()},
-            chances=_numbers({text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))}),
+            probes={} if "probes" in older else _numbers(first_probes(last.get("probes"))),
+            probe_places={name: int(n) for name, n in _numbers(first_probes(last.get("probe_places"))).items()},
+            chances=_numbers(
+                {text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))[:MOST_PROBES]}
+            ),
             places=_places(data, last, text(config.get("objective.kind")) or "next-token"),
             badges=badges,
             checked=self._reader.checked,

@@ -7,7 +7,7 @@ from engine.data.catalogue import catalogue
 from tui_transformer.badges import badge
 from tui_transformer.exporting.markdown import block, inline
 from tui_transformer.exporting.recorded import Recorded
-from tui_transformer.facts import number, table, text
+from tui_transformer.facts import first_probes, number, table, text
 from tui_transformer.floors import floors
 from tui_transformer.words import unit
 
@@ -26,7 +26,12 @@ from engine.training.pretrained import load_pretrained  # of the package tui-tra
 model, tokenizer = load_pretrained(Path("."))
 ```
 
-`transformers` cannot load it: the network is written from scratch, and `tokenizer.json` is in a form of its own."""
+`tokenizers.Tokenizer.from_file("tokenizer.json")` gives the same token ids{source}; special tokens have the ids in
+`config.json`. `transformers.AutoModel` cannot load the network, which is written from scratch."""
+LOADED_BY = (
+    "Loaded by `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** by "
+    "`transformers.AutoModel`; `tokenizer.json` by `tokenizers`."
+)
 # Field of a validation record → its name and how it is written.
 SCORES = (
     ("loss", "loss, nats per {unit}", "{:.4f}"),
@@ -53,6 +58,7 @@ def card(run: Recorded, which: str, step: int) -> str:
     task = "translation" if run.config.translates else "text-generation"
     sections = [
         f"# {inline(run.name)}",
+        LOADED_BY,
         *_warnings(run),
         _about(run, which, step),
         "## Scores",
@@ -60,7 +66,7 @@ def card(run: Recorded, which: str, step: int) -> str:
         "## Data",
         *_data(run),
         "## Loading",
-        LOADING,
+        LOADING.format(source=" of what it writes" if run.config.has_source else ""),
         "## Licence",
         "Unknown: whoever trained this model has not said.",
         *_samples(run, step),
@@ -106,7 +112,7 @@ def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
                 f"| {inline(name.format(unit=of, floor=floor))} | {form.format(value).replace('-', chr(0x2212))} |"
             )
     places = table(record.get("probe_places"))
-    for name, value in table(record.get("probes")).items():
+    for name, value in first_probes(record.get("probes")).items():
         share, of_places = number(value), number(places.get(name))
         if share is not None:
             said = "" if of_places is None else f" of {of_places:,.0f} places"

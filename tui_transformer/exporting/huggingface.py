@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tui_transformer.exporting.card import card
+from tui_transformer.exporting.card import LOADED_BY, card
 from tui_transformer.exporting.recorded import Recorded
 
 
@@ -24,4 +24,4 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
 
     folder = out / run.name
     write_pretrained(run.reader, checkpoint, folder, lambda step: {"README.md": card(run, checkpoint, step)})
-    return folder, "engine.training.pretrained.load_pretrained builds the model from this folder alone"
+    return folder, LOADED_BY.replace("`", "").replace("**", "")

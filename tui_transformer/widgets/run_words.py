@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.runs.reader import LIVE_STATES
+from engine.runs.room import WAITING_FOR_SPACE
 from tui_transformer.facts import number, whole
 from tui_transformer.feed import RunRow
 from tui_transformer.run_view import RunView
@@ -57,7 +58,7 @@ def _with(reason: str, rest: str) -> str:
 
 def _goes_on(row: RunRow) -> str:
     if row.saved is None:
-        return "There is no checkpoint; the log (l) may say more"
+        return "r begins it again: it had no checkpoint yet"
     return f"r resumes from step {row.saved:,}"
 
 
@@ -71,9 +72,12 @@ def _queued(row: RunRow, view: RunView | None) -> Notice:
     return Notice(f"waits for {row.waits_for}, behind {len(before)}: {names}")
 
 
+def _paused(row: RunRow, view: RunView | None) -> Notice:
+    full = row.phase == WAITING_FOR_SPACE  # it goes on by itself
+    return Notice(row.reason if full else _with(row.reason, "space goes on"), "warning")
+
+
 def _running(row: RunRow, view: RunView | None) -> Notice:
-    if row.phase == "waiting-for-space":
-        return Notice(row.reason, "warning")
     return Notice(row.reason, "warning") if row.reason else Notice("")
 
 
@@ -92,7 +96,7 @@ NOTICES: dict[str, Callable[[RunRow, RunView | None], Notice]] = {
     "starting": lambda row, view: Notice("loading the engine, the corpus and the model…"),
     "running": _running,
     "handing-over": lambda row, view: Notice("another process takes it up…"),
-    "paused": lambda row, view: Notice(_with(row.reason, "space goes on"), "warning"),
+    "paused": _paused,
     "finished": _finished,
     "stopped": lambda row, view: Notice(_with(row.reason, _goes_on(row))),
     "interrupted": lambda row, view: Notice(_with(row.reason or "it was cut off", _goes_on(row)), "warning"),
@@ -142,7 +146,7 @@ def _resume(row: RunRow, here: bool) -> str:
         return f"{row.name} is paused: space goes on"
     if row.state not in ENDED:
         return f"{row.name} is {row.state}: there is nothing to resume"
-    return "" if row.saved is not None else f"{row.name} has no checkpoint to resume from: launch it again"
+    return ""  # without a checkpoint it is begun again
 
 
 def _detach(row: RunRow, here: bool) -> str:

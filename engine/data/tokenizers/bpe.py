@@ -170,6 +170,10 @@ class BpeTokenizer:
         """The whole tokenizer as JSON text."""
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "merges": self.merges}, separators=(",", ":"))
 
+    def library_json(self) -> str:
+        """The same as the library's own JSON text."""
+        return self._model.to_str()
+
     @property
     def sha256(self) -> str:
         """The hash of its JSON: two runs with the same hash encode text alike."""

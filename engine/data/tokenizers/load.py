@@ -10,10 +10,11 @@ from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.pair import PairTokenizer
 from engine.data.tokenizers.protocol import SCHEMA
 from engine.data.tokenizers.words import WordTokenizer
-from engine.errors import InputError, one_of
+from engine.errors import InputError, damaged, one_of
 from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
+MOST_VALUES = 3_000_000  # a million merges of two tokens are two; more would take gigabytes as objects
 
 AnyTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer | PairTokenizer
 
@@ -57,8 +58,11 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
         InputError: missing, damaged, too large, or of another version.
     """
     try:
-        return parsed(json.loads(read_plain(path, MAX_BYTES).decode("utf-8")))
-    except KeyError as error:
-        raise InputError(f"{path}: cannot read this tokenizer: it has no {error}") from None
-    except (OSError, ValueError, TypeError, RecursionError, InputError) as error:
+        raw = read_plain(path, MAX_BYTES)
+        if raw.count(b",") > MOST_VALUES:
+            raise ValueError("more tokens than any has")
+        return parsed(json.loads(raw.decode("utf-8")))
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot read this tokenizer: {damaged(error)}") from None
+    except (OSError, ValueError, RecursionError, InputError) as error:
         raise InputError(f"{path}: cannot read this tokenizer: {error}") from None

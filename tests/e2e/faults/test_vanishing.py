@@ -10,6 +10,7 @@ import pytest
 from engine.runs.files import write_json
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
+from engine.training.inspector import Inspector
 from engine.training.step import Stepper
 from tests.e2e.faults.slices import SETTINGS as SMALLEST
 from tests.e2e.faults.slices import run_words
@@ -45,6 +46,26 @@ def test_a_run_whose_folder_vanishes_while_it_trains(tmp_path, capsys, monkeypat
     monkeypatch.setattr(Stepper, "take", take)
     assert main(training(runs)) == 1
     assert complaint(capsys) == f"tui-transformer: run 'a' failed: its folder {runs / 'a'} vanished"
+
+
+@pytest.mark.parametrize("step", [3, 5])  # before the first evaluation, and between two
+@pytest.mark.parametrize("how", ["removed", "moved"])
+def test_a_run_whose_folder_goes_away_before_an_evaluation_says_so(tmp_path, capsys, monkeypatch, step, how) -> None:
+    runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
+    real = Inspector.scores
+
+    def scores(self: Inspector, record: dict[str, Any], at: int) -> None:
+        if at == (step + 1) // 2 * 2:
+            shutil.rmtree(runs / "a") if how == "removed" else (runs / "a").rename(elsewhere)
+        real(self, record, at)
+
+    monkeypatch.setattr(Inspector, "scores", scores)
+    assert main(training(runs, "--set", "evaluation.every=2")) == 1
+    became = "vanished"
+    if how == "moved":
+        became = f"was moved to {elsewhere} while it trained" if Path("/proc/self/fd").exists() else became
+        assert RunReader(elsewhere).config.train.steps == 6 and RunReader(elsewhere).status["step"] > 0
+    assert complaint(capsys) == f"tui-transformer: run 'a' failed: its folder {runs / 'a'} {became}"
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)])

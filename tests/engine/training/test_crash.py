@@ -243,10 +243,13 @@ def signal_at_random(root: Path, trials: int, config: RunConfig, seconds: float,
             assert exit_code(pid) == code, (name, bytes(terminal.output[-2000:]))
             assert time.monotonic() - started < 5.0
             terminal.close()
+            if not (root / name).exists():  # it was not ready yet, and nothing is left of it
+                continue
             status = RunReader(root / name).status
             assert status["state"] == "interrupted" and status["reason"] == number.name
-            folder, wrong = checkpoint.newest_intact(root / name)
-            assert not wrong and folder.name == status["checkpoint"] == f"step-{status['step']:08d}"
+            if status["checkpoint"] is not None:  # else the first one was not written yet: it is begun again
+                folder, wrong = checkpoint.newest_intact(root / name)
+                assert not wrong and folder.name == status["checkpoint"] == f"step-{status['step']:08d}"
             if i % resumed == 0:
                 assert resume(root / name, device="cpu", control=StopAt(1)).trainer.run().state == "stopped"
             shutil.rmtree(root / name)

@@ -30,7 +30,7 @@ def test_a_checkpoint_without_a_score_has_none(tmp_path) -> None:
 
 def test_no_claim_is_made_that_nobody_knows(tmp_path) -> None:
     text = made(tmp_path)
-    assert "license: unknown" in text and "`transformers` cannot load it" in text
+    assert "license: unknown" in text and "`transformers.AutoModel` cannot load" in text
 
 
 def test_what_others_wrote_is_text_and_nothing_else(tmp_path) -> None:

@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 2  # panels beside each other
+MOST = 6  # panels; a table has the others
 
 
 def by_distance(gathered: Gathered, standings: Sequence[Standing]) -> tuple[Overlay, ...]:
     """One chart a probe; none where no run counted its probes by distance."""
     groups = tuple((i, Group(gathered.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
     drawn = DrawnGroups(groups, None, gathered.metrics)
-    return tuple(made for probe in probes_of(drawn) if (made := distances(drawn, probe)).drawn)
+    return tuple(made for probe in probes_of(drawn)[:MOST] if (made := distances(drawn, probe)).drawn)
 
 
 def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":

@@ -1,0 +1,103 @@
+"""Our tokenizers in the form that Hugging Face `tokenizers` reads: `Tokenizer.from_file` gives the same ids and texts.
+
+Special tokens are left out: the library would find their names in ordinary text as well.
+"""
+
+import re
+from collections.abc import Iterable
+
+import tokenizers as hf
+
+from engine.data.tokenizers.bpe import BpeTokenizer
+from engine.data.tokenizers.characters import CharacterTokenizer
+from engine.data.tokenizers.protocol import Tokenizer
+from engine.data.tokenizers.words import CLOSES, NOTHING, OPENS, SPACE, WordTokenizer
+
+PRIVATE = range(0xE000, 0xF900)  # code points that nobody has given a meaning
+# What Python's \w and \s mean, in the words of the library's own regular expressions.
+WORD, GAP = r"\p{L}\p{N}_", "\\s\x1c-\x1f"
+INNER = "'’-"  # within a word
+REPLACED = "\ufffd"
+
+
+def library_json(tokenizer: Tokenizer) -> str:
+    """The content of a tokenizer.json that `tokenizers.Tokenizer.from_file` reads.
+
+    Args:
+        tokenizer: of characters, bytes or words; a text with what it has never seen is an error there as here.
+
+    Raises:
+        TypeError: of another kind.
+    """
+    if isinstance(tokenizer, CharacterTokenizer):
+        return _characters(tokenizer).to_str()
+    if isinstance(tokenizer, BpeTokenizer):
+        return _bytes(tokenizer).to_str()
+    if isinstance(tokenizer, WordTokenizer):
+        return _words(tokenizer).to_str()
+    raise TypeError(f"no form for {type(tokenizer).__name__}")
+
+
+def _characters(tokenizer: CharacterTokenizer) -> hf.Tokenizer:
+    made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(tokenizer.characters)}))
+    made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")
+    made.decoder = hf.decoders.Fuse()
+    return made
+
+
+def _bytes(tokenizer: BpeTokenizer) -> hf.Tokenizer:
+    made = hf.Tokenizer.from_str(tokenizer.library_json())
+    made.decoder = hf.decoders.ByteLevel()
+    return made
+
+
+def _words(tokenizer: WordTokenizer) -> hf.Tokenizer:
+    used = set().union(*tokenizer.words)
+    nothing, between = (chr(code) for code in _unused(used, 2))
+    made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(tokenizer.words)}))
+    opens, closes, inner = (_class(signs) for signs in (OPENS, CLOSES, INNER))
+    # Two tokens with nothing between them where a space is usual: a sign of our own stands there.
+    touch = "|".join(
+        (
+            rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
+            rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
+            rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
+            rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
+            rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
+        )
+    )
+    made.normalizer = hf.normalizers.Sequence(
+        [
+            *(hf.normalizers.Replace(sign, REPLACED) for sign in (nothing, between)),
+            hf.normalizers.Replace(hf.Regex(touch), nothing),
+        ]
+    )
+    usual = rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])"
+    piece = rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]"
+    made.pre_tokenizer = hf.pre_tokenizers.Sequence(
+        [
+            hf.pre_tokenizers.Split(hf.Regex(usual), "removed"),
+            hf.pre_tokenizers.Split(hf.Regex(piece), "isolated"),
+        ]
+    )
+    unseen = (
+        *(rf"\A{between}", rf"{between}{nothing}{between}?", rf"{between}(?=[{GAP}])", rf"(?<=[{GAP}]){between}"),
+        *(rf"{between}(?=[{closes}])", rf"(?<=[{opens}]){between}"),
+    )
+    made.decoder = hf.decoders.Sequence(
+        [
+            hf.decoders.Replace(hf.Regex(r"\A"), between),
+            hf.decoders.Fuse(),
+            *(hf.decoders.Replace(hf.Regex(one), NOTHING) for one in unseen),
+            hf.decoders.Replace(between, SPACE),
+        ]
+    )
+    return made
+
+
+def _unused(used: set[str], count: int) -> list[int]:
+    return [code for code in PRIVATE if chr(code) not in used][:count]
+
+
+def _class(signs: Iterable[str]) -> str:
+    return "".join(re.escape(sign) for sign in sorted(signs))

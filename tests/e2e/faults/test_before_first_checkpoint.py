@@ -1,0 +1,226 @@
+"""What is ended before its first checkpoint is begun again, and becomes the run that it would have been."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from engine.runs.writer import OWNER, RunWriter
+from engine.training import assemble as assembling
+from engine.training import checkpoint, inspector
+from engine.training.assemble import assemble, begin, resume
+from engine.training.control import Control
+from engine.training.ends import StopRequested
+from engine.training.trainer import Trainer
+from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
+from tests.engine.training.test_resume import outcome
+from tui_transformer.__main__ import main
+from tui_transformer.launch import enqueue
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What an undisturbed run leaves behind."""
+    root = tmp_path_factory.mktemp("whole")
+    assert exit_code(forked(lambda: train(root, "run", BUSY))) == 0
+    return outcome(root / "run")
+
+
+def die(*_: object, **__: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+MOMENTS: dict[str, Plant] = {
+    "its folder has just appeared": lambda patch: patch.setattr(RunWriter, "status", die),
+    "its facts are being written": lambda patch: patch.setattr(RunWriter, "text", die),
+    "it is ready": lambda patch: patch.setattr(Trainer, "begin", die),
+    "its checks are being made": lambda patch: patch.setattr(inspector, "order_check", die),
+    "its first checkpoint is being written": lambda patch: patch.setattr(checkpoint, "_sha256", die),
+}
+
+
+def killed(root: Path, plant: Plant, work: Callable[[], int]) -> None:
+    def to_its_death() -> int:
+        plant(pytest.MonkeyPatch())
+        return work()
+
+    assert exit_code(forked(to_its_death)) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_run_killed_before_its_first_checkpoint_is_begun_again_by_resume(tmp_path, whole, moment: str) -> None:
+    killed(tmp_path, MOMENTS[moment], lambda: train(tmp_path, "run", BUSY))
+    reader = RunReader(tmp_path / "run")
+    assert reader.state == "lost" and checkpoint.never_saved(reader) and reader.config.train.steps == 30
+    assert resume(tmp_path / "run", device="cpu").trainer.run().state == "finished"
+    assert outcome(tmp_path / "run") == whole
+    events = [event["event"] for event in reader.records("events")]
+    assert events.count("started") == events.count("begun again") == 1 and reader.status["attempt"] == 2
+
+
+def test_a_queued_run_killed_before_its_first_checkpoint_is_begun_again(tmp_path, whole) -> None:
+    run = enqueue(BUSY, runs_dir=tmp_path, name="run", command="")
+    killed(tmp_path, MOMENTS["it is ready"], lambda: 0 if begin(run, device="cpu").trainer.run() else 1)
+    assert RunReader(run).state == "lost"
+    assert resume(run, device="cpu").trainer.run().state == "finished"
+    assert outcome(run) == whole
+
+
+def test_a_run_killed_before_its_folder_is_whole_leaves_its_name_free(tmp_path, whole) -> None:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr("engine.runs.writer.config_toml", die)
+
+    killed(tmp_path, plant, lambda: train(tmp_path, "run", BUSY))
+    assert not (tmp_path / "run").exists() and not RunReader(tmp_path / "run").status
+    assert train(tmp_path, "run", BUSY) == 0
+    assert outcome(tmp_path / "run") == whole
+
+
+def test_the_empty_folder_of_an_earlier_version_is_no_run(tmp_path) -> None:
+    (tmp_path / "run" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "run" / ".lock").touch()
+    (tmp_path / "run" / "metrics.jsonl").touch()
+    RunWriter.create(tmp_path, "run", BUSY, {}).release()
+    assert RunReader(tmp_path / "run").config == BUSY
+    for content in ("checkpoints/step-1/x", "mine.txt"):
+        other = tmp_path / content.replace("/", "-")
+        (other / content).parent.mkdir(parents=True)
+        (other / content).write_text("")
+        with pytest.raises(InputError, match="exists already"):
+            RunWriter.create(tmp_path, other.name, BUSY, {})
+        assert (other / content).exists()
+
+
+@pytest.mark.parametrize("torn", ["", "[model\n"])
+def test_a_torn_config_says_what_to_do_and_that_works(tmp_path, capsys, torn: str) -> None:
+    RunWriter.create(tmp_path, "run", BUSY, {}).release()
+    (tmp_path / "run" / "config.toml").unlink()
+    if torn:
+        (tmp_path / "run" / "config.toml").write_text(torn)
+    assert main(["resume", "run", "--runs-dir", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    advice = f"delete run --runs-dir {tmp_path}"
+    assert f"`tui-transformer {advice}` frees its name" in said and len(said.splitlines()) == 1
+    status = tmp_path / "run" / "status.json"
+    status.write_text(status.read_text().replace('"starting"', '"lost"'))
+    assert main([*advice.split(), "--yes"]) == 0
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_whose_checkpoints_were_taken_away_is_not_begun_again(tmp_path) -> None:
+    train(tmp_path, "run", BUSY)
+    run = tmp_path / "run"
+    status = run / "status.json"
+    status.write_text(status.read_text().replace('"finished"', '"stopped"'))
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(InputError, match=r"no intact checkpoint .* run --config \S+/config.toml"):
+        resume(run, device="cpu")
+
+
+class StopsSoon(Control):
+    """Is told to stop at the n-th look in the middle of something."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.left = n
+
+    def stop_waits(self) -> bool:
+        self.left -= 1
+        if self.left == 0:
+            from engine.runs.commands import Command
+
+            self.request(Command.STOP, "test")
+        return super().stop_waits()
+
+
+def test_a_stop_is_heard_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:
+    ends = []
+    for n in (1, 6, 9, 12, 60, 200, 333):
+        control = StopsSoon(n)
+        try:
+            ended = assemble(BUSY, runs_dir=tmp_path, name="run", device="cpu", control=control).trainer.run()
+        except StopRequested:
+            assert not (tmp_path / "run").exists()
+            ends.append("not ready")
+            continue
+        reader = RunReader(tmp_path / "run")
+        assert ended.state == reader.state == "stopped", ended
+        ends.append("never saved" if checkpoint.never_saved(reader) else "saved")
+        assert resume(tmp_path / "run", device="cpu").trainer.run().state == "finished"
+        assert outcome(tmp_path / "run") == whole, n
+        shutil.rmtree(tmp_path / "run")
+    assert set(ends) == {"not ready", "never saved", "saved"}
+
+
+def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
+    killed(tmp_path, MOMENTS["it is ready"], lambda: train(tmp_path, "run", BUSY))
+    run, (told, tell), (go, gone) = tmp_path / "run", os.pipe(), os.pipe()
+    dead = RunReader(run).status["pid"]
+
+    def first() -> int:
+        def wait(*_: object, **__: object) -> None:
+            os.write(tell, b"x")
+            os.read(go, 1)
+            raise InputError("enough")
+
+        pytest.MonkeyPatch().setattr(assembling, "_loaded", wait)
+        with pytest.raises(InputError):
+            resume(run, device="cpu")
+        return 0
+
+    pid = forked(first)
+    os.read(told, 1)
+    with pytest.raises(InputError, match=f"written by process {pid} on ") as refused:
+        resume(run, device="cpu")
+    assert str(dead) not in str(refused.value)
+    (run / OWNER).unlink()  # of a version that did not write it
+    with pytest.raises(InputError, match="written by another process; stop that first"):
+        resume(run, device="cpu")
+    os.write(gone, b"x")
+    assert exit_code(pid) == 0
+
+
+def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float = 2.0) -> Counter[str]:
+    """Kill runs at random moments of their first seconds, go on with each, compare; says what the kills left."""
+    draw, left = random.Random(23), Counter[str]()
+    for i in range(kills):
+        run = root / f"run-{i}"
+        pid = forked(lambda run=run: run_command(root, run.name, BUSY))
+        time.sleep(draw.uniform(0.0, seconds))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        reader = RunReader(run)
+        if not run.exists():
+            left["no folder"] += 1
+            assert train(root, run.name, BUSY) == 0
+        elif reader.status["state"] == "finished":
+            left["finished"] += 1
+        else:
+            assert reader.state == "lost", reader.status
+            left["no checkpoint" if checkpoint.never_saved(reader) else "a checkpoint"] += 1
+            ended = resume(run, device="cpu").trainer.run()
+            assert ended.state == "finished", ended
+        assert outcome(run) == whole, (i, left)
+        shutil.rmtree(run)
+    return left
+
+
+def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit(tmp_path, whole) -> None:
+    assert killed_early(tmp_path, whole, 4).total() == 4
+
+
+@pytest.mark.slow
+def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit_two_hundred_times(tmp_path, whole) -> None:
+    left = killed_early(tmp_path, whole, 200)
+    print(dict(left))
+    assert left.total() == 200 and left["no checkpoint"] and left["a checkpoint"], left

@@ -1,0 +1,131 @@
+"""TERM is heard at any moment: while a run is made ready, within its checks, and in the middle of a step."""
+
+import os
+import select
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.model.layers import Layer
+from engine.runs.reader import RunReader
+from engine.training import assemble as assembling
+from engine.training import checkpoint
+from engine.training.assemble import resume
+from engine.training.trainer import Trainer
+from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
+from tests.engine.training.test_resume import outcome
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+HANGS = 60  # seconds after which a test has failed
+
+
+def ends(pid: int) -> int:
+    """The exit code of a process that is to end by itself."""
+    deadline = time.monotonic() + HANGS
+    while (found := os.waitpid(pid, os.WNOHANG))[0] == 0:
+        if time.monotonic() > deadline:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+    return os.waitstatus_to_exitcode(found[1])
+
+
+@pytest.mark.parametrize("moment", ["the corpus is read", "the model is built"])
+def test_a_run_that_is_not_ready_ends_whatever_it_is_at_and_leaves_nothing(tmp_path, moment: str) -> None:
+    told, tell = os.pipe()
+
+    def never(*_: Any, **__: Any) -> None:
+        os.write(tell, b"x")
+        time.sleep(10 * HANGS)
+
+    def work() -> int:
+        name = {"the corpus is read": "load_task", "the model is built": "built"}[moment]
+        pytest.MonkeyPatch().setattr(assembling, name, never)
+        return run_command(tmp_path, "run", BUSY)
+
+    pid = forked(work)
+    assert os.read(told, 1)
+    os.kill(pid, signal.SIGTERM)
+    assert ends(pid) == 143
+    assert not list(tmp_path.iterdir())
+
+
+# Layers that are computed before the first checkpoint, and in a step of two micro-batches.
+MOMENTS = {"its checks": 3, "a step forwards": 100, "another one": 131}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
+    assert train(tmp_path, "whole", BUSY) == 0
+    (told, tell), (go, gone) = os.pipe(), os.pipe()
+    real, count = Layer.forward, [0]
+
+    def forward(self: Layer, *given: Any) -> Any:
+        count[0] += 1
+        if count[0] >= MOMENTS[moment]:
+            os.write(tell, b"x")
+        if count[0] == MOMENTS[moment]:
+            os.read(go, 1)
+        return real(self, *given)
+
+    def work() -> int:
+        pytest.MonkeyPatch().setattr(Layer, "forward", forward)
+        return run_command(tmp_path, "run", BUSY)
+
+    pid = forked(work)
+    os.close(tell)
+    assert os.read(told, 1)
+    os.kill(pid, signal.SIGTERM)
+    time.sleep(0.5)  # the handler runs between two instructions of the main thread
+    os.write(gone, b"x")
+    assert exit_code(pid) == 143
+    assert not select.select([told], [], [], 0)[0] or not os.read(told, 100), "layers after TERM"
+    reader = RunReader(tmp_path / "run")
+    assert reader.status["state"] == "interrupted"
+    assert checkpoint.never_saved(reader) == (moment == "its checks")
+    assert resume(tmp_path / "run", device="cpu").trainer.run().state == "finished"
+    assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
+
+
+def test_a_stop_is_heard_on_the_way_back_too(tmp_path, monkeypatch) -> None:
+    """Of a step that takes long, two thirds are the backward pass."""
+    from engine.runs.commands import Command
+    from engine.training.assemble import assemble
+
+    ready = assemble(BUSY, runs_dir=tmp_path, name="run", device="cpu")
+    forwards, heeds = [0], [0]
+    real, heed, step = Layer.forward, Trainer._heed, [False]
+
+    def forward(self: Layer, *given: Any) -> Any:
+        forwards[0] += step[0]
+        return real(self, *given)
+
+    def heeded(self: Trainer) -> None:
+        heeds[0] += step[0]
+        if heeds[0] == 3:  # two layers forwards, then the first backwards
+            self.control.request(Command.STOP, "test")
+        heed(self)
+
+    def take(*given: Any, **named: Any) -> Any:
+        step[0] = True
+        return taken(*given, **named)
+
+    taken = ready.trainer.stepper.take
+    monkeypatch.setattr(Layer, "forward", forward)
+    monkeypatch.setattr(Trainer, "_heed", heeded)
+    monkeypatch.setattr(ready.trainer.stepper, "take", take)
+    ended = ready.trainer.run()
+    assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BUSY.model.n_layers, 3)
+
+
+def test_what_listens_changes_no_number(tmp_path, monkeypatch) -> None:
+    from contextlib import nullcontext
+
+    from engine.training import trainer
+
+    train(tmp_path, "heeding", BUSY)
+    monkeypatch.setattr(trainer, "heeding", lambda *_: nullcontext())
+    train(tmp_path, "deaf", BUSY)
+    assert outcome(Path(tmp_path / "heeding")) == outcome(Path(tmp_path / "deaf"))

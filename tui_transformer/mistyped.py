@@ -1,0 +1,107 @@
+"""A mistake on the command line, in one line with the form that was probably meant."""
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher, get_close_matches
+from typing import TYPE_CHECKING
+
+from engine.command_line import PROGRAM
+from engine.errors import nearest
+
+if TYPE_CHECKING:
+    from typer.exceptions import TyperException
+
+# What other programs call it.
+ELSEWHERE = {
+    **dict.fromkeys(("train", "fit", "start", "launch"), "run"),
+    **dict.fromkeys(("eval", "score", "test"), "evaluate"),
+    **dict.fromkeys(("generate", "chat", "complete", "predict"), "sample"),
+    **dict.fromkeys(("list", "ls", "status"), "runs"),
+    **dict.fromkeys(("remove", "rm"), "delete"),
+    **dict.fromkeys(("mv", "move"), "rename"),
+    **dict.fromkeys(("tail", "follow", "attach"), "watch"),
+    **dict.fromkeys(("study", "sweep", "grid"), "ablate"),
+    **dict.fromkeys(("download", "fetch"), "data fetch"),
+    **dict.fromkeys(("kill", "abort"), "stop"),
+    **dict.fromkeys(("benchmark", "profile"), "bench"),
+    **dict.fromkeys(("diagnose", "info", "env"), "doctor"),
+    "version": "--version",
+}
+SET = ("--set", "-s")
+
+
+def usage_line(error: "TyperException", words: Sequence[str]) -> str:
+    """What is wrong, where, and what would be right.
+
+    Args:
+        error: what the parser says.
+        words: of the command line.
+    """
+    context = getattr(error, "ctx", None)
+    parameter = getattr(error, "param", None)
+    # The plain message where there is one: the formatted one carries suggestions of its own.
+    message = (error.message or error.format_message()).rstrip(".")
+    where = context.command_path.removeprefix(PROGRAM).strip() if context is not None else ""
+    wrong = getattr(error, "option_name", None)
+    flags = [] if context is None else [flag for known in context.command.params for flag in known.opts]
+    if wrong is not None and context is not None:
+        message += _setting(wrong, flags, words) or nearest(wrong, flags)
+    elif context is not None and message.startswith("No such command"):
+        wrong = message.removeprefix("No such command").split("'. Did you mean '")[0].strip(" '\"")
+        group = context.command
+        commands = [
+            name
+            for name in group.list_commands(context)
+            if not getattr(group.get_command(context, name), "hidden", False)
+        ]
+        message = f"no such command '{wrong}'{_command(wrong, commands, where)}"
+    elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
+        word = extra[1].split(" ")[0]
+        message = f"'{word[:80]}' is one word too many{_misplaced(word, flags, words)}"
+    elif parameter is not None and error.message:
+        name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
+        message = f"{name}: {message}" if name not in message else message
+    return f"{where}: {message}" if where else message
+
+
+def _command(wrong: str, commands: Sequence[str], where: str) -> str:
+    elsewhere = [word for word in ELSEWHERE if len(word) > 3 or word == wrong]  # short words are near to all others
+    called = [] if where else get_close_matches(wrong, elsewhere, n=1, cutoff=0.75)
+    close = get_close_matches(wrong, commands, n=1, cutoff=0.75)
+    if called and (not close or _alike(wrong, called[0]) > _alike(wrong, close[0])):
+        return f"; did you mean '{ELSEWHERE[called[0]]}'?"
+    return nearest(wrong, commands) or "; commands: " + ", ".join(commands)
+
+
+def _alike(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other).ratio()
+
+
+def _setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
+    """`--steps 100` for `--set train.steps=100`."""
+    from engine.config.toml import key_of
+
+    name = wrong.lstrip("-").replace("-", "_")
+    key = key_of(name) if SET[0] in flags else ""
+    flag = max((_alike(name, flag.lstrip("-")) for flag in flags), default=0.0)
+    if not key or _alike(name, key.split(".")[-1]) <= flag:
+        return ""
+    given = next((word for word in words if word.split("=")[0] == wrong), wrong)
+    following = words[words.index(given) + 1 :] if given in words else []
+    value = given.partition("=")[2] or (following[0] if following and not following[0].startswith("-") else "VALUE")
+    return f"; did you mean --set {key}={value}?"
+
+
+def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
+    """What a word that belongs nowhere was probably meant for."""
+    before = words[: words.index(word)] if word in words else []
+    if len(before) > 1 and before[-2] in SET and "=" not in before[-1]:
+        return f"; did you mean --set {before[-1]}={word}?"
+    if SET[0] in flags and "=" in word:
+        return f"; did you mean --set {word}?"
+    if "--preset" in flags:
+        from engine.config.presets import list_presets
+
+        found = nearest(word, [preset.name for preset in list_presets()])
+        return f"; did you mean --preset {found.split(chr(39))[1]}?" if found else "; a preset is named with --preset"
+    return ""
