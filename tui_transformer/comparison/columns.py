@@ -148,7 +148,7 @@ MEASURED = (
     Column(
         "excess",
         "excess",
-        "last loss above the floor reachable at its context and stride",
+        "last loss above the reachable floor",
         lambda e, b: e.excess,
         _change,
         _change_exact,
