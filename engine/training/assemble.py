@@ -34,7 +34,7 @@ from engine.training.control import Control
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
 from engine.training.init_from import find_parent
 from engine.training.numerics import chosen_precision, compiles
-from engine.training.task import Shower, Task, load_task, load_task_of
+from engine.training.task import Shower, Task, load_task, load_task_of, reseeded
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
@@ -70,13 +70,9 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[st
         model: as built.
         shape: of the largest batch.
     """
-    built = sum(parameter.numel() for parameter in model.parameters())
-    parts = size.parameters(config.model, model.vocab_size)
-    if built != sum(parts.values()):
-        raise AssertionError(f"built {built} parameters where the config means {sum(parts.values())}")
     return {
-        "parameters": built,
-        "components": parts,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "components": size.parameters(config.model, model.vocab_size),
         "flops_per_token": size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
         "memory_bytes": memory_bytes(config, model.vocab_size, shape),
         "largest_batch": asdict(shape),
@@ -272,6 +268,7 @@ def make_trainer(
         scorer=task.scorer(config, device),
         shower=shower,
         tokenizer=task.tokenizer,
+        reseeded=reseeded(task, config, device),
     )
 
 

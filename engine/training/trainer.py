@@ -51,6 +51,7 @@ class Trainer:
         scorer: scores the validation split.
         shower: writes samples.
         tokenizer: goes into checkpoints.
+        reseeded: the batches under another seed, for the self-check.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Trainer:
         scorer: Scorer,
         shower: Shower,
         tokenizer: AnyTokenizer,
+        reseeded: Callable[[int], Examples],
     ) -> None:
         self.config, self.model, self.batches = config, model, batches
         self.writer, self.control, self.clock = writer, control, clock
@@ -78,7 +80,7 @@ class Trainer:
         self._compiled = False
         self._unread: list[Taken] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
-        self.inspector = Inspector(config, model, batches, writer)
+        self.inspector = Inspector(config, model, batches, writer, reseeded)
 
     def run(self) -> Outcome:
         """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""
