@@ -9,7 +9,7 @@ where that is affordable, else one random t in each stretch.
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -185,6 +185,29 @@ def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
     return max(1, min(rows, MOST_BYTES // (6 * logits_bytes)))
 
 
+def _leak_of(
+    model: nn.Module, row: Batch, places: Places, tried: list[int], vocab_size: int, seed: int, rows: int
+) -> float:
+    return perturbation_leak(model, row, places, tried, vocab_size, seed, at_once=rows)
+
+
+def _hidden_leak_of(
+    model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, seed: int, rows: int
+) -> float:
+    return hidden_leak(model, objective, windows[:rows], vocab_size, seed)
+
+
+def _as_many_as_fit(asked: Callable[[int], float], rows: int) -> tuple[float, int]:
+    """What a probe finds with so many rows at once, or with half of them and so on where the device has no room."""
+    while True:
+        try:
+            return asked(rows), rows
+        except torch.OutOfMemoryError:
+            if rows == 1:
+                raise
+            rows //= 2
+
+
 def _affordable(model: nn.Module, length: int, device: str, share: float) -> int:
     """How many rows a probe may send through the model twice."""
     cost = 2.0 * length * sum(p.numel() for p in model.parameters())
@@ -220,11 +243,14 @@ def leak_probe(
         own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(windows)))]
         with _mode(model, training=False):
             changes.append(hidden_leak(model, objective, windows, vocab_size, step))
-            with torch.inference_mode():
-                changes.append(hidden_leak(model, objective, own, vocab_size, step))
+            asked = functools.partial(_hidden_leak_of, model, objective, own, vocab_size, step)
+            with torch.inference_mode():  # a scorer's
+                change, at_once = _as_many_as_fit(asked, len(own))
+                changes.append(change)
         with _mode(model, training=True):
-            changes.append(hidden_leak(model, objective, own, vocab_size, step))
-        clean, at_once = "what is hidden is not seen", len(own)
+            change, at_once = _as_many_as_fit(asked, at_once)
+            changes.append(change)
+        clean = "what is hidden is not seen"
     else:
         for batch, where in _asked(objective, windows[:2], step):
             single = [Batch(*row) for row in _rows(batch)]
@@ -238,11 +264,13 @@ def leak_probe(
                 gradient = _larger(gradient, gradient_leak(model, batch, where, few))
                 changes.append(perturbation_leak(model, single[0], where, tried, vocab_size, step))
                 with torch.inference_mode():  # a scorer's
-                    changes.append(
-                        perturbation_leak(model, single[-1], where, again, vocab_size, step, at_once=at_once)
-                    )
+                    asked = functools.partial(_leak_of, model, single[-1], where, again, vocab_size, step)
+                    change, at_once = _as_many_as_fit(asked, at_once)
+                    changes.append(change)
             with _mode(model, training=True):
-                changes.append(perturbation_leak(model, single[0], where, again, vocab_size, step, at_once=at_once))
+                asked = functools.partial(_leak_of, model, single[0], where, again, vocab_size, step)
+                change, at_once = _as_many_as_fit(asked, at_once)
+                changes.append(change)
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
     clean += f", in training, evaluation and scoring, {at_once:,} rows at once"
     change = functools.reduce(_larger, changes)
