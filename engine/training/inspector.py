@@ -9,7 +9,7 @@ from engine.evaluation.alarms import implausible, majority_only, not_learning, s
 from engine.evaluation.checks import leak_probe
 from engine.evaluation.evaluator import largest_batch
 from engine.evaluation.shape import curve, no_number
-from engine.evaluation.verdict import INERT, OK, Verdict, When
+from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
 from engine.runs.twins import inert_switches
@@ -57,7 +57,7 @@ class Inspector:
     def before(self) -> None:
         """What is looked at once, before the first step."""
         self.probe("before", 0)
-        if self.leak is not None and not self.config.train.allow_leak:
+        if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
             return  # it ends here, and what leaks is broken in more ways than one
         for verdict in self_check(self.config, self.model, self.batches, self.reseeded):
             self._write(verdict)
