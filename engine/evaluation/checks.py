@@ -264,7 +264,8 @@ def leak_probe(
                 gradient = _larger(gradient, gradient_leak(model, batch, where, few))
                 changes.append(perturbation_leak(model, single[0], where, tried, vocab_size, step))
                 with torch.inference_mode():  # a scorer's
-                    asked = functools.partial(_leak_of, model, single[-1], where, again, vocab_size, step)
+                    one_batch = again[:: max(1, len(again) // at_once)]
+                    asked = functools.partial(_leak_of, model, single[-1], where, one_batch, vocab_size, step)
                     change, at_once = _as_many_as_fit(asked, at_once)
                     changes.append(change)
             with _mode(model, training=True):
