@@ -41,6 +41,13 @@ _ALL = (
         void=True,
     ),
     Badge(
+        "BROKEN",
+        "BROKEN",
+        "A self-check failed: the code does not do what the settings say, in the way the reason names.",
+        "Compare nothing with it. Repeat the checks with `check`, mend what the reason names, and run it again.",
+        void=True,
+    ),
+    Badge(
         "OVERLAP",
         "OVERLAP",
         "Much of the held-out data also appears in the training data, so the loss measures memory.",

@@ -8,7 +8,8 @@ where that is affordable, else one random t in each stretch.
 """
 
 import functools
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +18,6 @@ from torch import Tensor, nn
 
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, OK, Verdict, When
-from engine.model.dropout import Dropout
 from engine.seeds import seed_for
 
 GRADIENT_LIMIT = 0.0
@@ -25,6 +25,7 @@ PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums ta
 GRADIENT_PLACES = 24
 FEWEST_PLACES = 8
 ROWS_AT_ONCE = 16
+MOST_ROWS = 128  # of a batch as large as the run's own
 MOST_BYTES = 2**29  # of logits at once
 # Multiply-adds a probe may cost, roughly: a second or two on either kind of device.
 BUDGET = {"cpu": 1e11, "cuda": 1e13}
@@ -85,7 +86,14 @@ def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[in
 
 
 def perturbation_leak(
-    model: nn.Module, row: Batch, places: Places, tried: list[int], vocab_size: int, seed: int = 0
+    model: nn.Module,
+    row: Batch,
+    places: Places,
+    tried: list[int],
+    vocab_size: int,
+    seed: int = 0,
+    *,
+    at_once: int = ROWS_AT_ONCE,
 ) -> float:
     """Largest relative change of the logits up to t when the answer of t and what follows are redrawn; NaN if any is.
 
@@ -96,14 +104,14 @@ def perturbation_leak(
         tried: the positions t to look at, each in its own row of a batch.
         vocab_size: tokens that may be drawn.
         seed: of the redrawn tokens.
+        at_once: rows of a batch; fewer where their logits would not fit.
     """
     worst = 0.0
     device = row.tokens.device
     answers = places.answers.to(device)
     texts = [places.tokens] if row.source is None else [places.source, places.tokens]
     with torch.no_grad():
-        logits_bytes = answers.numel() * getattr(model, "vocab_size", vocab_size) * 8
-        at_once = max(1, min(ROWS_AT_ONCE, MOST_BYTES // (6 * logits_bytes)))  # two passes, their change, some copies
+        at_once = _that_fit(model, answers.numel(), vocab_size, at_once)
         for start in range(0, len(tried), at_once):
             group = torch.tensor(tried[start : start + at_once], device=device)
             generator = torch.Generator().manual_seed(seed_for(seed, "probe", "perturbation", start))
@@ -171,16 +179,52 @@ def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
     return sorted({0, max(0, last - 1), last, *(int((i + share) * stretch) for i, share in enumerate(random))})
 
 
-def _affordable_places(model: nn.Module, length: int, device: str, share: float, step: int) -> list[int]:
+def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
+    """As many rows of a batch as there is room for: two passes, their change, some copies."""
+    logits_bytes = length * getattr(model, "vocab_size", vocab_size) * 8
+    return max(1, min(rows, MOST_BYTES // (6 * logits_bytes)))
+
+
+def _leak_of(
+    model: nn.Module, row: Batch, places: Places, tried: list[int], vocab_size: int, seed: int, rows: int
+) -> float:
+    return perturbation_leak(model, row, places, tried, vocab_size, seed, at_once=rows)
+
+
+def _hidden_leak_of(
+    model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, seed: int, rows: int
+) -> float:
+    return hidden_leak(model, objective, windows[:rows], vocab_size, seed)
+
+
+def _as_many_as_fit(asked: Callable[[int], float], rows: int) -> tuple[float, int]:
+    """What a probe finds with so many rows at once, or with half of them and so on where the device has no room."""
+    while True:
+        try:
+            return asked(rows), rows
+        except torch.OutOfMemoryError:
+            if rows == 1:
+                raise
+            rows //= 2
+
+
+def _affordable(model: nn.Module, length: int, device: str, share: float) -> int:
+    """How many rows a probe may send through the model twice."""
     cost = 2.0 * length * sum(p.numel() for p in model.parameters())
-    affordable = BUDGET.get(device, BUDGET["cpu"]) * share / cost
-    return places_to_try(length, max(FEWEST_PLACES, int(affordable)), step)
+    return max(FEWEST_PLACES, int(BUDGET.get(device, BUDGET["cpu"]) * share / cost))
 
 
 def leak_probe(
-    model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, *, when: When, step: int
+    model: nn.Module,
+    objective: Objective,
+    windows: Tensor,
+    vocab_size: int,
+    *,
+    when: When,
+    step: int,
+    rows: int = ROWS_AT_ONCE,
 ) -> Verdict:
-    """Both probes, in evaluation mode and, where dropout is on, in training mode.
+    """Both probes, in every mode that the model is used in: training, evaluation, and as the scorer runs it.
 
     Args:
         model: any mode; put back as it was.
@@ -189,27 +233,47 @@ def leak_probe(
         vocab_size: tokens that may be drawn.
         when: before, at an evaluation, or after training.
         step: the optimizer step; other steps try other places.
+        rows: of the run's largest batch, of training or scoring: so many are tried at once, where that is affordable.
     """
-    drops = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules())
     gradient, changes = 0.0, []
+    kind, share = windows.device.type, SHARE[when]
+    wanted = min(rows, MOST_ROWS)
     if objective.hides:
-        for training in (False, True)[: 1 + drops]:
-            with _mode(model, training=training):
-                changes.append(hidden_leak(model, objective, windows, vocab_size, step))
+        own = windows.repeat(-(-wanted // len(windows)), 1)[: _affordable(model, objective.window, kind, share)]
+        own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(windows)))]
+        with _mode(model, training=False):
+            changes.append(hidden_leak(model, objective, windows, vocab_size, step))
+            asked = functools.partial(_hidden_leak_of, model, objective, own, vocab_size, step)
+            with torch.inference_mode():  # a scorer's
+                change, at_once = _as_many_as_fit(asked, len(own))
+                changes.append(change)
+        with _mode(model, training=True):
+            change, at_once = _as_many_as_fit(asked, at_once)
+            changes.append(change)
         clean = "what is hidden is not seen"
     else:
         for batch, where in _asked(objective, windows[:2], step):
-            rows = [Batch(*row) for row in _rows(batch)]
+            single = [Batch(*row) for row in _rows(batch)]
             length = where.answers.numel() + 1
-            tried = _affordable_places(model, length, windows.device.type, SHARE[when], step)
+            affordable = _affordable(model, length, kind, share)
+            tried = places_to_try(length, affordable, step)
+            at_once = _that_fit(model, length - 1, vocab_size, min(wanted, affordable))
+            again = list(itertools.islice(itertools.cycle(tried), max(at_once, len(tried)))) if tried else []
             with _mode(model, training=False):
                 few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
                 gradient = _larger(gradient, gradient_leak(model, batch, where, few))
-                changes += [perturbation_leak(model, row, where, tried, vocab_size, step) for row in rows]
-            if drops:
-                with _mode(model, training=True):
-                    changes.append(perturbation_leak(model, rows[0], where, tried, vocab_size, step))
+                changes.append(perturbation_leak(model, single[0], where, tried, vocab_size, step))
+                with torch.inference_mode():  # a scorer's
+                    one_batch = again[:: max(1, len(again) // at_once)]
+                    asked = functools.partial(_leak_of, model, single[-1], where, one_batch, vocab_size, step)
+                    change, at_once = _as_many_as_fit(asked, at_once)
+                    changes.append(change)
+            with _mode(model, training=True):
+                asked = functools.partial(_leak_of, model, single[0], where, again, vocab_size, step)
+                change, at_once = _as_many_as_fit(asked, at_once)
+                changes.append(change)
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
+    clean += f", in training, evaluation and scoring, {at_once:,} rows at once"
     change = functools.reduce(_larger, changes)
     if gradient != gradient or change != change:
         why = "some predictions are not numbers, so nothing can be said of what they depend on"

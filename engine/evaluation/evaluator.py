@@ -53,6 +53,11 @@ def evaluation_batch(config: RunConfig) -> int:
     return config.evaluation.batch_size or 2 * config.train.batch_size
 
 
+def largest_batch(config: RunConfig) -> int:
+    """Rows that a run sends through the model at once, at most: in training or scoring."""
+    return max(config.train.batch_size, evaluation_batch(config))
+
+
 class Evaluator:
     """Exact scores of one split.
 

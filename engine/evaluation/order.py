@@ -32,12 +32,7 @@ def order_check(model: Network, vocab_size: int, *, when: When = "before", step:
         if isinstance(part, SelfAttention):
             part.see = Visibility(causal=False)
     device = next(copy.parameters()).device
-    generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
-    with torch.no_grad():  # weights of another size: what is asked is how the parts are joined, not how they start
-        for weight in copy.parameters():
-            if weight.dim() >= 2:
-                drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64) / weight.shape[-1] ** 0.5
-                weight.copy_(drawn.to(device))
+    redraw(copy)
     tokens = torch.arange(length, device=device)[None] % min(vocab_size, length)
     swapped = torch.arange(length, device=device)
     swapped[:2] = torch.tensor([1, 0])
@@ -53,6 +48,18 @@ def order_check(model: Network, vocab_size: int, *, when: When = "before", step:
         "(a table indexed by batch instead of time is the usual cause)"
     )
     return Verdict("order", when, step, NO_ORDER, min(moved), why)
+
+
+@torch.no_grad()
+def redraw(model: Network) -> None:
+    """Weights of another size, in place: what is asked is how the parts are joined, not how they start."""
+    generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
+    for weight in model.parameters():
+        drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
+        if weight.dim() >= 2:
+            weight.copy_((drawn / weight.shape[-1] ** 0.5).to(weight.device))
+        else:
+            weight.add_((0.1 * drawn).to(weight))  # gains and biases
 
 
 def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:

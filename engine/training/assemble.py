@@ -35,7 +35,7 @@ from engine.training.devices import busy_share, default_threads, environment, re
 from engine.training.ends import StopRequested
 from engine.training.init_from import find_parent
 from engine.training.numerics import chosen_precision, compiles
-from engine.training.task import Shower, Task, load_task, load_task_of
+from engine.training.task import Shower, Task, load_task, load_task_of, reseeded
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
@@ -71,13 +71,9 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[st
         model: as built.
         shape: of the largest batch.
     """
-    built = sum(parameter.numel() for parameter in model.parameters())
-    parts = size.parameters(config.model, model.vocab_size)
-    if built != sum(parts.values()):
-        raise AssertionError(f"built {built} parameters where the config means {sum(parts.values())}")
     return {
-        "parameters": built,
-        "components": parts,
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "components": size.parameters(config.model, model.vocab_size),
         "flops_per_token": size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
         "memory_bytes": memory_bytes(config, model.vocab_size, shape),
         "largest_batch": asdict(shape),
@@ -301,6 +297,7 @@ def make_trainer(
         shower=shower,
         tokenizer=task.tokenizer,
         facts=facts,
+        reseeded=reseeded(task, config, device),
     )
 
 

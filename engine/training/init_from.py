@@ -18,7 +18,7 @@ from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, PairTokenizer, described, read_tokenizer
 from engine.errors import InputError
-from engine.evaluation.verdict import DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
+from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
 from engine.model.transformer import Network
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, Origin, found_again, located, origin_of
@@ -42,7 +42,15 @@ PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the name
 LENGTHS = ("model.context_length", "model.source_length")
 # How the text was read; of byte pairs their number too.
 READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")
-SERIOUS = (LEAK, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges that the next run should know of
+SERIOUS = (
+    LEAK,
+    BROKEN,
+    NO_ORDER,
+    INERT,
+    IMPLAUSIBLE,
+    DIVERGED,
+    NOT_LEARNING,
+)  # badges that the next run should know of
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,20 @@
 """What a run says about its own trustworthiness while it trains: the leak probe and every alarm, as verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
 from engine.evaluation.checks import leak_probe
-from engine.evaluation.order import order_check
+from engine.evaluation.evaluator import largest_batch
 from engine.evaluation.shape import curve, no_number
-from engine.evaluation.verdict import INERT, OK, Verdict, When
+from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
 from engine.runs.twins import inert_switches
 from engine.runs.writer import RunWriter
+from engine.training.self_check import self_check
 
 CURVE = 1_000  # train records that are enough to see a curve's shape
 
@@ -27,12 +28,21 @@ class Inspector:
         batches: the training batches and their objective.
         writer: where verdicts go.
         facts: what data.json says; its folder may go away, and its files with it.
+        reseeded: the batches under another seed.
     """
 
     def __init__(
-        self, config: RunConfig, model: Network, batches: Examples, writer: RunWriter, facts: Mapping[str, Any]
+        self,
+        config: RunConfig,
+        model: Network,
+        batches: Examples,
+        writer: RunWriter,
+        *,
+        facts: Mapping[str, Any],
+        reseeded: Callable[[int], Examples],
     ) -> None:
-        self.config, self.model, self.batches, self.facts = config, model, batches, facts
+        self.config, self.model, self.batches = config, model, batches
+        self.facts, self.reseeded = facts, reseeded
         self.writer, self.vocab_size = writer, batches.objective.vocab_size
         self.leak: Verdict | None = None  # the first that was found
         self._reader = RunReader(writer.path)
@@ -40,7 +50,8 @@ class Inspector:
     def probe(self, when: When, step: int) -> None:
         """The leak probe. A clean one during training is not worth a line; a leak always is."""
         objective, text = self.batches.objective, self.batches.probed()
-        verdict = leak_probe(self.model, objective, text, self.vocab_size, when=when, step=step)
+        rows = largest_batch(self.config)
+        verdict = leak_probe(self.model, objective, text, self.vocab_size, when=when, step=step, rows=rows)
         if when != "evaluation" or verdict.verdict != OK:
             self.writer.verdict(verdict.to_json())
         if verdict.verdict != OK and self.leak is None:
@@ -50,7 +61,10 @@ class Inspector:
     def before(self) -> None:
         """What is looked at once, before the first step."""
         self.probe("before", 0)
-        self._note(order_check(self.model, self.vocab_size))
+        if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
+            return  # it ends here, and what leaks is broken in more ways than one
+        for verdict in self_check(self.config, self.model, self.batches, self.reseeded):
+            self._write(verdict)
 
     def scores(self, record: Mapping[str, Any], step: int) -> None:
         """Too good to be true, or no better than counting?"""
@@ -99,6 +113,9 @@ class Inspector:
         """Write down a verdict that differs from the last one of its check; what was fine all along is no news."""
         if verdict is None or verdict.verdict == self.writer.last_verdict(verdict.check, default=OK):
             return
+        self._write(verdict)
+
+    def _write(self, verdict: Verdict) -> None:
         self.writer.verdict(verdict.to_json())
         if verdict.verdict != OK:
             self.writer.event(verdict.verdict.lower(), verdict.why, step=verdict.step)

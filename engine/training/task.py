@@ -150,6 +150,11 @@ def load_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer 
     return TextTask.load(config, data_dir, tokenizer)
 
 
+def reseeded(task: Task, config: RunConfig, device: torch.device) -> Callable[[int], Examples]:
+    """What a run would be trained on under another seed."""
+    return lambda seed: task.batches(config.model_copy(update={"seed": seed}), device)
+
+
 def load_task_of(reader: RunReader, data_dir: Path | None) -> Task:
     """The task of a run that was begun: with the rules it is scored by, and the tokenizer it has kept.
 

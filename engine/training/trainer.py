@@ -53,6 +53,7 @@ class Trainer:
         shower: writes samples.
         tokenizer: goes into checkpoints.
         facts: what data.json says.
+        reseeded: the batches under another seed, for the self-check.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class Trainer:
         shower: Shower,
         tokenizer: AnyTokenizer,
         facts: Mapping[str, Any],
+        reseeded: Callable[[int], Examples],
     ) -> None:
         self.config, self.model, self.batches = config, model, batches
         self.writer, self.control, self.clock = writer, control, clock
@@ -81,7 +83,7 @@ class Trainer:
         self._compiled = False
         self._unread: list[Taken] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
-        self.inspector = Inspector(config, model, batches, writer, facts)
+        self.inspector = Inspector(config, model, batches, writer, facts=facts, reseeded=reseeded)
 
     def run(self) -> Outcome:
         """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 
 from engine.evaluation.alarms import implausible, majority_only, not_learning, overlapping, same_text
 from engine.evaluation.checks import leak_probe
-from engine.evaluation.order import order_check
+from engine.evaluation.evaluator import largest_batch
 from engine.evaluation.shape import curve
 from engine.evaluation.verdict import DIVERGED, OK, Verdict, When
 from engine.model.transformer import Network
 from engine.training.inspector import CURVE
+from engine.training.self_check import self_check
+from engine.training.task import reseeded
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome
 
@@ -47,9 +49,8 @@ def _probes(evidence: Evidence) -> Iterator[Verdict]:
         yield overlapping(overlap)
     fresh = evidence.fresh()
     yield _leak(evidence, fresh, "before", 0)
-    order = order_check(fresh, evidence.task.vocab_size)
-    if order is not None:
-        yield order
+    config, task, device = evidence.config, evidence.task, evidence.device
+    yield from self_check(config, fresh, task.batches(config, device), reseeded(task, config, device))
     if evidence.finished:
         model, step = evidence.network("last")
         yield _leak(evidence, model, "after", step)
@@ -57,7 +58,8 @@ def _probes(evidence: Evidence) -> Iterator[Verdict]:
 
 def _leak(evidence: Evidence, model: Network, when: When, step: int) -> Verdict:
     batches = evidence.task.batches(evidence.config, evidence.device)
-    return leak_probe(model, batches.objective, batches.probed(), evidence.task.vocab_size, when=when, step=step)
+    rows, words = largest_batch(evidence.config), evidence.task.vocab_size
+    return leak_probe(model, batches.objective, batches.probed(), words, when=when, step=step, rows=rows)
 
 
 def _alarms(evidence: Evidence) -> Iterator[Verdict]:

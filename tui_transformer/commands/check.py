@@ -26,15 +26,16 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
     with loading("loading the engine, the corpus and the model"):
         from engine.evaluation.alarms import overlapping
         from engine.evaluation.checks import leak_probe
-        from engine.evaluation.order import order_check
+        from engine.evaluation.evaluator import largest_batch
         from engine.model import size
         from engine.model.memory import BatchShape, memory_bytes
         from engine.training.assemble import built
         from engine.training.crossover import crossover
         from engine.training.devices import default_threads, device_name, resolve_device
         from engine.training.init_from import find_parent, inherit
-        from engine.training.task import load_task
-        from engine.training.trial import cache_parity, one_step_fit, switch_effect
+        from engine.training.self_check import self_check
+        from engine.training.task import load_task, reseeded
+        from engine.training.trial import one_step_fit, switch_effect
 
         where = resolve_device(device)
         begun_from = find_parent(config, runs_dir)
@@ -46,10 +47,11 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
         inherited = () if begun_from is None else inherit(model, runnable, begun_from).lints
         batches = task.batches(config, where)
     with loading("checking"):
-        verdicts = [leak_probe(model, batches.objective, batches.probed(), characters, when="before", step=0)]
-        order = order_check(model, characters)
-        verdicts += [order] if order is not None else []
-        verdicts.append(cache_parity(config, vocabulary))
+        rows = largest_batch(runnable)
+        verdicts = [
+            leak_probe(model, batches.objective, batches.probed(), characters, when="before", step=0, rows=rows),
+            *self_check(runnable, model, batches, reseeded(task, runnable, where)),
+        ]
         verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
         for parent in (presets.parent_config(source, request.on), request.without_changes()):
             if parent is not None:

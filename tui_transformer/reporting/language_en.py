@@ -39,6 +39,9 @@ PHRASES = {
     "alarm.LEAK": "{names} cannot be compared: they leak. They see what they have to predict, so their losses say "
     "nothing.",
     "alarm.LEAK.one": "{names} cannot be compared: it leaks. It sees what it has to predict, so its loss says nothing.",
+    "alarm.BROKEN": "{names} cannot be compared: a self-check failed, so the code did not do what their settings say.",
+    "alarm.BROKEN.one": "{names} cannot be compared: a self-check failed, so the code did not do what its settings "
+    "say.",
     "alarm.OVERLAP": "{names} cannot be compared: much of their held-out data also appears in their training data, so "
     "their losses measure memory.",
     "alarm.OVERLAP.one": "{names} cannot be compared: much of its held-out data also appears in its training data, so "

@@ -38,6 +38,8 @@ PHRASES = {
     # The first paragraph: alarms.
     "alarm.LEAK": "{names} 不可比较：存在泄漏。模型看到了要预测的内容，其损失毫无意义。",
     "alarm.LEAK.one": "{names} 不可比较：存在泄漏。模型看到了要预测的内容，其损失毫无意义。",
+    "alarm.BROKEN": "{names} 不可比较：自检未通过，代码的行为与设置不符。",
+    "alarm.BROKEN.one": "{names} 不可比较：自检未通过，代码的行为与设置不符。",
     "alarm.OVERLAP": "{names} 不可比较：用于评分的数据有很大一部分出现在训练数据中，其损失衡量的是记忆。",
     "alarm.OVERLAP.one": "{names} 不可比较：用于评分的数据有很大一部分出现在训练数据中，其损失衡量的是记忆。",
     "alarm.IMPLAUSIBLE": "{names} 不可比较：损失低于这一文本所允许的下限，说明训练或评分有误。",

@@ -43,7 +43,7 @@ def test_positions_indexed_by_batch_are_caught(tmp_path, monkeypatch) -> None:
     real = positions.Sinusoidal.embed
     monkeypatch.setattr(positions.Sinusoidal, "embed", by_batch)
     _, reader = run(miniature("baseline"), tmp_path)
-    assert set(reader.badges) == {"NO-ORDER"}
+    assert set(reader.badges) == {"NO-ORDER", "BROKEN"}
     assert "indexed by batch" in reader.badges["NO-ORDER"]
 
 
@@ -86,7 +86,7 @@ def test_a_dropped_switch_is_inert_by_its_metrics_and_by_its_effect(tmp_path, mo
     monkeypatch.setattr("engine.model.size._positions", lambda *_: 0)
     run(with_table, tmp_path, "with")
     _, reader = run(without, tmp_path, "without")
-    assert set(reader.badges) == {"INERT"}
+    assert set(reader.badges) == {"INERT", "BROKEN"}
     assert "model.position sinusoidal → none" in reader.badges["INERT"] and "'with'" in reader.badges["INERT"]
 
 

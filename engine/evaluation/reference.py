@@ -1,0 +1,206 @@
+"""Every network a second time, written out from the papers: slow, float64, and sharing nothing with `engine.model`.
+
+Only the weights and the config are read off the model. What the fast code, its masks and its modules get wrong, this
+does not, so the two are compared before a run starts. Loops run over layers, everything else is a dense T × T matrix.
+Notation: B batch, T time, S source time, H heads, D model width, Dh head width, V vocabulary.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from engine.config.sections import ModelConfig
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2.0))),
+    "gelu-tanh": lambda x: 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3))),
+    "relu": lambda x: x.clamp(min=0.0),
+    "swiglu": lambda x: F.silu(x[..., : x.shape[-1] // 2]) * x[..., x.shape[-1] // 2 :],
+}
+
+
+class Reference:
+    """The logits that a config and some weights mean.
+
+    Args:
+        model: the config.
+        weights: by the names of the model's parameters.
+    """
+
+    def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
+        self.model = model
+        self.weights = {name: weight.detach().double() for name, weight in weights.items()}
+
+    def logits(self, tokens: Tensor, source: Tensor | None = None) -> Tensor:
+        """(B, T), and (B, S) where there is a source → (B, T, V)."""
+        model = self.model
+        if model.architecture == "encoder-decoder":
+            assert source is not None
+            read_by = "source_embedding" if "source_embedding.weight" in self.weights else "token_embedding"
+            memory = self._stack("encoder.", self._embedded(source, read_by), model.encoder_layers, causal=False)
+            x = self._stack("decoder.", self._embedded(tokens), model.n_layers, causal=True, memory=memory)
+        else:
+            x = self._stack("", self._embedded(tokens), model.n_layers, causal=model.causal)
+        tied = self.weights["token_embedding.weight"] if model.tie_embeddings else self.weights["head.weight"]
+        out = x @ tied.T
+        return out + self.weights["head.bias"] if model.head_bias else out
+
+    def _embedded(self, tokens: Tensor, by: str = "token_embedding") -> Tensor:
+        return self.weights[f"{by}.weight"][tokens] * (self.model.d_model**0.5 if self.model.embedding_scale else 1.0)
+
+    def _stack(self, name: str, x: Tensor, n_layers: int, *, causal: bool, memory: Tensor | None = None) -> Tensor:
+        time = torch.arange(x.shape[1], device=x.device)
+        if self.model.position == "sinusoidal":
+            x = x + _sinusoids(time, self.model.d_model)
+        if self.model.position == "learned":
+            x = x + self.weights[f"{name}positions.table.weight"][: x.shape[1]]
+        for i in range(n_layers):
+            x = self._layer(f"{name}layers.{i}.", x, time, causal=causal, memory=memory)
+        return self._norm(f"{name}final_norm", x) if self.model.final_norm else x
+
+    def _layer(self, name: str, x: Tensor, time: Tensor, *, causal: bool, memory: Tensor | None) -> Tensor:
+        parts: list[tuple[str, Callable[[Tensor], Tensor]]] = [
+            ("attention_norm", lambda y: self._self_attention(f"{name}attention.", y, time, causal=causal)),
+            ("feed_forward_norm", lambda y: self._feed_forward(f"{name}feed_forward.", y)),
+        ]
+        if memory is not None:
+            given = memory
+            parts.insert(1, ("cross_attention_norm", lambda y: self._cross(f"{name}cross_attention.", y, given)))
+        for norm, part in parts:
+            if self.model.norm_placement == "pre":
+                y = part(self._norm(name + norm, x))
+                x = x + y if self.model.residual else y
+            else:
+                y = part(x)
+                x = self._norm(name + norm, x + y if self.model.residual else y)
+        return x
+
+    def _norm(self, name: str, x: Tensor) -> Tensor:
+        if self.model.norm == "none":
+            return x
+        if self.model.norm == "rms":
+            return x / (x.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt() * self.weights[f"{name}.weight"]
+        centred = x - x.mean(-1, keepdim=True)
+        scaled = centred / (centred.square().mean(-1, keepdim=True) + self.model.norm_eps).sqrt()
+        bias = self.weights.get(f"{name}.bias")
+        return scaled * self.weights[f"{name}.weight"] + (0.0 if bias is None else bias)
+
+    def _linear(self, name: str, x: Tensor) -> Tensor:
+        bias = self.weights.get(f"{name}.bias")
+        return x @ self.weights[f"{name}.weight"].T + (0.0 if bias is None else bias)
+
+    def _feed_forward(self, name: str, x: Tensor) -> Tensor:
+        return self._linear(f"{name}output", ACTIVATIONS[self.model.activation](self._linear(f"{name}expand", x)))
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """(B, T, heads · Dh) → (B, H, T, Dh); shared key and value heads serve H / Hkv queries in a row."""
+        heads = x.view(*x.shape[:-1], -1, self.model.head_width).transpose(1, 2)
+        shared = torch.arange(self.model.n_heads, device=x.device) * heads.shape[1] // self.model.n_heads
+        return heads.index_select(1, shared)
+
+    def _cross(self, name: str, x: Tensor, memory: Tensor) -> Tensor:
+        q = self._heads(self._linear(f"{name}query", x))
+        both = self._linear(f"{name}key_value", memory)
+        k, v = (self._heads(part) for part in torch.split(both, self.model.kv_width, dim=-1))
+        weights = (q @ k.transpose(2, 3) / math.sqrt(self.model.head_width)).softmax(-1)
+        return self._linear(f"{name}output", (weights @ v).transpose(1, 2).flatten(2))
+
+    def _self_attention(self, name: str, x: Tensor, time: Tensor, *, causal: bool) -> Tensor:
+        model = self.model
+        all_three = self._linear(f"{name}query_key_value", x)
+        widths = [model.d_model, model.kv_width, model.kv_width]
+        q, k, v = (self._heads(part) for part in torch.split(all_three, widths, dim=-1))
+        apart = time[:, None] - time[None]  # q − k
+        if model.attention == "linear":
+            mixed = self._linear_attention(q, k, v, time, (apart >= 0) | (not causal))
+        else:
+            scores = self._scores(name, q, k, time, apart, causal=causal)
+            mixed = scores.masked_fill(~self._visible(time, apart, causal=causal), -math.inf).softmax(-1) @ v
+        return self._linear(f"{name}output", mixed.transpose(1, 2).flatten(2))
+
+    def _visible(self, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:
+        model, seen = self.model, torch.ones_like(apart, dtype=torch.bool)
+        if model.attention in ("window", "sparse"):
+            seen = apart <= model.window - 1 if causal else 2 * apart.abs() <= model.window - model.window % 2
+        if model.attention == "sparse":
+            seen = seen | ((time + 1) % model.link_every == 0)
+        return seen & (apart >= 0) if causal else seen
+
+    def _scores(self, name: str, q: Tensor, k: Tensor, time: Tensor, apart: Tensor, *, causal: bool) -> Tensor:
+        model, root = self.model, math.sqrt(self.model.head_width)
+        if model.position == "rope":
+            q, k = (self._turned(part, time) for part in (q, k))
+        scores = q @ k.transpose(2, 3)  # (B, H, T, T)
+        if model.position == "xl":
+            # Each distance once: (T, T, D) would not fit for a long text.
+            distance = torch.arange(-int(time[-1]), int(time[-1]) + 1, device=time.device)
+            r = _sinusoids(distance, model.d_model) @ self.weights[f"{name}scheme.distance.weight"].T
+            r = r.view(len(distance), model.n_heads, -1)  # (R, H, Dh)
+            u, v = (self.weights[f"{name}scheme.{part}"][None, :, None] for part in "uv")
+            placed = torch.einsum("bhqd,rhd->bhqr", q + v, r)
+            placed = placed.gather(-1, (apart - distance[0]).expand(*placed.shape[:2], -1, -1))
+            return (scores + placed + u @ k.transpose(2, 3)) / root
+        stack = name.partition("layers.")[0]
+        if model.position == "t5":
+            table = self.weights[f"{stack}positions.table.weight"]
+            return scores + table[_t5_bucket(-apart, model.t5_buckets, model.t5_max_distance, causal)].permute(2, 0, 1)
+        scores = scores / root
+        if model.position == "relative":
+            far = model.relative_max_distance
+            table = self.weights[f"{stack}positions.table.weight"]
+            scores = scores + table[(-apart).clamp(-far, far) + far].permute(2, 0, 1)
+        if model.position == "alibi":
+            slopes = torch.tensor(_alibi(model.n_heads), dtype=torch.float64, device=q.device)
+            scores = scores - slopes[:, None, None] * apart.abs()
+        return scores
+
+    def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, time: Tensor, seen: Tensor) -> Tensor:
+        # Katharopoulos et al. 2020; rotary positions turn the numerator only (Su et al. 2021, eq. 19).
+        plain_q, plain_k = F.elu(q) + 1.0, F.elu(k) + 1.0
+        turned_q, turned_k = plain_q, plain_k
+        if self.model.position == "rope":
+            turned_q, turned_k = self._turned(plain_q, time), self._turned(plain_k, time)
+        top, bottom = ((a @ b.transpose(2, 3)) * seen for a, b in ((turned_q, turned_k), (plain_q, plain_k)))
+        return top @ v / bottom.sum(-1, keepdim=True)
+
+    def _turned(self, x: Tensor, time: Tensor) -> Tensor:
+        """RoPE as complex numbers: feature pair i times e^(i · t · base^(−2i / Dh))."""
+        width = self.model.head_width
+        rates = self.model.rope_base ** (-2.0 * torch.arange(width // 2, dtype=torch.float64, device=x.device) / width)
+        turn = torch.exp(1j * time[:, None] * rates)  # (T, Dh/2)
+        if self.model.rope_pairing == "half":
+            z = torch.complex(x[..., : width // 2], x[..., width // 2 :]) * turn
+            return torch.cat((z.real, z.imag), dim=-1)
+        z = torch.complex(x[..., 0::2], x[..., 1::2]) * turn
+        return torch.view_as_real(z).flatten(-2)
+
+
+def _sinusoids(place: Tensor, width: int) -> Tensor:
+    """(…) → (…, width): sin and cos of place / 10000^(2i / width), in turn (Vaswani et al. 2017, §3.5)."""
+    feature = torch.arange(width, device=place.device)
+    angle = place[..., None] / 10_000.0 ** ((feature - feature % 2).double() / width)
+    return torch.where(feature % 2 == 0, angle.sin(), angle.cos())
+
+
+def _alibi(heads: int) -> list[float]:
+    """The published slopes, for heads that are no power of two as the authors' code has them (Press et al. 2022)."""
+    whole = 2 ** (heads.bit_length() - 1)
+    extra = [2.0 ** (-4.0 * (2 * i + 1) / whole) for i in range(heads - whole)]
+    return [2.0 ** (-8.0 * (i + 1) / whole) for i in range(whole)] + extra
+
+
+def _t5_bucket(distance: Tensor, buckets: int, most: int, causal: bool) -> Tensor:
+    """The bucket of each k − q, in the original's fp32: a bucket's edge must not move by a rounding."""
+    later = torch.zeros_like(distance)
+    if causal:
+        back = (-distance).clamp(min=0)
+    else:
+        buckets //= 2
+        later, back = (distance > 0) * buckets, distance.abs()
+    exact = buckets // 2
+    logs = torch.log(back.clamp(min=1).float() / exact) / math.log(most / exact) * (buckets - exact)
+    far = (exact + logs.long()).clamp(max=buckets - 1)
+    return later + torch.where(back < exact, back, far)

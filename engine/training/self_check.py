@@ -1,0 +1,59 @@
+"""What is tried once before a run starts, and by `check`: does this code do what the config says?
+
+One list, so that a new check is added in one place. All of it works on small copies of the network (see
+`engine.training.copies`): the run's own weights, and torch's random numbers, stay as they are.
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from engine.config.schema import RunConfig
+from engine.data.loader import Examples
+from engine.evaluation.order import order_check
+from engine.evaluation.verdict import Verdict
+from engine.model.transformer import Network
+from engine.training import network_checks, step_checks
+from engine.training.copies import WORDS, small_copy
+
+
+def self_check(
+    config: RunConfig, model: Network, batches: Examples, reseeded: Callable[[int], Examples]
+) -> list[Verdict]:
+    """A verdict a check; those that have nothing to ask of this network give none.
+
+    Args:
+        config: resolved.
+        model: the run's own, of which only the parameters are counted.
+        batches: what it is trained on.
+        reseeded: the same under another seed.
+    """
+    few = step_checks.few_rows(config, batches)
+    own_words = config.needed_tokens(batches.objective.vocab_size)
+    with torch.random.fork_rng([]), torch.enable_grad():
+        copy = small_copy(config, min(model.vocab_size, WORDS))
+        checks: dict[str, Callable[[], Verdict | None]] = {
+            "order": lambda: order_check(copy.network, copy.network.vocab_size),
+            "parameters": lambda: network_checks.parameters(config, model, copy),
+            "reference": lambda: network_checks.reference(copy),
+            "source": lambda: network_checks.source(copy),
+            "cache parity": lambda: network_checks.cache_parity(copy),
+            "sampling": lambda: network_checks.sampling(copy),
+            "gradient": lambda: step_checks.gradient(config, own_words, few),
+            "update": lambda: step_checks.update(config, own_words, few),
+            "dropout": lambda: step_checks.dropout(config, own_words, few),
+            "seed": lambda: step_checks.seed(config, copy, reseeded),
+        }
+        found = [_tried(name, check) for name, check in checks.items()]
+    return [verdict for verdict in found if verdict is not None]
+
+
+def _tried(name: str, check: Callable[[], Verdict | None]) -> Verdict | None:
+    """What a check says; what it asks of the code must not end in an error either."""
+    try:
+        return check()
+    except Exception as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        if isinstance(error, MemoryError) or "memory" in str(error):
+            return network_checks.verdict(name, "", f"not tried, there is no room for it ({said})")
+        return network_checks.verdict(name, f"what this check tries ends in an error: {said}", "")

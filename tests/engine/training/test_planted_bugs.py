@@ -1,0 +1,454 @@
+"""Every bug that is planted in the code is heard by a named check, in `check` and in a run, and by no check without it.
+
+Each is planted alone, by replacing a function. A leak refuses to start; what else is wrong is a badge of the run.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from engine import capabilities
+from engine.config import presets
+from engine.config.overrides import parse_override
+from engine.config.schema import RunConfig
+from engine.data import loader, objectives
+from engine.evaluation import metrics
+from engine.model import attention, decoding, dropout, heads, initialisation, layers, positions, transformer
+from engine.model.cache import KeyValueCache
+from engine.model.visibility import Visibility
+from engine.runs.reader import RunReader
+from engine.training import assemble, copies, inspector, step
+from engine.training.ends import Leaking
+from tests.engine.training.test_resume import StopAt, miniature, outcome
+from tui_transformer.__main__ import main
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+SMALL = (  # a context that caches grow in more than once
+    *("model.d_model=16", "model.n_heads=2", "model.context_length=160", "evaluation.stride=80", "evaluation.every=0"),
+    *("train.batch_size=8", "train.steps=2", "train.threads=1", "data.corpus_size=20000", "optimizer.warmup=1"),
+    *("evaluation.sample_every=0", "evaluation.sample_length=4", "evaluation.probes=false", "optimizer.min_lr=1e-5"),
+)
+TRANSLATING = (
+    *("model.d_model=32", "model.d_ff=64", "train.threads=1", "train.steps=2", "train.batch_tokens=256"),
+    *("data.corpus_size=1500", "data.bpe_size=400", "evaluation.every=0", "evaluation.sample_every=0"),
+    *("evaluation.translations=4", "optimizer.warmup=1"),
+)
+DROPPING = tuple(f"model.{name}=0.2" for name in copies.DROPOUTS)
+WINDOW = ("model.attention=window", "model.window=16")
+
+
+@cache
+def configured(preset: str, changes: tuple[str, ...]) -> RunConfig:
+    wanted = (SMALL if preset == "demo" else TRANSLATING) + changes
+    return presets.resolve(presets.find(preset), overrides=[parse_override(change) for change in wanted])
+
+
+def _seeing(when: Callable[[nn.Module, torch.Tensor], bool]) -> Plant:
+    """Attention that sees everything where `when(module, queries)`."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real = heads.SoftmaxSelfAttention.mix
+
+        def mix(self, q, k, v, at, state):
+            causal = self.see
+            self.see = Visibility(causal=False) if when(self, q) else causal
+            try:
+                return real(self, q, k, v, at, state)
+            finally:
+                self.see = causal
+
+        patch.setattr(heads.SoftmaxSelfAttention, "mix", mix)
+
+    return plant
+
+
+def _mask_also(extra: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Plant:
+    """A mask that also lets through `extra(queries, keys)`, in the first head."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        real = attention.Situation.visible
+
+        def visible(self):
+            seen = real(self).expand(-1, self.q.shape[1], -1, -1).clone()
+            more = extra(self.q_at.index[:, :, None], self.k_at.index[:, None, :])
+            seen[:, 0] |= more & (self.q_at.index[:, :, None] >= 0) & (self.k_at.index[:, None, :] >= 0)
+            return seen
+
+        patch.setattr(attention.Situation, "visible", visible)
+
+    return plant
+
+
+def _finite_mask(patch: pytest.MonkeyPatch) -> None:
+    def soft(q, k, q_at, k_at, see, scheme):
+        case = attention.Situation(q, k, q_at, k_at, see, scheme, 0.0)
+        return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~case.visible(), -10.0).softmax(-1)
+
+    patch.setattr(attention, "attention_weights", soft)
+
+
+def _shifted_target(patch: pytest.MonkeyPatch) -> None:
+    def current(self, windows, generator):
+        return objectives.Batch(windows[:, :-1], windows[:, :-1], windows[:, 1:].numel())
+
+    patch.setattr(objectives.NextToken, "batch", current)
+
+
+def _norm_over(dim: int) -> Plant:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        def forward(self, x):
+            apart = x - x.mean(dim, keepdim=True)
+            return apart / (apart.square().mean(dim, keepdim=True) + self.eps).sqrt()
+
+        patch.setattr(nn.LayerNorm, "forward", forward)
+
+    return plant
+
+
+def _rope_on_queries_in_the_layer(patch: pytest.MonkeyPatch) -> None:
+    def mix(self, q, k, v, at, state):
+        q, k_at = self.scheme.rotate(q, at.index), at
+        if state is not None:
+            k, v, k_at = state.extend(k, v, at)
+        return attention.softmax_attention(q, k, v, at, k_at, self.see, self.scheme, backend=self.backend)
+
+    patch.setattr(heads.SoftmaxSelfAttention, "mix", mix)
+
+
+def _rope_on_queries_in_the_scheme(patch: pytest.MonkeyPatch) -> None:
+    real, calls = positions.Rope.rotate, []
+
+    def rotate(self, x, pos):
+        if pos.shape[-1] == 1:
+            return real(self, x, pos)  # a decoding step turns queries and keys in one call
+        calls.append(x)
+        return real(self, x, pos) if len(calls) % 2 else x
+
+    patch.setattr(positions.Rope, "rotate", rotate)
+
+
+def _window_one_wider(patch: pytest.MonkeyPatch) -> None:
+    real = Visibility.__call__
+
+    def wider(self, q, k):
+        reach = self.window
+        return real(self, q, k) if reach is None else (q >= 0) & (k >= 0) & (k <= q) & (q - k <= reach)
+
+    patch.setattr(Visibility, "__call__", wider)
+
+
+def _tying_broken(patch: pytest.MonkeyPatch) -> None:
+    def untied(*arguments):
+        network = transformer.build_model(*arguments)
+        network.head.weight = nn.Parameter(network.head.weight.detach().clone())
+        return network
+
+    patch.setattr(assemble, "build_model", untied)
+
+
+def _residual_dropped(patch: pytest.MonkeyPatch) -> None:
+    def around(x, norm, f, *, pre_norm, residual):
+        return f(norm(x)) if pre_norm else norm(f(x))
+
+    for module in (layers, decoding):
+        patch.setattr(module, "around", around)
+
+
+def _last_layer_dead(patch: pytest.MonkeyPatch) -> None:
+    real = transformer.Stack.run
+
+    def run(self, *arguments):
+        all_layers = self.layers
+        self.layers = all_layers[:-1]
+        try:
+            return real(self, *arguments)
+        finally:
+            self.layers = all_layers
+
+    patch.setattr(transformer.Stack, "run", run)
+
+
+def _steps_at(place: Callable[[int], int]) -> Plant:
+    """Decoding steps that believe to stand at another place."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        def take(self, tokens):
+            at = self._cache.length
+            if at >= self._room - 1:
+                self._tables(2 * at)
+            self._now.at = self._numbers[:, place(at) : place(at) + 1]
+            logits = self._compute(tokens, None)
+            self._cache.length = at + 1
+            return logits
+
+        patch.setattr(decoding._Steps, "take", take)
+
+    return plant
+
+
+def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
+    real = KeyValueCache._room_for
+
+    def room_for(self, *arguments):
+        before = self._buffer
+        buffer = real(self, *arguments)
+        if before is not None and buffer is not before:
+            buffer.zero_()
+        return buffer
+
+    patch.setattr(KeyValueCache, "_room_for", room_for)
+
+
+def _heads_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = heads.SelfAttention.__init__
+
+    def init(self, model, see, scheme):
+        real(self, model, see, scheme)
+        if model.position != "rope":  # which would turn heads of another width
+            self.n_heads, self.head_width = 1, model.d_model
+
+    patch.setattr(heads.SelfAttention, "__init__", init)
+
+
+def _no_scale(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(positions.PositionScheme, "scale", 1.0)
+
+
+def _alibi_upside_down(patch: pytest.MonkeyPatch) -> None:
+    real = positions.Alibi.bias
+    patch.setattr(positions.Alibi, "bias", lambda self, q, k: -real(self, q, k))
+
+
+def _dropout_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dropout.Dropout, "forward", lambda self, x: x)
+
+
+def _attention_dropout_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(attention, "dropout", lambda x, p: x)
+
+
+def _dropout_always(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(dropout.Dropout, "forward", lambda self, x: dropout.dropout(x, self.p))
+
+
+def _scoring_in_training_mode(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(metrics, "evaluating", lambda model: torch.inference_mode())
+
+
+def _source_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = heads.CrossAttention.forward
+
+    def forward(self, x, at, source, source_at):
+        return real(self, x, at, tuple(torch.zeros_like(part) for part in source), source_at)
+
+    patch.setattr(heads.CrossAttention, "forward", forward)
+
+
+def _source_ignored_by_the_last_layer(patch: pytest.MonkeyPatch) -> None:
+    real = transformer.EncoderDecoder.read
+
+    def read(self, hidden):
+        *first, (k, v) = real(self, hidden)
+        return [*first, (torch.zeros_like(k), torch.zeros_like(v))]
+
+    patch.setattr(transformer.EncoderDecoder, "read", read)
+
+
+def _smoothing_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(step.Stepper, "_smoothed", lambda self, total, log_p, targets: total)
+
+
+def _micro_batches_apart(patch: pytest.MonkeyPatch) -> None:
+    def gradients(self, number, pieces, between):
+        self.optimizer.zero_grad(set_to_none=True)
+        batches = [self.batches.batch(number, micro) for micro in range(self.config.train.accumulation)]
+        totals = []
+        for batch in batches:
+            logits = self._forward(*batch.inputs).float().flatten(0, 1)
+            loss = nn.functional.cross_entropy(logits, batch.targets.flatten(), ignore_index=objectives.IGNORED)
+            torch.autograd.backward(loss / len(batches))
+            totals.append(loss.detach() * batch.n_targets)
+        return totals, sum(batch.n_targets for batch in batches)
+
+    patch.setattr(step.Stepper, "_gradients", gradients)
+
+
+def _clipping_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(nn.utils, "clip_grad_norm_", lambda weights, most: nn.utils.get_total_norm(w.grad for w in weights))
+
+
+def _decay_ignored(patch: pytest.MonkeyPatch) -> None:
+    real = step.make_optimizer
+    without = {"weight_decay": 0.0}
+    patch.setattr(step, "make_optimizer", lambda model, config: real(model, config.model_copy(update=without)))
+
+
+def _schedule_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(step, "learning_rate", lambda config, number, steps: config.lr)
+
+
+def _seed_ignored_by(*modules) -> Plant:
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        for module in modules:
+            patch.setattr(module, "seed_for", lambda seed, *rest, real=module.seed_for: real(1, *rest))
+
+    return plant
+
+
+@dataclass(frozen=True)
+class Bug:
+    """What is planted, with which settings, and which checks must speak."""
+
+    plant: Plant
+    checks: set[str]
+    changes: tuple[str, ...] = ()
+    preset: str = "demo"
+
+
+WRITTEN_OUT = ("model.backend=reference",)
+LEAK = {"leak"}
+BUGS = {
+    "mask off by one in one head from token 100 on": Bug(
+        _mask_also(lambda q, k: (q >= 100) & (k == q + 1)), LEAK, WRITTEN_OUT
+    ),
+    "the same at the single place 137": Bug(_mask_also(lambda q, k: (q == 137) & (k == 138)), LEAK, WRITTEN_OUT),
+    "mask leak in evaluation mode": Bug(_seeing(lambda part, q: not part.training), LEAK),
+    "mask leak in training mode, with dropout": Bug(_seeing(lambda part, q: part.training), LEAK, DROPPING),
+    "mask leak in training mode, without dropout": Bug(_seeing(lambda part, q: part.training), LEAK),
+    "mask leak in inference mode": Bug(_seeing(lambda part, q: torch.is_inference_mode_enabled()), LEAK),
+    "mask leak in batches of 16 rows and more": Bug(_seeing(lambda part, q: q.shape[0] >= 16), LEAK),
+    "mask leak in batches above 16 rows": Bug(_seeing(lambda part, q: q.shape[0] > 16), LEAK, ("train.batch_size=12",)),
+    "target is the current token": Bug(_shifted_target, LEAK),
+    "layer norm over time": Bug(_norm_over(1), LEAK),
+    "layer norm over the batch": Bug(_norm_over(0), LEAK),
+    "finite mask": Bug(_finite_mask, LEAK, WRITTEN_OUT),
+    "rotary positions on queries only, in the layer": Bug(
+        _rope_on_queries_in_the_layer, {"reference", "cache parity", "sampling"}
+    ),
+    "rotary positions on queries only, in the scheme": Bug(
+        _rope_on_queries_in_the_scheme, {"reference", "cache parity", "sampling"}
+    ),
+    "window one wider in the mask": Bug(_window_one_wider, {"reference", "cache parity", "sampling"}, WINDOW),
+    "weight tying broken": Bug(_tying_broken, {"parameters"}, ("model.tie_embeddings=true",)),
+    "residual dropped in the code": Bug(_residual_dropped, {"reference"}),
+    "last layer dead": Bug(_last_layer_dead, {"parameters", "reference", "cache parity", "sampling"}),
+    "decoding one position ahead": Bug(_steps_at(lambda at: at + 1), {"cache parity", "sampling"}),
+    "decoding stuck at position 100": Bug(_steps_at(lambda at: min(at, 100)), {"cache parity", "sampling"}),
+    "cache forgets as it grows past 64": Bug(_cache_forgets_as_it_grows, {"cache parity"}),
+    "n_heads ignored": Bug(_heads_ignored, {"reference"}, ("model.position=sinusoidal",)),
+    "1/√Dh missing": Bug(_no_scale, {"reference"}),
+    "sign of ALiBi": Bug(_alibi_upside_down, {"reference"}, ("model.position=alibi",)),
+    "dropout ignored": Bug(_dropout_ignored, {"dropout"}, DROPPING),
+    "attention dropout ignored": Bug(_attention_dropout_ignored, {"dropout"}, DROPPING),
+    "dropout in evaluation": Bug(_dropout_always, {"dropout"}, DROPPING),
+    "scoring in training mode": Bug(_scoring_in_training_mode, {"dropout"}, DROPPING),
+    "cross-attention ignores the source": Bug(
+        _source_ignored, {"source", "reference", "parameters"}, preset="phrasebook"
+    ),
+    "the last layer ignores it": Bug(
+        _source_ignored_by_the_last_layer, {"source", "reference", "parameters"}, preset="phrasebook"
+    ),
+    "label smoothing ignored": Bug(_smoothing_ignored, {"gradient"}, preset="phrasebook"),
+    "micro-batches divided by their own targets": Bug(_micro_batches_apart, {"gradient"}, ("train.accumulation=2",)),
+    "clipping ignored": Bug(_clipping_ignored, {"update"}),
+    "weight decay ignored": Bug(_decay_ignored, {"update"}),
+    "schedule ignored": Bug(_schedule_ignored, {"update"}),
+    "seed ignored": Bug(_seed_ignored_by(initialisation, loader), {"seed"}),
+    "seed ignored by the batches": Bug(_seed_ignored_by(loader), {"seed"}),
+    "seed ignored by the weights": Bug(_seed_ignored_by(initialisation), {"seed"}),
+}
+PLANTED = pytest.mark.parametrize("bug", BUGS.values(), ids=BUGS.keys())
+
+
+def begun(config: RunConfig, root: Path) -> tuple[RunReader, bool]:
+    """A run up to its first step, and whether it refused to begin."""
+    ready = assemble.assemble(config, runs_dir=root, name="run", device="cpu")
+    try:
+        ready.trainer.begin()
+        ready.trainer.advance()
+    except Leaking:
+        return RunReader(ready.path), True
+    finally:
+        ready.trainer.writer.release()
+    return RunReader(ready.path), False
+
+
+def wrong(reader: RunReader) -> set[str]:
+    """The checks that spoke before the first step."""
+    return {v["check"] for v in reader.verdicts if v["when"] == "before" and v["verdict"] != "ok"}
+
+
+@pytest.mark.one_in(3)
+@PLANTED
+def test_a_planted_bug_is_heard_in_a_run(bug: Bug, tmp_path, monkeypatch) -> None:
+    bug.plant(monkeypatch)
+    reader, refused = begun(configured(bug.preset, bug.changes), tmp_path)
+    assert wrong(reader) == bug.checks
+    assert set(reader.badges) == {"LEAK" if refused else "BROKEN"} and refused == (bug.checks == LEAK)
+
+
+@pytest.mark.slow
+@PLANTED
+def test_a_planted_bug_is_heard_by_check(bug: Bug, tmp_path, monkeypatch, capsys) -> None:
+    bug.plant(monkeypatch)
+    changes = (SMALL if bug.preset == "demo" else TRANSLATING) + bug.changes
+    words = [word for change in changes for word in ("--set", change)]
+    arguments = ["check", "--preset", bug.preset, *words, "--device", "cpu", "--json", "--runs-dir", str(tmp_path)]
+    assert main(arguments) == 1
+    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {one["check"] for one in said if one["kind"] == "verdict" and one["verdict"] != "ok"} >= bug.checks
+
+
+SETTINGS = sorted({(bug.preset, bug.changes) for bug in BUGS.values()})
+
+
+@pytest.mark.one_in(3)
+@pytest.mark.parametrize(("preset", "changes"), SETTINGS, ids=str)
+def test_the_same_settings_without_a_bug_raise_nothing(preset: str, changes: tuple[str, ...], tmp_path) -> None:
+    reader, _ = begun(configured(preset, changes), tmp_path)
+    assert reader.badges == {}
+    asked = {"leak", "order", "parameters", "reference", "cache parity", "sampling", "gradient", "update", "dropout"}
+    assert {v["check"] for v in reader.verdicts if v["when"] == "before"} >= asked | {"seed"}
+
+
+@pytest.mark.one_in(8)
+@pytest.mark.parametrize("name", [preset.name for preset in presets.list_presets()])
+def test_no_shipped_preset_raises_an_alarm_that_is_not_its_point(name: str, tmp_path) -> None:
+    config = miniature(name)
+    reader, refused = begun(config, tmp_path)
+    assert set(reader.badges) == (set() if capabilities.leaks(config) is None else {"LEAK"}) and not refused
+
+
+@pytest.mark.parametrize("name", ["baseline", "phrasebook"])
+def test_a_run_is_the_same_to_the_last_bit_with_and_without_its_self_check(name: str, tmp_path, monkeypatch) -> None:
+    found = []
+    for folder in ("with", "without"):
+        ready = assemble.assemble(miniature(name, "train.steps=4"), runs_dir=tmp_path, name=folder, device="cpu")
+        assert ready.trainer.run().state == "finished"
+        found.append(outcome(ready.path))
+        monkeypatch.setattr(inspector, "self_check", lambda *_: [])
+    assert len(found[0].pop("verdicts")) > len(found[1].pop("verdicts"))
+    assert found[0] == found[1]
+
+
+def test_a_resumed_run_does_not_check_itself_again(tmp_path, monkeypatch) -> None:
+    ready = assemble.assemble(miniature("baseline"), runs_dir=tmp_path, name="run", device="cpu", control=StopAt(3))
+    assert ready.trainer.run().state == "stopped"
+    before = RunReader(ready.path).verdicts
+    monkeypatch.setattr(inspector, "self_check", lambda *_: pytest.fail("asked again"))
+    assert assemble.resume(ready.path, device="cpu").trainer.run().state == "finished"
+    assert RunReader(ready.path).verdicts[: len(before)] == before
+
+
+def test_a_network_of_any_size_is_checked_on_a_small_copy() -> None:
+    copy = copies.small_copy(presets.resolve(presets.find("gpt2-small")), copies.WORDS)
+    assert sum(p.numel() for p in copy.network.parameters()) < 200_000 and copy.length == 1024
+    assert copy.said == ", tried with 2 of 12 layers, 64 of 768 features"
+    assert copies.small_copy(configured("demo", ()), copies.WORDS).said == ""
