@@ -35,9 +35,9 @@ def options(*, runs_dir: Path | None = None, data_dir: Path | None = None, devic
         data_dir: where named corpora are looked for first.
         device: to compute on.
     """
-    words = [] if runs_dir is None or _usual(runs_dir) else ["--runs-dir", str(runs_dir)]
-    words += ["--data-dir", str(data_dir)] if data_dir is not None else []
-    return [*words, "--device", device] if device != "auto" else words
+    words = ["--device", device] if device != "auto" else []
+    words += [] if runs_dir is None or _usual(runs_dir) else ["--runs-dir", str(runs_dir)]
+    return [*words, "--data-dir", str(data_dir)] if data_dir is not None else words
 
 
 def command_line(

@@ -14,12 +14,13 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual import work
-from textual.actions import parse
-from textual.app import App, ComposeResult, SystemCommand
+from textual.actions import SkipAction, parse
+from textual.app import ComposeResult, SystemCommand
 from textual.binding import BindingType
 from textual.events import Event, Paste, Resize
 from textual.screen import Screen
-from textual.widgets import ContentSwitcher, Footer, Static
+from textual.widget import Widget
+from textual.widgets import ContentSwitcher, Footer, Input, Static
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
@@ -34,8 +35,10 @@ from tui_transformer.panes.design import DesignPane
 from tui_transformer.panes.playground import PlaygroundPane
 from tui_transformer.panes.training import TrainPane
 from tui_transformer.themes import ON_DARK, ON_LIGHT, THEMES
+from tui_transformer.typing_order import TypingOrder, hear_alt_digits
 from tui_transformer.widgets.dialog import Answer, Ask
 from tui_transformer.widgets.help import help_screen
+from tui_transformer.widgets.top_bar import PANES as TABS
 from tui_transformer.widgets.top_bar import Tab, TopBar
 from tui_transformer.widgets.welcome import Welcome
 
@@ -44,7 +47,7 @@ LOOK = 0.1  # seconds between two looks at the training thread
 TERMINAL = 1.0  # seconds between two looks at whether the terminal is still there
 
 
-class Studio(App[None]):
+class Studio(TypingOrder):
     """The full-screen app.
 
     Args:
@@ -60,6 +63,7 @@ class Studio(App[None]):
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
+        hear_alt_digits()
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.launches = Launches(runs_dir, data_dir, device)
         self.last_words: list[str] = []  # said on the terminal once the screen is gone
@@ -88,6 +92,7 @@ class Studio(App[None]):
         self.set_keymap(self.settings.keys)
         if self._wrong_settings:
             self.say(self._wrong_settings, "warning")
+        self.watch(self.screen, "focused", self._tell_keys)
         self._listen()
         self.action_show_pane("design")
         if not self.settings.welcomed and not list_runs(self.runs_dir):
@@ -147,6 +152,18 @@ class Studio(App[None]):
         shown = switcher.get_child_by_id(pane)
         assert isinstance(shown, DesignPane | TrainPane | ComparePane | PlaygroundPane)
         shown.focus_first()
+
+    def action_turn_pane(self, by: int) -> None:
+        """The next of the four, or the one before."""
+        if len(self.screen_stack) > 1:  # the question comes first
+            raise SkipAction
+        panes = [pane for pane, _ in TABS]
+        now = self.query_one("#panes", ContentSwitcher).current or "design"
+        self.action_show_pane(panes[(panes.index(now) + by) % len(panes)])
+
+    def _tell_keys(self, focused: Widget | None) -> None:
+        """Digits are text where a line has the keys."""
+        self.query_one(TopBar).tell_keys(typing=isinstance(focused, Input))
 
     def on_tab_chosen(self, event: Tab.Chosen) -> None:
         """A click on a tab."""
@@ -265,6 +282,22 @@ class Studio(App[None]):
         ]
         question: Ask[str] = Ask(f"{name} trains in this window. What becomes of it?", answers)
         self.push_screen(question, self._answered)
+
+    async def action_ask_to_leave(self) -> None:
+        """Quit, but not by one key that was meant for something else."""
+        if self.launches.busy and self.settings.on_quit == "ask":
+            await self.action_leave()
+            return
+        question: Ask[bool] = Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")])
+        self.push_screen(question, self._sure)
+
+    async def _sure(self, sure: bool | None) -> None:
+        if sure:
+            await self.action_leave()
+
+    def action_help_quit(self) -> None:
+        """Ctrl+c ends other programs."""
+        self.say(f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
 
     async def _answered(self, answer: str | None) -> None:
         if answer is None:

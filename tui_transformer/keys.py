@@ -29,30 +29,33 @@ class Key:
 
 
 EVERYWHERE = (
-    Key("design", "1", "show_pane('design')", "design", "choose a model and see what it costs and means", False),
-    Key("train", "2", "show_pane('train')", "train", "runs, their curves, pause and resume", False),
-    Key("compare", "3", "show_pane('compare')", "compare", "runs side by side", False),
-    Key("playground", "4", "show_pane('playground')", "playground", "write with what a run learned", False),
+    Key("design", "1,alt+1", "show_pane('design')", "design", "choose a model and see what it costs and means", False),
+    Key("train", "2,alt+2", "show_pane('train')", "train", "runs, their curves, pause and resume", False),
+    Key("compare", "3,alt+3", "show_pane('compare')", "compare", "runs side by side", False),
+    Key("playground", "4,alt+4", "show_pane('playground')", "playground", "write with what a run learned", False),
+    Key("next-pane", "ctrl+pagedown", "turn_pane(1)", "next", "the next pane", False, first=True),
+    Key("pane-before", "ctrl+pageup", "turn_pane(-1)", "before", "the pane before", False, first=True),
     Key("help", "question_mark", "help", "help", "these keys"),
     Key("picture", "f12", "picture", "picture", "save the screen as an SVG picture", False),
     Key(
         *("quit", "ctrl+q", "leave", "quit", "leave; a run that trains here is handed over or stopped, as you say"),
         first=True,
     ),
+    Key("ask-to-quit", "q", "ask_to_leave", "quit", "ask, then quit", False),
 )
 
 DESIGN = (
     Key("launch", "f5", "launch('usual')", "launch", "train this design, here in the app"),
     Key("launch-detached", "shift+f5,f6", "launch('process')", "detached", "train it in a process of its own", False),
     Key("queue", "a", "launch('queue')", "queue", "train it when the device is free", False),
-    Key("search", "slash", "search", "search", "find a preset", False, first=True),
+    Key("search", "slash", "search", "search", "find a preset", False),
     Key("base", "o", "base", "base", "put the preset's change on another base (--on)", False),
     Key("any-setting", "e", "any_setting", "edit", "set any key of the config, as --set does"),
     Key("save-preset", "s", "save_preset", "save", "save as a preset file of your own"),
     Key("toml", "t", "toml", "TOML", "the complete config, to read and copy"),
     Key("copy-command", "c", "copy_command", "copy", "the same run on a command line, into the clipboard", False),
     Key("study", "v", "study", "study", "make a study of this design: variants of it, each with several seeds"),
-    Key("fit", "m", "measure", "measure", "train a few steps to measure time and memory"),
+    Key("fit", "m", "measure", "measure", "train a few steps to measure time and memory; again stops it"),
     Key("undo", "u", "undo", "undo", "take back all changes to the preset", False),
     Key("to-presets", "escape", "to_presets", "back", "the keys go to the presets: digits are panes again", False),
 )
@@ -67,7 +70,7 @@ STUDY = (
     Key("study-fewer-seeds", "minus", "more_seeds(-1)", "fewer", "one seed less", False),
     Key("study-baseline", "b", "baseline", "baseline", "hold the others against the variant at hand"),
     Key("study-remove", "delete,backspace,x", "remove", "remove", "leave out the variant at hand", False),
-    Key("study-measure", "m", "measure", "time", "time a step of every variant"),
+    Key("study-measure", "m", "measure", "time", "time a step of every variant; again stops it"),
     Key("study-rename", "r", "rename", "rename", "give the study another name", False),
     Key("study-save", "s", "save", "save", "save as a TOML file of your own", False),
     Key("study-toml", "t", "toml", "TOML", "the whole study as TOML, and its command line", False),
@@ -101,7 +104,6 @@ COMPARE = (
     Key(
         *("filter", "slash", "filter", "filter"),
         "only runs that match: rope  n_heads>=2  loss<1.3  badge:LEAK  -tag:old",
-        first=True,
     ),
     Key("select", "space", "select", "select", "draw the run's curves, or no longer; eight at most"),
     Key("pin", "p", "pin", "pin", "make the run the baseline that differences are to", False),

@@ -1,5 +1,6 @@
 """All there is to show of one run, read anew only where its files changed. No Textual, no torch."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,7 @@ LOG = (200, 1 << 16)  # lines, bytes
 EVENTS = (100, 1 << 16)
 SAMPLES = (8, 1 << 18)
 FACTS = ("data.json", "summary.json", "checks.json", "model.json", "environment.json")
+FEW = 100  # places of a probe, where a run does not say how many: so few that noise is not taken for a skill
 SOUND = ("next-token", "", "character")  # objective, corpus, unit, where there is no config yet
 
 T = TypeVar("T")
@@ -41,13 +43,30 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Probe:
-    """A skill that is tested: how often it was right, in how many places, and how often guessing would be."""
+    """A skill that is tested: how often it was right, in how many places, and how often guessing would be.
+
+    Args:
+        right: share of its places.
+        chance: the same of guessing; None where that is not known.
+        what: must be remembered.
+        places: that were tested; 0 where that is not known.
+    """
 
     name: str
     right: float
     chance: float | None
     what: str
     places: int = 0
+
+    @property
+    def beats_chance(self) -> bool:
+        """Whether it was right more often than luck explains: Wilson's interval of 95 % leaves chance out."""
+        if self.chance is None:
+            return True
+        share, n, z = min(1.0, max(0.0, self.right)), self.places or FEW, 1.96
+        half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        low = (share + z * z / (2 * n) - half) / (1 + z * z / n)
+        return low > self.chance
 
 
 @dataclass(frozen=True)

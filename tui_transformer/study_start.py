@@ -37,10 +37,6 @@ class Place:
     data_dir: Path | None
     device: str
 
-    def command(self, *words: str | Path) -> str:
-        """A command line for this place, to be pasted."""
-        return command_line(*words, runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
-
     def words(self, file: Path) -> list[str]:
         """The command that runs the study in a file."""
         words = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", self.device]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from engine.command_line import command_line
 from engine.runs.lineage import drawn
 from tui_transformer.badges import badge
 from tui_transformer.clean import clean, clean_line
@@ -72,7 +73,8 @@ def _redefined(entry: Entry) -> Iterator[Line]:
     if entry.redefined:
         names = ", ".join(entry.redefined)
         yield Line("", f"Recorded by an older version, which defined it otherwise, so left out here: {names}.", "warn")
-        yield Line("", clean_line(f"Score it again: tui-transformer evaluate {entry.name}"), "advice")
+        again = command_line("evaluate", entry.name, runs_dir=entry.path.parent)
+        yield Line("", clean_line(f"Score it again: {again}"), "advice")
 
 
 def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:

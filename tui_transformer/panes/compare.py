@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from rich.text import Text
-from textual.actions import SkipAction
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.events import DescendantBlur
@@ -113,7 +112,7 @@ class ComparePane(CompareDrawing, can_focus=True):
 
     def _focus_runs(self) -> None:
         """The keys go to the table; to the pane itself while there is none, so that they are heard."""
-        (self._table if self.shown.rows else self).focus()
+        self.screen.set_focus(self._table if self.shown.rows else self)
 
     # Looking
 
@@ -253,7 +252,7 @@ class ComparePane(CompareDrawing, can_focus=True):
         """The study, or the runs, that a report is asked for."""
         look, selection = self.seen.look, self.selection
         if self.shown.by == VARIANTS:
-            return of_variants(look, self.shown.variants, selection.baseline, self.variant())
+            return of_variants(look, self.shown.variants, selection.baseline, self.variant(), selection.runs)
         return of_runs(look, selection.runs, selection.baseline, self.current())
 
     def on_run_table_chosen(self, event: RunTable.Chosen) -> None:
@@ -329,8 +328,6 @@ class ComparePane(CompareDrawing, can_focus=True):
 
     def action_filter(self) -> None:
         """Type a filter."""
-        if self._filter.has_focus:  # where a slash is a slash
-            raise SkipAction
         self._filter.display = True
         self.screen.set_focus(self._filter)  # now: what is typed next is meant for it
 

@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.message import Message
+from textual.timer import Timer
 from textual.widgets import Static
 from textual.worker import Worker
 
@@ -46,6 +48,7 @@ from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Answer, Ask, AskText
 
 BROAD = 150  # columns
+TICK = 1.0  # seconds between two words on a measurement
 
 
 class DesignPane(Vertical):
@@ -90,6 +93,8 @@ class DesignPane(Vertical):
         self._fits = Fits(device, data_dir, runs_dir)
         self._glimpses: dict[str, Glimpse] = {}
         self._measuring: Draft | None = None
+        self._since = 0.0  # when that began
+        self._tick: Timer | None = None
         self._failed: tuple[Draft, str] | None = None
 
     def compose(self) -> ComposeResult:
@@ -112,7 +117,7 @@ class DesignPane(Vertical):
 
     def focus_first(self) -> None:
         """Where keys go when the pane is shown."""
-        self.query_one(PresetList).names.focus()
+        self.query_one(PresetList).to_list()
 
     def choose(self, preset: str) -> None:
         """Show a preset."""
@@ -134,7 +139,7 @@ class DesignPane(Vertical):
 
     def on_preset_list_chosen(self) -> None:
         """On to its switches."""
-        self.query_one(Switches).focus()
+        self.screen.set_focus(self.query_one(Switches))
 
     def on_switches_changed(self, event: Switches.Changed) -> None:
         """A switch was changed."""
@@ -154,8 +159,7 @@ class DesignPane(Vertical):
     def _show(self, draft: Draft) -> None:
         """Make a draft the one that is shown."""
         if self._measuring is not None and draft != self._measuring:
-            self._measuring = None
-            self.workers.cancel_group(self, "fit")
+            self._stop_measuring()
         self._drafts[self._at] = draft
         self.query_one(PresetList).mark(frozenset(at for at, d in self._drafts.items() if d.changes or d.on))
         self.query_one(Switches).show(draft)
@@ -167,7 +171,7 @@ class DesignPane(Vertical):
         if draft is None or not self.query(Preview):  # a worker may come back while the pane is being taken down
             return
         failed = self._failed[1] if self._failed and self._failed[0] == draft else ""
-        measuring = self._measuring is not None and self._measuring == draft
+        measuring = monotonic() - self._since if self._measuring is not None and self._measuring == draft else None
         fit = self._fits.known(draft) if draft.config is not None else None
         self.query_one(Preview).show(draft, Known(fit, measuring, failed, self._glimpse(draft)))
 
@@ -245,8 +249,11 @@ class DesignPane(Vertical):
         self.query_one(PresetList).search()
 
     def action_to_presets(self) -> None:
-        """To the list of presets."""
-        self.focus_first()
+        """To the list of presets; a measurement is given up first."""
+        if self._measuring is not None:
+            self.action_measure()
+        else:
+            self.focus_first()
 
     def action_undo(self) -> None:
         """Take back all changes."""
@@ -364,13 +371,25 @@ class DesignPane(Vertical):
             self._say(str(error), "error")
 
     def action_measure(self) -> None:
-        """Train a few steps in a process of their own."""
+        """Train a few steps in a process of their own; once more to give that up."""
         draft = self.draft
-        if draft is None or draft.problem or self._measuring is not None:
-            return
-        self._measuring, self._failed = draft, None
-        self.run_worker(self._measure(draft), group="fit", exclusive=True)
-        self._preview()
+        if self._measuring is not None:
+            self._stop_measuring()
+            self._preview()
+        elif draft is not None and not draft.problem:
+            self._measuring, self._failed, self._since = draft, None, monotonic()
+            self._tick = self.set_interval(TICK, self._preview)
+            self.run_worker(self._measure(draft), group="fit", exclusive=True)
+            self._preview()
+
+    def _stop_measuring(self) -> None:
+        self.workers.cancel_group(self, "fit")
+        self._measured()
+
+    def _measured(self) -> None:
+        self._measuring = None
+        if self._tick is not None:
+            self._tick.stop()
 
     async def _measure(self, draft: Draft) -> None:
         try:
@@ -378,7 +397,7 @@ class DesignPane(Vertical):
         except InputError as error:
             self._failed = (draft, str(error))
         if self._measuring is not None and self._measuring == draft:
-            self._measuring = None
+            self._measured()
         self._preview()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:

@@ -16,7 +16,7 @@ from textual.timer import Timer
 
 from engine.errors import InputError
 from tui_transformer.keys import PLAYGROUND, bindings
-from tui_transformer.prompt import Prompt
+from tui_transformer.prompt import Prompt, Settings
 from tui_transformer.widgets.dialog import Answer, Ask, Read
 from tui_transformer.widgets.playground.attention_map import AttentionMap
 from tui_transformer.widgets.playground.column import Mode, RunColumn
@@ -79,7 +79,8 @@ class PlaygroundPane(RunChoice):
         self._likeliest, self._map = Likeliest(), AttentionMap()
         self._mode: Mode = "write"
         self._layer, self._head, self._kind = 1, 1, "self"
-        self._fresh = True  # no model has set the controls yet
+        self._own: dict[Path | None, Settings] = {}  # what was set by hand, by the run that it was set for
+        self._held = ""  # a line that waits for its model
         self._rest: Timer | None = None
         self._surprised: int | None = None  # the token that was gone to as a surprising one
         self.session = Prompt(
@@ -126,18 +127,33 @@ class PlaygroundPane(RunChoice):
     # Prompts
 
     def on_prompt_line_given(self, event: PromptLine.Given) -> None:
-        """A line was typed."""
-        if event.line.startswith("/") or self._mode == "write":
-            self.session.take(event.line)
+        """A line was typed; a text waits until there is a model to read it."""
+        if event.line.startswith("/") or self._first.writer is not None:
+            self._take_line(event.line)
+            return
+        self._held = event.line
+        self._first.announce(event.line)
+        if self._first.run_path is not None and not self._first.busy:  # the last try went wrong
+            self._first.take(self._first.run_path, self._first.which)
+
+    def _take_line(self, line: str) -> None:
+        before = dict(self.session.settings)
+        if line.startswith("/") or self._mode == "write":
+            self.session.take(line)
         else:
-            self.session.history.append(event.line)
-            self._show_of(event.line)
+            self.session.history.append(line)
+            self._show_of(line)
+        self._set_by_hand({name: value for name, value in self.session.settings.items() if before[name] != value})
+
+    def _set_by_hand(self, changed: Settings) -> None:
+        """Remember what was set for the run that writes: another one begins with its own."""
+        self._own.setdefault(self._first.run_path, {}).update(changed)
         self._controls.show(self.session.settings)
 
     def on_prompt_line_left(self, event: PromptLine.Left) -> None:
         """Escape on the line: stop what is written, or go to the text."""
         if not self.action_stop_writing():
-            self._active.text.focus()
+            self.screen.set_focus(self._active.text)
 
     def give(self, text: str) -> None:
         """A prompt for all runs."""
@@ -148,6 +164,7 @@ class PlaygroundPane(RunChoice):
     def on_controls_changed(self, event: Controls.Changed) -> None:
         """A number was changed: the answer is written anew, once it rests."""
         self.session.settings[event.setting] = event.value
+        self._set_by_hand({event.setting: event.value})
         if self._rest is not None:
             self._rest.stop()
         if self._mode == "write" and self._first.given:
@@ -155,8 +172,7 @@ class PlaygroundPane(RunChoice):
 
     def action_again(self) -> None:
         """The same prompt with the next seed."""
-        self.session.take("/again")
-        self._controls.show(self.session.settings)
+        self._take_line("/again")
 
     def action_stop_writing(self) -> bool:
         """Stop all answers; whether there was one."""
@@ -165,11 +181,11 @@ class PlaygroundPane(RunChoice):
 
     def action_prompt(self) -> None:
         """To the line."""
-        self._line.focus()
+        self.screen.set_focus(self._line)
 
     def action_command(self) -> None:
         """To the line, for a command."""
-        self._line.focus()
+        self.screen.set_focus(self._line)
         self._line.value = "/"
         self._line.cursor_position = 1
 
@@ -213,7 +229,7 @@ class PlaygroundPane(RunChoice):
             self._show_of()
         self._detail()
         if self._active.text.tokens:
-            self._active.text.focus()
+            self.screen.set_focus(self._active.text)
 
     def _set_mode(self, mode: Mode) -> None:
         self._mode = mode
@@ -290,7 +306,7 @@ class PlaygroundPane(RunChoice):
             wanted = ranked.index(column.at) + 1 if column.at in ranked and column.at == self._surprised else 0
         column.text.stand(ranked[wanted % len(ranked)] + column.lead)
         self._surprised = column.at
-        column.text.focus()
+        self.screen.set_focus(column.text)
         self._detail()
 
     # What is shown
@@ -298,12 +314,19 @@ class PlaygroundPane(RunChoice):
     def on_run_column_changed(self, event: RunColumn.Changed) -> None:
         """A model was loaded, or a text is another."""
         column = event.column
-        if event.loaded and column is self._first and self._fresh and column.writer is not None:
-            self._fresh = False
-            self.session.settings |= column.writer.defaults
+        if event.loaded and column is self._first and column.writer is not None:
+            by_hand = self._own.setdefault(column.run_path, {}) | self._own.pop(None, {})
+            self._own[column.run_path] = by_hand
+            self.session.settings |= column.writer.defaults | by_hand
             self._controls.show(self.session.settings)
         if event.loaded:
             self._read_the_same(column)
+        if column is self._first and self._held:
+            held, self._held = self._held, ""
+            if column.writer is not None:
+                self._take_line(held)
+            elif not self._line.value:  # to be sent again
+                self._line.value = held
         self._detail()
 
     def _read_the_same(self, column: RunColumn) -> None:

@@ -94,7 +94,7 @@ class TrainPane(RunActions):
 
     def focus_first(self) -> None:
         """Where keys go when the pane is shown."""
-        self._list.focus()
+        self.screen.set_focus(self._list)
         self._wake.set()
 
     def show(self, run: Path) -> None:
@@ -258,7 +258,7 @@ class TrainPane(RunActions):
         """All charts again, the keys to the list."""
         if self._charts.zoomed:
             self.action_zoom()
-        self._list.focus()
+        self.screen.set_focus(self._list)
 
     def action_x_axis(self) -> None:
         """The next x axis."""

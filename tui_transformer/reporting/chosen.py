@@ -1,4 +1,4 @@
-"""What a report from the studio is of: the study that is pinned or under the cursor, or the runs that are selected."""
+"""What a report from the studio is of: what is selected; else the study that is pinned or under the cursor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +8,8 @@ from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.folder import Look
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.comparison.studies import StudyFile
+
+MOST = 12  # runs that a question names
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,13 @@ class Chosen:
             return f"the study {' and '.join(self.studies)}"
         return self.entries[0].name if len(self.entries) == 1 else f"{len(self.entries)} runs"
 
+    @property
+    def names(self) -> str:
+        """Its runs by name, the first of many."""
+        names = [entry.name for entry in self.entries]
+        more = [f"and {len(names) - MOST} more"] if len(names) > MOST else []
+        return ", ".join([*names[:MOST], *more])
+
 
 def of_runs(look: Look, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> Chosen:
     """Where runs are shown: those that are selected, the pinned one first; else the one under the cursor."""
@@ -40,12 +49,29 @@ def of_runs(look: Look, selected: Sequence[Path], pinned: Path | None, at: Entry
     return Chosen(tuple(entries or ([at] if at is not None else [])), pinned=pinned if entries else None)
 
 
-def of_variants(look: Look, shown: Sequence[Standing], pinned: Path | None, at: Standing | None) -> Chosen:
-    """Where variants are shown: the whole study that is pinned, else of the one under the cursor.
+def of_variants(
+    look: Look,
+    shown: Sequence[Standing],
+    pinned: Path | None,
+    at: Standing | None,
+    selected: Sequence[Path] = (),
+) -> Chosen:
+    """Where variants are shown: all runs of those that are selected, the baseline's first.
 
-    Variants that belong to no study are reported as they are shown.
+    Without a selection, the whole study that is pinned, else of the one under the cursor; variants that belong to no
+    study are then reported as they are shown. A selection of all that a study has is that study.
     """
-    pin = next((entry for entry in look.entries if entry.path == pinned), None)
+    wanted = {*selected, pinned} if set(selected) - {pinned} else set()  # what is pinned alone is no selection
+    taken = [standing for standing in shown if any(run.path in wanted for run in standing.runs)]
+    taken.sort(key=lambda standing: not _leads(standing, pinned))
+    runs = tuple(run for standing in taken for run in standing.runs)
+    names = {run.study.name if run.study is not None else "" for run in runs}
+    whole = {entry.path for entry in look.entries if entry.study is not None and {entry.study.name} == names}
+    if runs and whole != {run.path for run in runs}:
+        return Chosen(runs, pinned=pinned if any(run.path == pinned for run in runs) else None)
+    pin = next((entry for entry in (runs or look.entries) if entry.path == pinned), None)
+    if runs:
+        at = taken[0]
     study = pin.study.name if pin is not None and pin.study is not None else at.group.study if at is not None else ""
     if study:
         entries = [entry for entry in reversed(look.entries) if entry.study is not None and entry.study.name == study]
@@ -53,3 +79,8 @@ def of_variants(look: Look, shown: Sequence[Standing], pinned: Path | None, at: 
         return Chosen(tuple(entries), {study: look.studies.get(study, StudyFile(study))}, own)
     entries = [run for standing in shown if not standing.group.study for run in standing.runs]
     return Chosen(tuple(entries), pinned=pinned)
+
+
+def _leads(standing: Standing, pinned: Path | None) -> bool:
+    """Whether the others are compared to it."""
+    return any(run.path == pinned for run in standing.runs) or (pinned is None and standing.is_baseline)

@@ -309,7 +309,7 @@ PHRASES = {
     "repeat.what": "Data order, initial weights and dropout follow from the seed. A run's own config.toml is complete.",
     "repeat.commands": "As they were typed (paths of folders are left out)",
     "repeat.more": "and {n} more",
-    "repeat.again": "To run it again, and to have the numbers confirmed",
+    "repeat.again": "To run it again and confirm its numbers (add --runs-dir if they are not in runs)",
     "repeat.study": "The study's file, {name}.study.toml",
     # Heads of tables.
     "head.variant": "variant",

@@ -267,7 +267,7 @@ PHRASES = {
     "repeat.what": "数据次序、初始权重与 dropout 均由种子决定。每个运行自己的 config.toml 是完整的。",
     "repeat.commands": "当时输入的命令（省略文件夹路径）",
     "repeat.more": "另有 {n} 条",
-    "repeat.again": "重新运行，并核实数值",
+    "repeat.again": "重新运行，并核实数值（若运行不在 runs 文件夹中，请加 --runs-dir）",
     "repeat.study": "研究文件 {name}.study.toml",
     # Heads of tables.
     "head.variant": "变体",

@@ -35,6 +35,17 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A single character. `on`: the style of the line that it stands on; "" for none in particular."""
+
+    x: float
+    y: float
+    sign: str
+    style: str
+    on: str = ""
+
+
+@dataclass(frozen=True)
 class Canvas:
     """A drawn chart.
 
@@ -83,7 +94,7 @@ def draw(
     x_text: Callable[[float], str],
     x_label: str = "",
     levels: Sequence[tuple[float, str]] = (),
-    marks: Sequence[tuple[float, float, str, str]] = (),
+    marks: Sequence[Mark] = (),
     top: float = math.inf,
     log: bool = False,
     also_x: Sequence[float] = (),
@@ -98,7 +109,7 @@ def draw(
         x_text: writes a place on the x axis.
         x_label: what x is.
         levels: horizontal lines: y, style.
-        marks: single characters: x, y, character, style.
+        marks: single characters.
         top: higher values are cut off.
         log: y by its logarithm; every y must be positive.
         also_x: places that must be seen as well.
@@ -142,16 +153,15 @@ def draw(
         points = _points(line, width - left)
         plotext.plot([x for x, _ in points], [of_y(y) for _, y in points], marker="braille", color=paint[line.style])
         if line.dots and len(points) <= (width - left) // 4:
-            marks = [*((x, y, "•", line.style) for x, y in points), *marks]
+            marks = [*(Mark(x, y, "•", line.style, on=line.style) for x, y in points), *marks]
     cells = _cells(plotext.build(), width, height, {str(number): style for style, number in paint.items()})
     plotext.clear_figure()
     margin = 1 + max((i for i, (c, _) in enumerate(cells[0]) if c in "│┤" and i <= left), default=left - 1)
     _name_x(cells, x_label)
     canvas = Canvas(cells, margin, rows, low_x, high_x, low_y, high_y, log)
-    for x, y, character, style in marks:
-        share = canvas.height_of(y)
-        if share <= 1.0:
-            _put(canvas, canvas.column_of(x), round((1.0 - share) * (rows - 1)), character, style)
+    for mark in marks:
+        if canvas.height_of(mark.y) <= 1.0:
+            _put(canvas, mark)
     return canvas
 
 
@@ -182,13 +192,17 @@ def _cells(text: str, width: int, height: int, styles: dict[str, str]) -> list[l
     return found + [[BLANK] * width] * (height - len(found))
 
 
-def _put(canvas: Canvas, column: int, row: int, character: str, style: str) -> None:
-    """A mark, in the cell where the line is: plotext rounds a line's dots and a character's cell apart."""
-    near = [r for r in (row, row - 1, row + 1) if 0 <= r < canvas.rows]
-    there = {r: canvas.cells[r][column] for r in near}
-    own = [r for r, (sign, of) in there.items() if of == style or sign == "•"]
-    line = [r for r, (sign, _) in there.items() if "\u2800" < sign <= "\u28ff"]
-    canvas.cells[(own or line or near)[0]][column] = (character, style)
+def _put(canvas: Canvas, mark: Mark) -> None:
+    """A mark, in the cell where its line is: plotext rounds a line's dots and a character's cell apart."""
+    column, row = canvas.column_of(mark.x), round((1.0 - canvas.height_of(mark.y)) * (canvas.rows - 1))
+    rows = [at for at in (row, row - 1, row + 1) if 0 <= at < canvas.rows]
+    beside = [at for at in (column - 1, column + 1) if canvas.margin <= at < len(canvas.cells[0])]
+    here = [(at, column) for at in rows]
+    near = [*here, *((at, other) for at in rows for other in beside)]
+    own = [(y, x) for y, x in near if mark.on and canvas.cells[y][x][1] == mark.on]
+    line = [(y, x) for y, x in here if "\u2800" < canvas.cells[y][x][0] <= "\u28ff"]
+    y, x = next(iter(own or line or here))
+    canvas.cells[y][x] = (mark.sign, mark.style)
 
 
 def _points(line: Line, columns: int) -> list[tuple[float, float]]:

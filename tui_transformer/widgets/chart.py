@@ -4,6 +4,7 @@ It knows keys, mouse, cursor and cells. What is drawn, a subclass says in `paint
 """
 
 import time
+from collections.abc import Iterable
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -159,6 +160,16 @@ class Chart(Widget, can_focus=True):
 
     def _style(self, name: str) -> Style:
         return self.get_component_rich_style(f"chart--{name}") if name else self.rich_style
+
+
+def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
+    """The first parts that there is room for, each whole: a number that is cut is another number."""
+    cells: list[Cell] = []
+    for part in parts:
+        if len(cells) + len(part) > width:
+            break
+        cells += part
+    return cells
 
 
 def cells_of(text: str, style: str) -> list[Cell]:

@@ -58,10 +58,24 @@ class Ask(ModalScreen[T | None], Generic[T]):
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
                 yield Static(Text(clean(self._text)), classes="dialog-text")
-            yield OptionList(*(Option(_label(answer), disabled=bool(answer.why_not)) for answer in self._answers))
+            yield OptionList(*map(_option, self._answers))
 
     def on_mount(self) -> None:
         """Highlight the likely answer."""
+        self._highlight()
+
+    def show(self, answers: "list[Answer[T]]") -> None:
+        """Offer other answers; the highlighted one stays so, where it is among them."""
+        if answers == self._answers or not self.is_mounted:
+            return
+        names = self.query_one(OptionList)
+        if names.highlighted is not None:
+            self._at = self._answers[names.highlighted].value
+        self._answers = answers
+        names.set_options(map(_option, answers))
+        self._highlight()
+
+    def _highlight(self) -> None:
         allowed = [i for i, answer in enumerate(self._answers) if not answer.why_not]
         wanted = [i for i in allowed if self._answers[i].value == self._at and self._at is not None]
         self.query_one(OptionList).highlighted = next(iter(wanted or allowed), None)
@@ -70,6 +84,10 @@ class Ask(ModalScreen[T | None], Generic[T]):
         """An answer was given."""
         event.stop()
         self.dismiss(self._answers[event.option_index].value)
+
+
+def _option(answer: "Answer[T]") -> Option:
+    return Option(_label(answer), disabled=bool(answer.why_not))
 
 
 def _label(answer: "Answer[T]") -> RenderableType:

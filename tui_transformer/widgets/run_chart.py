@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from tui_transformer.charts import usual_top
-from tui_transformer.widgets.canvas import BLANK, Canvas, Cell, Line, draw
-from tui_transformer.widgets.chart import Chart, cells_of
+from tui_transformer.widgets.canvas import BLANK, Canvas, Cell, Line, Mark, draw
+from tui_transformer.widgets.chart import Chart, cells_of, whole
 from tui_transformer.widgets.curves import AXIS_LABELS, Picture, axis_text, value_text
 
 FULL, USUAL, BRIEF = range(3)  # how much a legend says
@@ -48,7 +48,7 @@ class RunChart(Chart):
         low = min(made.floors, default=min(values))
         marks = []
         if made.best is not None:
-            marks.append((made.validation.x[made.best], made.validation.y[made.best], "★", "best"))
+            marks.append(Mark(made.validation.x[made.best], made.validation.y[made.best], "★", "best", on="validation"))
         return draw(
             lines,
             width=width,
@@ -117,12 +117,12 @@ class RunChart(Chart):
         values = [(curve, curve.near(at)) for curve in (made.train, made.validation)]
         for now, names in (("now ", ("train", "validation")), ("", ("train", "val")), ("", ("", ""))):
             head = where if x is not None else now + where
-            cells = cells_of(head, "dim" if x is None else "cursor")
+            parts = [cells_of(head, "dim" if x is None else "cursor")]
             for (curve, index), name, style in zip(values, names, ("train", "validation"), strict=True):
                 if index is not None:
                     there = axis_text(made.axis, curve.x[index])  # an evaluation may be far from the cursor
                     at_its = f" @ {there}" if there != place else ""
-                    cells += cells_of(f"  {name} {value_text(made.measure, curve.y[index])}{at_its}", style)
-            if len(cells) <= width:
-                return cells
-        return cells[:width]
+                    parts.append(cells_of(f"  {name} {value_text(made.measure, curve.y[index])}{at_its}", style))
+            if sum(map(len, parts)) <= width:
+                break
+        return whole(parts, width)

@@ -37,9 +37,11 @@ class RunHeader(Static):
     def __init__(self) -> None:
         super().__init__("", id="run-header")
         self._shown: tuple[object, ...] = ()
+        self._of: tuple[RunRow, RunView | None, str] | None = None
 
     def show(self, row: RunRow, view: RunView | None, pending: str) -> None:
         """Show a run; nothing is redrawn if it says the same."""
+        self._of = row, view, pending
         width = max(30, self.content_size.width)
         lines = [_first(row, view, pending, width), _progress(row, view, width)]
         if view is not None and view.origin is not None:
@@ -53,6 +55,11 @@ class RunHeader(Static):
         if shown != self._shown:
             self._shown = shown
             self.update(Content("\n").join(lines))
+
+    def on_resize(self) -> None:
+        """The same in other room."""
+        if self._of is not None:
+            self.show(*self._of)
 
 
 def _first(row: RunRow, view: RunView | None, pending: str, width: int) -> Content:

@@ -205,12 +205,11 @@ def _checks(view: RunView) -> Content:
         counted = max(len(f"{probe.places:,}") for probe in view.probes)
         for probe in view.probes:
             chance = f"chance {probe.chance:>4.0%}" if probe.chance is not None else " " * 11
-            beats = probe.chance is None or probe.right > probe.chance
             bar = _bar(probe.right)
             lines.append(
                 Content.assemble(
                     f"{clean_line(probe.name):<{width}}  ",
-                    (bar, "$success" if beats else "$warning"),
+                    (bar, "$success" if probe.beats_chance else DIM),
                     (f" {probe.right:>4.0%}", "bold"),
                     (f" of {probe.places:>{counted},}" if probe.places else "", DIM),
                     (f"  {chance}  {clean_line(probe.what)}", DIM),

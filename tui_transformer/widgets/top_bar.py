@@ -23,8 +23,13 @@ class Tab(Static):
             self.pane = pane
 
     def __init__(self, number: int, pane: str, label: str) -> None:
-        super().__init__(Text.assemble((f" {number} ", "bold"), f"{label} "), id=f"tab-{pane}", classes="tab")
-        self.pane = pane
+        super().__init__(id=f"tab-{pane}", classes="tab")
+        self.pane, self._number, self._label = pane, number, label
+        self.tell_key(typing=False)
+
+    def tell_key(self, *, typing: bool) -> None:
+        """Show the key that leads to the pane; with alt where a digit would be typed into a line."""
+        self.update(Text.assemble((f" {'alt+' if typing else ''}{self._number} ", "bold"), f"{self._label} "))
 
     def on_click(self, event: Click) -> None:
         """Show the pane."""
@@ -46,6 +51,11 @@ class TopBar(Horizontal):
         """Light up one tab."""
         for tab in self.query(Tab):
             tab.set_class(tab.pane == pane, "chosen")
+
+    def tell_keys(self, *, typing: bool) -> None:
+        """Show the keys that lead to the panes now."""
+        for tab in self.query(Tab):
+            tab.tell_key(typing=typing)
 
     def say(self, text: str) -> None:
         """The words at the right."""

@@ -1,8 +1,10 @@
 """How to repeat it: the machine, the versions, the exact commands, a study's own file."""
 
+import shlex
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
+from engine.command_line import PROGRAM
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.studies import ENDING, StudyFile
 from tui_transformer.facts import Record, number, rows, table, text
@@ -63,15 +65,16 @@ def repeat(told: Told) -> Iterator[Block]:
         more = [told.say("repeat.more", n=len(listed) - MOST)] if len(listed) > MOST else []
         yield Listing("\n".join([*listed[:MOST], *(f"# {words}" for words in more)]), told.say("repeat.commands"))
     names = [run.name for run in gathered.runs]
-    again = [f"tui-transformer ablate --study {study}{ENDING}" for study in gathered.studies]
-    if not gathered.studies:
-        again = [f"tui-transformer run --config runs/{name}/config.toml --name {name}-again" for name in names[:MOST]]
+    again: list[tuple[str, ...]]
+    checks: list[tuple[str, ...]]
     if gathered.studies:
-        checks = [f"tui-transformer compare {study}" for study in gathered.studies]
-        checks.append(f"tui-transformer verify {names[0]}")
+        again = [("ablate", "--study", f"{study}{ENDING}") for study in gathered.studies]
+        checks = [*(("compare", study) for study in gathered.studies), ("verify", names[0])]
     else:
-        checks = [f"tui-transformer verify {name}" for name in names[:MOST]]
-    yield Listing("\n".join([*again, *checks]), told.say("repeat.again"))
+        again = [("run", "--config", f"runs/{name}/config.toml", "--name", f"{name}-again") for name in names[:MOST]]
+        checks = [("verify", name) for name in names[:MOST]]
+    listed = [shlex.join([PROGRAM, *words]) for words in (*again, *checks)]
+    yield Listing("\n".join(listed), told.say("repeat.again"))
     for study in gathered.studies.values():
         yield from _study(told, study)
 

@@ -9,6 +9,7 @@ from textual.containers import Vertical
 
 from engine.errors import InputError
 from engine.runs.manage import check_tag, write_notes
+from tui_transformer.clean import clean_line
 from tui_transformer.comparison.detail import detail
 from tui_transformer.comparison.entry import Entry
 from tui_transformer.comparison.export import DATA, FORMATS, save
@@ -175,6 +176,7 @@ class CompareActions(Vertical):
         kinds = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
         answers = [Answer(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in kinds]
         words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
+        words += f"\nRuns: {clean_line(chosen.names)}"
         question: Ask[tuple[str, str]] = Ask(f"A report on {chosen.name}", answers, words)
         self.app.push_screen(question, lambda key: self._report_chosen(chosen, key))
 

@@ -4,13 +4,12 @@ import math
 
 from tui_transformer.charts import usual_top
 from tui_transformer.comparison.selection import LETTERS
-from tui_transformer.widgets.canvas import Canvas, Line, draw
+from tui_transformer.widgets.canvas import Canvas, Line, Mark, draw
 from tui_transformer.widgets.compare.overlay import Overlay, Stroke
 from tui_transformer.widgets.curves import AXIS_LABELS, axis_text
 from tui_transformer.widgets.shade import Shade, across, shade, upright
 
 MARK_EVERY = 6  # columns, at least, between two marks on a line
-Mark = tuple[float, float, str, str]  # x, y, character, style
 
 
 def paint(made: Overlay, width: int, height: int) -> Canvas | None:
@@ -60,14 +59,15 @@ def _letter(stroke: Stroke, index: int, count: int) -> Mark:
     """A letter on a line, further along for each of several lines so that they do not meet."""
     curve = stroke.curve
     at = min(len(curve.x) - 1, round((index + 1) / (count + 1) * (len(curve.x) - 1) + 0.25 * len(curve.x)))
-    return curve.x[at], curve.y[at], LETTERS[stroke.slot], f"run{stroke.slot}"
+    style = f"run{stroke.slot}"
+    return Mark(curve.x[at], curve.y[at], LETTERS[stroke.slot], style, on=style)
 
 
 def _told_apart(stroke: Stroke, width: int) -> list[Mark]:
     """A mark on the mean where its interval leaves zero out, another one where it does not; not too many."""
     every = max(1, -(-len(stroke.apart) * MARK_EVERY // max(1, width)))
-    points = list(zip(stroke.curve.x, stroke.curve.y, stroke.apart, strict=False))
-    return [(x, y, "●" if apart else "○", f"run{stroke.slot}") for x, y, apart in points[::every]]
+    points, style = list(zip(stroke.curve.x, stroke.curve.y, stroke.apart, strict=False)), f"run{stroke.slot}"
+    return [Mark(x, y, "●" if apart else "○", style, on=style) for x, y, apart in points[::every]]
 
 
 def _top(made: Overlay, values: list[float]) -> float:

@@ -8,13 +8,15 @@ from rich.cells import cell_len
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.selection import LETTERS
 from tui_transformer.widgets.canvas import BLANK, Canvas, Cell
-from tui_transformer.widgets.chart import Chart, cells_of
+from tui_transformer.widgets.chart import Chart, cells_of, whole
 from tui_transformer.widgets.compare.layout import fitted
 from tui_transformer.widgets.compare.overlay import Overlay, Stroke
 from tui_transformer.widgets.compare.overlay_canvas import paint
 from tui_transformer.widgets.curves import Curve, axis_text
 
 WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
+BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still that value
+MORE = "…"  # stands for runs that there is no room for
 SHORTEST = 6  # columns of a name in the legend that still says something
 
 
@@ -57,7 +59,10 @@ class OverlayChart(Chart):
                 taken = cell_len(clean_line(label)) + sum(cell_len(text) + 2 for text, _ in legend)
                 if taken + (4 if made.log else 0) <= width:
                     return _title(clean_line(label), style, legend, width, log=made.log)
-        legend = [(" ".join(_words(stroke, "")), f"run{stroke.slot}") for stroke, _ in names]
+        for words in (_words, _letter):
+            legend = [(" ".join(words(stroke, "")), f"run{stroke.slot}") for stroke, _ in names]
+            if cell_len(made.brief) + sum(cell_len(text) + 2 for text, _ in legend) + (5 if made.log else 0) <= width:
+                break
         return _title(made.brief, style, legend, width, log=made.log)
 
     def values(self, width: int, x: float | None) -> list[Cell]:
@@ -70,25 +75,30 @@ class OverlayChart(Chart):
         where = WHERE.get(made.axis, "{}").format(place)
         ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
         last = ("furthest", "far") if made.share else ("at the end", "end")
-        for head, decimals in ((last[0], 4), (last[1], 4), (last[1], 3), ("", 2)):
-            cells = cells_of(head, "dim") if x is None else cells_of(where, "cursor")
+        for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
+            parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
             for stroke, value in ends:
                 text = "–" if value is None else _number(made, value, decimals)
-                half = _half(stroke, x)
+                half = _half(stroke, x) if spread else None
                 text += f" ± {_number(replace(made, zero=False), half, decimals)}" if half is not None else ""
-                cells += cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}")
-            if len(cells) <= width:
+                parts.append(cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}"))
+            if sum(map(len, parts)) <= width:
                 break
-        for note in made.notes:
-            words = cells_of(f"   {clean_line(note)}", "dim")
-            cells += words if len(cells) + len(words) <= width else []
-        return cells[:width]
+        else:
+            parts.append(cells_of(f"  {MORE}", "dim"))
+            while len(parts) > 2 and sum(map(len, parts)) > width:
+                del parts[-2]
+        return whole([*parts, *(cells_of(f"   {clean_line(note)}", "dim") for note in made.notes)], width)
 
 
 def _words(stroke: Stroke, name: str) -> list[str]:
     """Letter, sign and name; the sign is never cut."""
     seeds = f"n{stroke.seeds}" if stroke.seeds is not None else ""
     return [word for word in (LETTERS[stroke.slot], stroke.sign, name, seeds) if word]
+
+
+def _letter(stroke: Stroke, name: str) -> list[str]:
+    return [LETTERS[stroke.slot], stroke.sign]
 
 
 def _number(made: Overlay, value: float, decimals: int) -> str:

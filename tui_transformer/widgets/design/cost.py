@@ -10,7 +10,7 @@ from tui_transformer.draft import Differences, Draft, shown
 from tui_transformer.fit import Fit
 from tui_transformer.widgets.design.corpus_glimpse import Glimpse
 from tui_transformer.widgets.design.palette import Palette
-from tui_transformer.words import memory, short
+from tui_transformer.words import duration, memory, short
 
 BAR = 12  # columns of a component's bar
 TABLE_FROM = 40  # columns from which on there is room for the table of components
@@ -23,13 +23,13 @@ class Known:
 
     Args:
         fit: what was measured.
-        measuring: whether a measurement is under way.
+        measuring: seconds since a measurement began; None where none is under way.
         failed: why the last one gave nothing.
         glimpse: of its corpus.
     """
 
     fit: Fit | None = None
-    measuring: bool = False
+    measuring: float | None = None
     failed: str = ""
     glimpse: Glimpse | None = None
 
@@ -74,8 +74,9 @@ def _time_and_memory(cost: Cost | None, known: Known, palette: Palette, width: i
         return text
     if cost is not None:
         text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(" of memory\n")
-    if known.measuring:
-        text.append("measuring … ", palette.accent).append("a few steps in a process of their own\n", palette.dim)
+    if known.measuring is not None:
+        text.append(f"measuring … {duration(known.measuring)}  ", palette.accent)
+        text.append(" m ", "reverse").append(" stops it\n", palette.dim)
     elif known.failed:
         text.append("✗ ", palette.bad).append(clean_line(known.failed) + "\n")
     else:

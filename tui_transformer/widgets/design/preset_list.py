@@ -69,6 +69,12 @@ def matching(all_entries: Iterable[Entry], words: str) -> list[Entry]:
     return [e for e in all_entries if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
 
 
+def nearness(entry: Entry, words: str) -> int:
+    """How near a preset's name is to what is looked for: 0 the name itself, 1 its beginning, 2 a part, 3 none of it."""
+    name, wanted = entry.name.lower(), words.lower().strip()
+    return next((at for at, so in enumerate((name == wanted, name.startswith(wanted), wanted in name)) if so), 3)
+
+
 class PresetList(Vertical):
     """The first column."""
 
@@ -143,7 +149,8 @@ class PresetList(Vertical):
         self.screen.set_focus(self.names)
 
     def _fill(self) -> None:
-        found = matching(self._all, self.query_one(SearchLine).value)
+        words = self.query_one(SearchLine).value
+        found = matching(self._all, words)
         options: list[Option] = []
         for group in GROUPS:
             inside = [entry for entry in found if entry.group == group]
@@ -156,8 +163,9 @@ class PresetList(Vertical):
         names.set_options(options)
         ids = [option.id for option in options]
         usable = [at for at, option in enumerate(options) if not option.disabled]
-        at = ids.index(self._at) if self._at in ids else next(iter(usable), None)
-        names.highlighted = at
+        near = {entry.id: nearness(entry, words) for entry in found} if words.strip() else {}
+        likely = min(usable, key=lambda at: near.get(ids[at] or "", 0), default=None)
+        names.highlighted = ids.index(self._at) if self._at in ids and not near else likely
         self.redraw()
 
     def redraw(self) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.screen import ModalScreen
+from textual.timer import Timer
 from textual.widgets import Footer, OptionList, Static
 from textual.widgets.option_list import Option
 from textual.worker import Worker
@@ -43,6 +45,7 @@ from tui_transformer.widgets.help import help_screen
 
 KEYS = "? all keys"
 LEAST = 20  # columns to draw in
+TICK = 1.0  # seconds between two words on a measurement
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class StudyBuilder(ModalScreen[Left]):
         self._draft, self._known = draft, known
         self._measured: dict[str, Estimate] = {}  # by the study as a file
         self._measuring = ""
+        self._since = 0.0  # when that began
+        self._tick: Timer | None = None
         self._failed: tuple[str, str] = ("", "")
         self._ids: list[str] = []
         self._started = started_names(known.place.runs_dir)
@@ -134,8 +139,7 @@ class StudyBuilder(ModalScreen[Left]):
     def _show(self, draft: StudyDraft) -> None:
         """Make a draft the one that is shown."""
         if self._measuring and draft.toml() != self._measuring:
-            self._measuring = ""
-            self.workers.cancel_group(self, "plan")
+            self._stop_measuring()
         self._draft = draft
         ids = [line.variant.name for line in draft.lines]
         if ids != self._ids:
@@ -176,7 +180,7 @@ class StudyBuilder(ModalScreen[Left]):
         self.query_one("#study-heading", Static).update(heading)
         self._draw_lines(estimate, width, palette)
         self._describe()
-        measuring = bool(self._measuring)
+        measuring = monotonic() - self._since if self._measuring else None
         failed = self._failed[1] if self._failed[0] == draft.toml() else ""
         started = draft.name in self._started
         plan = study_words.plan_words(
@@ -289,11 +293,16 @@ class StudyBuilder(ModalScreen[Left]):
     # The plan
 
     def action_measure(self) -> None:
-        """Time a step of every variant, in a process of its own."""
-        study = self._study()
-        if study is None or self._measuring or self._draft.toml() in self._measured:
+        """Time a step of every variant, in a process of its own; once more to give that up."""
+        if self._measuring:
+            self._stop_measuring()
+            self._redraw()
             return
-        self._measuring, self._failed = self._draft.toml(), ("", "")
+        study = self._study()
+        if study is None or self._draft.toml() in self._measured:
+            return
+        self._measuring, self._failed, self._since = self._draft.toml(), ("", ""), monotonic()
+        self._tick = self.set_interval(TICK, self._redraw)
         self.run_worker(self._measure(study), group="plan", exclusive=True)
         self._redraw()
 
@@ -304,9 +313,18 @@ class StudyBuilder(ModalScreen[Left]):
         except InputError as error:
             self._failed = (asked, str(error))
         if self._measuring == asked:
-            self._measuring = ""
+            self._timed()
         if self.is_attached:
             self._redraw()
+
+    def _stop_measuring(self) -> None:
+        self.workers.cancel_group(self, "plan")
+        self._timed()
+
+    def _timed(self) -> None:
+        self._measuring = ""
+        if self._tick is not None:
+            self._tick.stop()
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Nothing above needs to hear of it."""
@@ -371,7 +389,7 @@ class StudyBuilder(ModalScreen[Left]):
         except InputError as error:
             self._say(str(error), "error")
             return
-        self._say(f"saved {path}; {self._known.place.command('ablate', '--study', path)} runs it")
+        self._say(f"saved {path}; c copies the command that runs it")
         self._redraw()
 
 

@@ -14,7 +14,7 @@ from tui_transformer.study_command import command as study_command
 from tui_transformer.study_draft import Line, StudyDraft
 from tui_transformer.study_estimate import Estimate
 from tui_transformer.widgets.design.palette import Palette
-from tui_transformer.words import memory
+from tui_transformer.words import duration, memory
 
 MARK, GAP = 2, 2  # columns
 PARAMETERS, TIME = 12, 11
@@ -97,7 +97,14 @@ def at_hand(line: Line | None, draft: StudyDraft) -> Text:
 
 
 def plan_words(
-    draft: StudyDraft, estimate: Estimate, palette: Palette, width: int, *, measuring: bool, failed: str, started: bool
+    draft: StudyDraft,
+    estimate: Estimate,
+    palette: Palette,
+    width: int,
+    *,
+    measuring: float | None,
+    failed: str,
+    started: bool,
 ) -> Text:
     """How many runs, how long, how much, and what to know before.
 
@@ -106,7 +113,7 @@ def plan_words(
         estimate: of its cost.
         palette: colours.
         width: columns.
-        measuring: whether its steps are being timed.
+        measuring: seconds since its steps began to be timed; None where they are not.
         failed: why that gave nothing.
         started: whether a study of this name was started already.
     """
@@ -130,11 +137,11 @@ def plan_words(
     return text
 
 
-def _cost(estimate: Estimate, palette: Palette, measuring: bool) -> Text:
+def _cost(estimate: Estimate, palette: Palette, measuring: float | None) -> Text:
     text = Text()
+    timing = "" if measuring is None else f"timing a step of every variant … {duration(measuring)}, m stops it"
     if estimate.seconds is None:
-        words = "timing a step of every variant …" if measuring else "time: m measures it"
-        text.append(words, palette.accent if measuring else palette.dim)
+        text.append(timing or "time: m measures it", palette.accent if timing else palette.dim)
     else:
         text.append(f"≈ {about(estimate.seconds)}", "bold")
         text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
@@ -143,7 +150,9 @@ def _cost(estimate: Estimate, palette: Palette, measuring: bool) -> Text:
             text.append(f", {estimate.at_once} at a time{threads}", palette.dim)
         else:
             text.append(" one after the other, from the design's measured step", palette.dim)
-            text.append("; timing every variant …" if measuring else "; m times every variant", palette.dim)
+            text.append(
+                f"; {timing}" if timing else "; m times every variant", palette.accent if timing else palette.dim
+            )
     if estimate.disk is not None:
         text.append(" · ", palette.dim).append(memory(estimate.disk), "bold").append(" of disk")
     return text.append("\n")

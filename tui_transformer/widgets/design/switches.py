@@ -162,6 +162,15 @@ class Switches(OptionList):
         self.redraw()
         self._say()
 
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        """Digits begin a number; what is typed after them, and what ends it, is for the switch."""
+        switch = self.current
+        if switch is None or switch.ladder is None:
+            return False
+        if self._typed is None:
+            return character is not None and character in STARTS
+        return key in ("escape", "backspace", "up", "down") or (character is not None and character.isprintable())
+
     async def _on_key(self, event: Key) -> None:
         switch = self.current
         if switch is None or self._draft is None or switch.ladder is None:

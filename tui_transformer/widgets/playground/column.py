@@ -166,6 +166,10 @@ class RunColumn(Vertical):
 
     # What it does to a text
 
+    def announce(self, text: str) -> None:
+        """Show a text that is read once there is a model."""
+        self._page.show([Token(character, "given") for character in text])
+
     def answer(self, text: str, settings: Settings, keep: Sequence[Piece] = ()) -> None:
         """Make something of a text; `keep` is what is already written after it."""
         self.stop()

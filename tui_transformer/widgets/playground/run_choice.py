@@ -40,11 +40,12 @@ class RunChoice(Vertical):
         self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
         self._active = self._first
         self._line, self._nothing = PromptLine(), Static("", id="nothing")
-        self._untouched = False  # no key was pressed since the pane was shown without a run
+        self._looking = self._looked = False
+        self._asked: tuple[RunColumn, Ask[Path | str]] | None = None  # the question that was asked last
+        self._heard = 0  # keys, when the pane was shown, or was found to have no run
 
     def on_mount(self) -> None:
         """Look out for runs and newer checkpoints."""
-        self.add_class("-empty")
         self.set_interval(NEWER, self._look)
 
     @property
@@ -58,41 +59,56 @@ class RunChoice(Vertical):
 
     def choose(self, run: Path, vs: Path | None = None) -> None:
         """Take a run, and perhaps a second one beside it."""
+        self._write_with(run)
+        self._beside(vs)
+
+    def _write_with(self, run: Path) -> None:
         self.remove_class("-empty")
         self._first.take(run)
-        self._beside(vs)
 
     def focus_first(self) -> None:
         """Where keys go when the pane is shown."""
-        if self.columns:
-            self._line.focus()
-        else:
-            self.focus()
-            self._untouched = True
-            self.run_worker(self._look(), group="look", exclusive=True)
+        self.screen.set_focus(
+            self if self.has_class("-empty") else self._line
+        )  # now: what is typed next is meant for it
+        self._heard = self._keys_heard
+        self.run_worker(self._look(), group="look")
 
-    def on_key(self) -> None:
-        """Who presses keys already is not sent to the line by a run that comes now."""
-        self._untouched = False
+    @property
+    def _keys_heard(self) -> int:
+        return cast("Studio", self.app).keys_heard
 
     async def _look(self) -> None:
         """Find runs while there is none; else take what training has saved since."""
-        if not self.display or self.size.width == 0:
+        if not self.display or self._looking:
             return
+        self._looking = True
+        try:
+            self._rows = (await asyncio.to_thread(self._feed.look, full=False)).rows
+        finally:
+            self._looking = False
+        self._looked = True
+        if self._asked is not None:
+            column, question = self._asked
+            question.show(self._answers(column))
         if self.columns:
             for column in self.columns:
                 await column.look_for_newer()
             return
-        self._rows = (await asyncio.to_thread(self._feed.look, full=False)).rows
         found = next((row for row in self._rows if row.saved is not None), None)
-        if found is not None and not self.columns:
-            self.choose(found.path)
-            if self.has_focus and self._untouched:
-                self._line.focus()
-        elif not self.columns:
+        if found is None:
             self._say_nothing()
+            return
+        self._write_with(found.path)
+        if self.has_focus and self._heard == self._keys_heard:  # who presses keys already is not sent to the line
+            self.screen.set_focus(self._line)
 
     def _say_nothing(self) -> None:
+        if not self.has_class("-empty"):
+            self._heard = self._keys_heard
+            if self._line.has_focus:
+                self.screen.set_focus(self)
+            self.add_class("-empty")
         words, waits = Text(justify="center"), bool(self._rows)
         words.append("No run has a checkpoint yet\n\n" if waits else "Nothing has trained yet\n\n", "bold")
         if waits:
@@ -124,31 +140,34 @@ class RunChoice(Vertical):
         self._ask(event.column)
 
     def _ask(self, column: RunColumn) -> None:
-        self.run_worker(self._ask_which(column), group="ask", exclusive=True)
+        """Ask at once; runs that are found while the question is asked are answers too."""
+        title = "Which run writes?" if column is self._first else "Which run stands beside it?"
 
-    async def _ask_which(self, column: RunColumn) -> None:
-        self._rows = (await asyncio.to_thread(self._feed.look, full=False)).rows
+        def chosen(run: Path | str | None) -> None:
+            self._asked = None
+            if isinstance(run, Path) and column is self._first:
+                self._write_with(run)
+            elif run is not None:
+                self._beside(run if isinstance(run, Path) else None)
+
+        question: Ask[Path | str] = Ask(title, self._answers(column), at=column.run_path)
+        self._asked = column, question
+        self.app.push_screen(question, chosen)
+        self.run_worker(self._look(), group="look")
+
+    def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
         answers: list[Answer[Path | str]] = [
             Answer(row.path, _label(row), "" if row.saved is not None else "it has no checkpoint yet")
             for row in self._rows
         ]
-        if column is self._second:
-            answers.insert(0, Answer(NOBODY, NOBODY))
-        title = "Which run writes?" if column is self._first else "Which run stands beside it?"
-
-        def chosen(run: Path | str | None) -> None:
-            if isinstance(run, Path) and column is self._first:
-                column.take(run)
-            elif run is not None:
-                self._beside(run if isinstance(run, Path) else None)
-
-        self.app.push_screen(Ask(title, answers, at=column.run_path), chosen)
+        if not self._looked:
+            answers = [Answer("", "reading the runs…", "they are listed in a moment")]
+        return [Answer(NOBODY, NOBODY), *answers] if column is self._second else answers
 
     def _take_named(self, column: RunColumn, name: str) -> None:
         self.run_worker(self._find(column, name.strip()), group="ask", exclusive=True)
 
     async def _find(self, column: RunColumn, name: str) -> None:
-
         try:
             found = await asyncio.to_thread(RunReader.resolve, name, self.runs_dir)
         except InputError as error:
@@ -157,7 +176,7 @@ class RunChoice(Vertical):
         if column is self._second:
             self._beside(found.path)
         else:
-            column.take(found.path)
+            self._write_with(found.path)
 
     def _vs(self, name: str) -> None:
         if name.strip():
