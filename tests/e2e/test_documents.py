@@ -49,13 +49,13 @@ def asked(runs: Path, *arguments: str) -> int:
 def test_a_run_ends_with_its_exact_answers_beside_the_majority(runs, capsys) -> None:
     from tui_transformer.summary import print_summary
 
-    print_summary(RunReader(runs / "qa"), as_json=False, runs_dir=runs)
+    print_summary(RunReader(runs / "qa"), as_json=False)
     said = capsys.readouterr().out
     best = RunReader(runs / "qa").summary["best"]
     assert f"exact match {best['exact_match']:.1%} at step 4" in said
     assert "always “Rome” would be right in 50.0%" in said
     assert "held-out questions at step 4:" in said and "Where was Eve born?" in said
-    print_summary(RunReader(runs / "spans"), as_json=False, runs_dir=runs)
+    print_summary(RunReader(runs / "spans"), as_json=False)
     said = capsys.readouterr().out
     assert "nats per token" in said and "recall " in said and "facts recalled exactly" in said
     assert "held-out documents at step 4:" in said and "evaluate spans" in said

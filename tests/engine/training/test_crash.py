@@ -165,7 +165,7 @@ def run_command(root: Path, name: str, config: RunConfig = ENDLESS, *, as_json: 
     def prepare(control: Control):
         return assemble(config, runs_dir=root, name=name, device="cpu", control=control)
 
-    return train_and_show(prepare, as_json=as_json, runs_dir=root)
+    return train_and_show(prepare, as_json=as_json, data_dir=None)
 
 
 class Terminal:

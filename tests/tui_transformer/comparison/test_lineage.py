@@ -114,7 +114,7 @@ def test_what_a_run_says_of_its_origin_never_reaches_the_terminal_raw(tmp_path, 
     run = started_from(variant(tmp_path, "finetune"), poison)
     said = str(lines_of(detail(read_entry(run), None)))
     runs_command(as_json=False, runs_dir=tmp_path)
-    print_summary(RunReader(run), as_json=False, runs_dir=tmp_path)
+    print_summary(RunReader(run), as_json=False)
     said += capsys.readouterr().out
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said) and "evil" in said
 
