@@ -58,12 +58,12 @@ class Inspector:
             self.leak = verdict
             self.writer.event("leak", verdict.why, step=step)
 
-    def before(self) -> None:
-        """What is looked at once, before the first step."""
+    def before(self, between: Callable[[], None] = lambda: None) -> None:
+        """Run the checks that a run gets once, before its first step. `between` may raise to stop."""
         self.probe("before", 0)
         if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
             return  # it ends here, and what leaks is broken in more ways than one
-        for verdict in self_check(self.config, self.model, self.batches, self.reseeded):
+        for verdict in self_check(self.config, self.model, self.batches, self.reseeded, between):
             self._write(verdict)
 
     def scores(self, record: Mapping[str, Any], step: int) -> None:

@@ -18,7 +18,11 @@ from engine.training.copies import WORDS, small_copy
 
 
 def self_check(
-    config: RunConfig, model: Network, batches: Examples, reseeded: Callable[[int], Examples]
+    config: RunConfig,
+    model: Network,
+    batches: Examples,
+    reseeded: Callable[[int], Examples],
+    between: Callable[[], None] = lambda: None,
 ) -> list[Verdict]:
     """A verdict a check; those that have nothing to ask of this network give none.
 
@@ -27,6 +31,7 @@ def self_check(
         model: the run's own, of which only the parameters are counted.
         batches: what it is trained on.
         reseeded: the same under another seed.
+        between: called before each check; may raise to stop.
     """
     few = step_checks.few_rows(config, batches)
     own_words = config.needed_tokens(batches.objective.vocab_size)
@@ -44,7 +49,10 @@ def self_check(
             "dropout": lambda: step_checks.dropout(config, own_words, few),
             "seed": lambda: step_checks.seed(config, copy, reseeded),
         }
-        found = [_tried(name, check) for name, check in checks.items()]
+        found = []
+        for name, check in checks.items():
+            between()
+            found.append(_tried(name, check))
     return [verdict for verdict in found if verdict is not None]
 
 

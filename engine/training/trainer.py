@@ -135,7 +135,7 @@ class Trainer:
         self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
         resumed = self._saved >= 0
         if not resumed:
-            self.inspector.before()
+            self.inspector.before(self._heed)
             self._save()
             leak = self.inspector.leak
             if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:

@@ -14,6 +14,7 @@ from engine.runs.reader import RunReader
 from engine.training import assemble as assembling
 from engine.training import checkpoint
 from engine.training.assemble import resume
+from engine.training.step import Stepper
 from engine.training.trainer import Trainer
 from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
@@ -46,24 +47,29 @@ def test_a_run_that_is_not_ready_ends_whatever_it_is_at_and_leaves_nothing(tmp_p
         return run_command(tmp_path, "run", BUSY)
 
     pid = forked(work)
+    os.close(tell)
     assert os.read(told, 1)
     os.kill(pid, signal.SIGTERM)
     assert ends(pid) == 143
     assert not list(tmp_path.iterdir())
 
 
-# Layers that are computed before the first checkpoint, and in a step of two micro-batches.
-MOMENTS = {"its checks": 3, "a step forwards": 100, "another one": 131}
+# How many layers have been computed by then: since the start, or since the first step began.
+MOMENTS = {"its checks": 3, "a step forwards": 2, "another one": 7}
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     assert train(tmp_path, "whole", BUSY) == 0
     (told, tell), (go, gone) = os.pipe(), os.pipe()
-    real, count = Layer.forward, [0]
+    real, take, count, counting = Layer.forward, Stepper.take, [0], [moment == "its checks"]
+
+    def taken(self: Stepper, *given: Any, **named: Any) -> Any:
+        counting[0] = True
+        return take(self, *given, **named)
 
     def forward(self: Layer, *given: Any) -> Any:
-        count[0] += 1
+        count[0] += counting[0]
         if count[0] >= MOMENTS[moment]:
             os.write(tell, b"x")
         if count[0] == MOMENTS[moment]:
@@ -71,7 +77,9 @@ def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
         return real(self, *given)
 
     def work() -> int:
-        pytest.MonkeyPatch().setattr(Layer, "forward", forward)
+        patch = pytest.MonkeyPatch()
+        patch.setattr(Layer, "forward", forward)
+        patch.setattr(Stepper, "take", taken)
         return run_command(tmp_path, "run", BUSY)
 
     pid = forked(work)

@@ -235,8 +235,7 @@ def signal_at_random(root: Path, trials: int, config: RunConfig, seconds: float,
             name = f"{number.name}-{i}"
             terminal = Terminal()
             pid = terminal.run(lambda name=name: run_command(root, name, config, as_json=False))
-            while not (root / name / "status.json").exists():
-                time.sleep(0.005)
+            wait_for(root / name / "status.json")
             time.sleep(draw.uniform(0.0, seconds))
             started = time.monotonic()
             os.kill(pid, number)
