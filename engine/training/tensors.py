@@ -64,15 +64,16 @@ def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def tensor_file_bytes(path: Path) -> int:
-    """How long a safetensors file is by its own header; 0 where that is damaged."""
+    """How long a safetensors file may be: what its header says; where that is damaged, no longer than the header."""
+    length = 0
     try:
         with open_plain(path) as file:
-            length = int.from_bytes(file.read(8), "little")
-            header = json.loads(file.read(length)) if length <= LONGEST_HEADER else {}
+            length = min(int.from_bytes(file.read(8), "little"), LONGEST_HEADER)
+            header = json.loads(file.read(length))
         ends = [one["data_offsets"][1] for name, one in header.items() if name != "__metadata__"]
         return int(8 + length + max(ends, default=0))
     except (OSError, ValueError, RecursionError, KeyError, IndexError, TypeError, AttributeError, OverflowError):
-        return 0
+        return 8 + length
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

@@ -116,7 +116,7 @@ def compared(folder: Path, given: Given) -> None:
         text_of(standings, all_settings=True, width=100)
         curves = Curves().read([entry.path for entry in look.entries])
         for found in curves.values():
-            pictures(found.train, found.validation, None)
+            pictures(found.train, found.validation, [])
         groups = bands.seeds_of(look.entries, look.entries)
         for group in groups:
             bands.band({seed: bands.scored(curves[run.path].validation, "step") for seed, run in group.by_seed.items()})
@@ -236,7 +236,7 @@ def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
         reset, new = tail.poll()
         (history.reset if reset else history.add)(new)
         columns = history.columns
-        pictures(columns.train, columns.validation, 0.5)
+        pictures(columns.train, columns.validation, [0.5])
         ours, theirs = loss_curve(columns.train, "step"), loss_curve(columns.validation, "step")
         difference(ours, theirs)
         points = [(number(record.get("step")), number(record.get("loss"))) for record in columns.train]

@@ -5,6 +5,7 @@ import gzip
 import io
 import os
 import pickle
+import random
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -79,7 +80,8 @@ def test_the_bombs_go_off_where_pickle_is_loaded(tmp_path, form: str) -> None:
 def home(tmp_path_factory) -> Path:
     """A run that can be gone on with, one that starts from it, and a filled cache."""
     home = tmp_path_factory.mktemp("home")
-    (home / "corpus.txt").write_text("to be or not to be, that is the question\n" * 500)
+    words = random.Random(1).choices(["to", "be", "or", "not", "that", "is", "the", "question"], k=5_000)
+    (home / "corpus.txt").write_text(" ".join(words))
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TUI_TRANSFORMER_CACHE", str(home / "cache"))
         patched.setattr(cache, "SMALLEST", 0)

@@ -44,7 +44,7 @@ MOMENTS: dict[str, Plant] = {
     "its folder has just appeared": lambda patch: patch.setattr(RunWriter, "status", die),
     "its facts are being written": lambda patch: patch.setattr(RunWriter, "text", die),
     "it is ready": lambda patch: patch.setattr(Trainer, "begin", die),
-    "its checks are being made": lambda patch: patch.setattr(inspector, "order_check", die),
+    "its checks are being made": lambda patch: patch.setattr(inspector, "self_check", die),
     "its first checkpoint is being written": lambda patch: patch.setattr(checkpoint, "_sha256", die),
 }
 

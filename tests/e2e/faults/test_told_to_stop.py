@@ -14,7 +14,6 @@ from engine.runs.reader import RunReader
 from engine.training import assemble as assembling
 from engine.training import checkpoint
 from engine.training.assemble import resume
-from engine.training.step import Stepper
 from engine.training.trainer import Trainer
 from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
@@ -62,11 +61,11 @@ MOMENTS = {"its checks": 3, "a step forwards": 2, "another one": 7}
 def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     assert train(tmp_path, "whole", BUSY) == 0
     (told, tell), (go, gone) = os.pipe(), os.pipe()
-    real, take, count, counting = Layer.forward, Stepper.take, [0], [moment == "its checks"]
+    real, step, count, counting = Layer.forward, Trainer._step, [0], [moment == "its checks"]
 
-    def taken(self: Stepper, *given: Any, **named: Any) -> Any:
+    def stepping(self: Trainer) -> None:
         counting[0] = True
-        return take(self, *given, **named)
+        step(self)
 
     def forward(self: Layer, *given: Any) -> Any:
         count[0] += counting[0]
@@ -79,7 +78,7 @@ def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     def work() -> int:
         patch = pytest.MonkeyPatch()
         patch.setattr(Layer, "forward", forward)
-        patch.setattr(Stepper, "take", taken)
+        patch.setattr(Trainer, "_step", stepping)
         return run_command(tmp_path, "run", BUSY)
 
     pid = forked(work)

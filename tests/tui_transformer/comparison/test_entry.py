@@ -205,4 +205,4 @@ def test_what_an_older_version_defined_otherwise_never_stands_beside_newer_score
     assert older.excess is None and not older.probes and older.redefined == ("excess", "probes")
     assert older.last == now.last and older.scores == now.scores
     shown = [line.text for block in detail(older, None) if block.title == "Not comparable" for line in block.lines]
-    assert "excess, probes" in shown[0] and shown[1].endswith("tui-transformer evaluate a")
+    assert "excess, probes" in shown[0] and f"tui-transformer evaluate a --runs-dir {tmp_path}" in shown[1]
