@@ -43,15 +43,15 @@ _ALL = (
     Badge(
         "BROKEN",
         "BROKEN",
-        "A self-check failed: the code does not do what the settings say, in the way the reason names.",
-        "Compare nothing with it. Repeat the checks with `check`, mend what the reason names, and run it again.",
+        "A self-check failed: the code does not do what the settings say.",
+        "Do not compare it. Fix what the reason names, repeat the checks with `check`, then train again.",
         void=True,
     ),
     Badge(
         "OVERLAP",
         "OVERLAP",
-        "Much of the held-out data also appears in the training data, so the loss measures memory.",
-        "Remove duplicates from the corpus or hold out different text, then train again; `data show` tells how much "
+        "Much of the held-out data also appears in the training data, so the loss measures memorization.",
+        "Remove duplicates from the corpus or hold out different text, then train again; `data show` says how much "
         "overlaps.",
         void=True,
     ),
@@ -75,8 +75,8 @@ _ALL = (
         "SUSPICIOUS",
         "SUSPECT",
         "The loss is suspiciously low for natural text, and the lowest possible loss of this text is not known.",
-        "Repetitive text, such as logs or templates, explains it. If yours is not, look for held-out text in the "
-        "training text and for a mask that shows the answer.",
+        "Repetitive text, such as logs or templates, would explain it. If yours is not repetitive, look for held-out "
+        "text in the training text and for a mask that shows the answer.",
     ),
     Badge(
         "NOT-LEARNING",

@@ -23,7 +23,7 @@ def _folder(path: Path) -> Path:
 
 RunsDir = Annotated[
     Path,
-    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help="Where runs are.", show_default=True, callback=_folder),
+    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help="The runs folder.", show_default=True, callback=_folder),
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named corpora are looked for first.")]
 PresetName = Annotated[str | None, typer.Option("--preset", "-p", help="A preset; `presets list` shows them.")]

@@ -57,7 +57,7 @@ def usage_line(error: "TyperException", words: Sequence[str]) -> str:
         message = f"no such command '{wrong}'{_command(wrong, commands, where)}"
     elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
         word = extra[1].split(" ")[0]
-        message = f"'{word[:80]}' is one word too many{_misplaced(word, flags, words)}"
+        message = f"unexpected argument '{word[:80]}'{_misplaced(word, flags, words)}"
     elif parameter is not None and error.message:
         name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
         message = f"{name}: {message}" if name not in message else message
@@ -103,5 +103,5 @@ def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
         from engine.config.presets import list_presets
 
         found = nearest(word, [preset.name for preset in list_presets()])
-        return f"; did you mean --preset {found.split(chr(39))[1]}?" if found else "; a preset is named with --preset"
+        return f"; did you mean --preset {found.split(chr(39))[1]}?" if found else "; name a preset with --preset"
     return ""

@@ -168,7 +168,7 @@ def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) 
     def seen(new: Columns) -> None:
         if snapshot.paused != told[0]:
             if not (snapshot.paused and told[0]):  # what is free changes, and is no news
-                say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training goes on'}"))
+                say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
             told[0] = snapshot.paused
         due = time.monotonic() - said[0] >= PLAIN_INTERVAL
         if new.validation or (due and new.train):

@@ -223,14 +223,14 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     elif reader.config.translates:
         rows = [
             (reader.command("translate"), "translate with it"),
-            (another("phrasebook"), "without positions"),
+            (another("phrasebook"), "the same without positions"),
         ]
     else:
         rows = [
             (reader.command("sample"), "write with it"),
-            (another("demo"), "without positions"),
+            (another("demo"), "the same without positions"),
         ]
-    rows.append((command_line("presets", "list"), "what else there is"))
+    rows.append((command_line("presets", "list"), "other presets"))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")
     for command, what in rows:

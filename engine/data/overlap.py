@@ -80,10 +80,10 @@ class Overlap:
         elif self.of == "pairs":
             both = f", {self.both:,} of them on both sides" if self.both else ""
             said = f"{share} of the {self.split} pairs ({self._count}) share a sentence with training, {aside}{both}"
-            none = f"none of the {self.total:,} {self.split} pairs shares a sentence with training, {aside}"
+            none = f"none of the {self.total:,} {self.split} pairs share a sentence with training, {aside}"
         else:
             said = f"{share} of the {self.split} questions ({self._count}) are also asked in training, {aside}"
-            none = f"none of the {self.total:,} {self.split} questions is asked in training, {aside}"
+            none = f"none of the {self.total:,} {self.split} questions are asked in training, {aside}"
         return f"{said}; for example “{self.example}”" if self.seen else none
 
     @property

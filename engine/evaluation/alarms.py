@@ -38,8 +38,8 @@ def overlapping(found: Overlap) -> Verdict:
     if not found.much:
         return Verdict("overlap", "before", 0, OK, found.share, said)
     why = (
-        f"{said}. The score measures memory, so it is not compared with other runs: remove duplicates from the corpus "
-        "or hold out different text, then train again"
+        f"{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from the "
+        "corpus or hold out different text, then train again"
     )
     return Verdict("overlap", "before", 0, OVERLAP, found.share, why)
 
@@ -90,7 +90,7 @@ def implausible(
         passed = "; the leak probe passed" if leak_free else ""
         why = (
             f"the loss {record['loss']:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
-            f"reaches. Repetitive text, such as logs or templates, explains it{passed}"
+            f"reaches. Repetitive text, such as logs or templates, would explain it{passed}"
         )
         return Verdict("plausible", when, step, SUSPICIOUS, below, why)
     why = (

@@ -273,7 +273,7 @@ def leak_probe(
                 change, at_once = _as_many_as_fit(asked, at_once)
                 changes.append(change)
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
-    clean += f", in training, evaluation and scoring, {at_once:,} rows at once"
+    clean += f", in training, evaluation and scoring, {at_once:,} rows at a time"
     change = functools.reduce(_larger, changes)
     if gradient != gradient or change != change:
         why = "some predictions are not numbers, so nothing can be said of what they depend on"

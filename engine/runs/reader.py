@@ -38,7 +38,7 @@ TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
 
 def no_runs(root: Path) -> str:
     """What is said of a runs folder without a run."""
-    return f"there is no run in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` makes one"
+    return f"there are no runs in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` makes one"
 
 
 class RunReader:

@@ -104,7 +104,7 @@ class Study:
             raise InputError(f"{where}: baseline '{self.baseline[:80]}' is none of the variants{hint}")
         if self.primary and _family(self.primary) not in MEASURES:
             hint = nearest(self.primary, MEASURES) or f"; it can be {one_of(MEASURES)}"
-            raise InputError(f"{where}: primary = {shown(self.primary)} is no score and no probe{hint}")
+            raise InputError(f"{where}: primary = {shown(self.primary)} is neither a score nor a probe{hint}")
         check_stages(self.stages, where)
         for stage in self.stages:
             _check_name(stage.name, f"{where}, stage '{stage.name[:80]}'")

@@ -80,7 +80,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _taken(path: Path) -> InputError:
-    return InputError(f"run '{path.name}' exists already in {path.parent}; choose another --name")
+    return InputError(f"run '{path.name}' already exists in {path.parent}; choose another --name")
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class RunWriter:
         with suppress(OSError):  # Linux alone tells where an open file is now
             now = Path(os.readlink(f"/proc/self/fd/{metrics}"))  # noqa: PTH115
             if os.path.samestat(now.stat(), os.fstat(metrics)):
-                return f"its folder {self.path} was moved to {now.parent} while it trained"
+                return f"its folder {self.path} was moved to {now.parent} during training"
         return f"its folder {self.path} vanished"
 
     def release(self) -> None:

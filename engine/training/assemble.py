@@ -334,13 +334,12 @@ def resume(
         if not checkpoint.never_saved(reader):
             raise
         raise InputError(
-            f"{error}; it has no checkpoint either, so there is nothing to resume: "
-            f"`{reader.command('delete')}` frees its name"
+            f"{error}; it has no checkpoint, so there is nothing to resume: `{reader.command('delete')}` frees the name"
         ) from None
     capabilities.require(config, str(run / "config.toml"))
     if reader.status.get("state") == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
-        raise InputError(f"run '{reader.name}' is finished; `{again}` makes another like it")
+        raise InputError(f"run '{reader.name}' is finished; `{again}` trains another like it")
     where = resolve_device(device)
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:

@@ -173,7 +173,7 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
             return folder, wrong
         wrong.append(f"{folder.name}: {found}")
     raise InputError(
-        f"run '{run.name}' has no intact checkpoint to go on from"
+        f"run '{run.name}' has no intact checkpoint to resume from"
         + "".join(f"; {text}" for text in wrong)
         + f"; `{command_line('run', '--config', run / 'config.toml', runs_dir=run.parent)}` trains it from the start"
     )
@@ -252,7 +252,7 @@ def damage(folder: Path) -> str | None:
         if not path.is_file():
             return f"{name} is missing"
         if path.stat().st_size > _most_bytes(path):
-            return f"{name} is damaged: larger than what it holds"
+            return f"{name} is damaged: larger than its header says"
         if _sha256(path) != hashes[name]:
             return f"{name} is damaged: not the SHA-256 it was written with"
     return None
@@ -279,7 +279,7 @@ def load_trained(
     if config.on_documents:
         does = "answers questions" if config.answers else "fills in documents"
         raise InputError(
-            f"run '{reader.name}' {does} instead of going on with a text: `{reader.command('evaluate')}` "
+            f"run '{reader.name}' {does} instead of continuing a text: `{reader.command('evaluate')}` "
             "shows what it writes"
         )
     model, tokenizer, step = load_network(reader, which, device)

@@ -102,7 +102,7 @@ class Inspector:
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
             if set(switches) == {"seed"}:
-                why = f"run '{name}' has another seed and the same metrics to the last bit: the seed had no effect"
+                why = f"run '{name}' has a different seed and the same metrics to the last bit: the seed had no effect"
             self._note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _curve(self, when: When, step: int) -> None:

@@ -47,14 +47,14 @@ def parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verdict:
     silent = _without_gradient(copy)
     wrong = ""
     if tied != config.model.tie_embeddings:
-        asked = "model.tie_embeddings = true, but output and embedding are two matrices"
-        wrong = asked if not tied else "model.tie_embeddings = false, but output and embedding are one matrix"
+        asked = "model.tie_embeddings = true, but output and embedding are separate matrices"
+        wrong = asked if not tied else "model.tie_embeddings = false, but output and embedding share one matrix"
     elif built != means:
-        wrong = f"{built:,} parameters were built where the config means {means:,}"
+        wrong = f"the model has {built:,} parameters, but the config calls for {means:,}"
     elif silent:
         named = ", ".join(silent[:3]) + (f" and {len(silent) - 3} more" if len(silent) > 3 else "")
-        wrong = f"no gradient reaches {named}: that part of the network is not connected, so it will not learn"
-    right = f"{built:,}, as the config means, and a gradient reaches each{copy.said}"
+        wrong = f"{named} gets no gradient: that part of the network is disconnected and will not learn"
+    right = f"{built:,}, as configured, and each gets a gradient{copy.said}"
     return verdict("parameters", wrong, right, float(len(silent)))
 
 
@@ -83,10 +83,10 @@ def reference(copy: SmallCopy) -> Verdict:
     worst = _apart(copy.network(*inputs), meant)
     model = copy.model
     wrong = (
-        f"predictions are off by {worst:.1g} of their size from a second, written-out implementation: {model.position} "
-        f"positions, {model.attention} attention, a norm, a residual or a layer does not do what the config says"
+        f"predictions differ from an independent implementation by a relative error of {worst:.1g}: {model.position} "
+        f"positions, {model.attention} attention, a norm, a residual or a layer does not match the config"
     )
-    right = f"a second, written-out implementation gives the same predictions over {tokens.shape[1]:,} tokens"
+    right = f"an independent implementation gives the same predictions over {tokens.shape[1]:,} tokens"
     return verdict("reference", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
@@ -95,7 +95,7 @@ def cache_parity(copy: SmallCopy) -> Verdict:
     """Does decoding with a cache give the logits of one pass, over the whole context and however it is cut?"""
     model, inputs = copy.network, copy.inputs()
     if isinstance(model, EncoderLM):
-        return verdict("cache parity", "", "an encoder reads its text at once: there is no cache")
+        return verdict("cache parity", "", "an encoder reads the whole text at once, so there is no cache")
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     full, length, worst = model(*inputs), tokens.shape[1], 0.0
     for plan in _plans(length, single=isinstance(model, EncoderDecoder)):
@@ -103,8 +103,8 @@ def cache_parity(copy: SmallCopy) -> Verdict:
     if isinstance(model, DecoderLM):
         first, last = (min(at, length) for at in GROWTH)
         worst = max(worst, _apart(_in_steps(model, tokens[:, :last], first), full[:, max(0, first - 1) : last]))
-    wrong = f"decoding with a cache differs from a full pass by {worst:.1g} of its size: samples are not the model's"
-    right = f"decoding with a cache gives the logits of one full pass over {length:,} tokens"
+    wrong = f"decoding with a cache differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
+    right = f"decoding with a cache gives the same logits as one full pass over {length:,} tokens"
     return verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
@@ -169,9 +169,11 @@ def sampling(copy: SmallCopy) -> Verdict | None:
             meant = logits.softmax(-1).gather(2, text[:, read:, None])[..., 0]
             given = torch.cat([column.probability for column in stretch], dim=1)
             worst = max(worst, float(((given - meant).abs() / meant).max()))
-    wrong = f"a sampled token's probability is off by {worst:.1g} of itself from one full pass: samples mislead"
+    wrong = (
+        f"a sampled token's probability differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
+    )
     right = (
-        f"{len(drawn):,} sampled tokens, the last {PAST_THE_END} past a full context, have a full pass's probabilities"
+        f"{len(drawn):,} sampled tokens, the last {PAST_THE_END} past a full context, match a full pass's probabilities"
     )
     return verdict("sampling", "" if worst <= CHANCE_LIMIT else wrong, right + copy.said, worst)
 
@@ -210,10 +212,10 @@ def source(copy: SmallCopy) -> Verdict | None:
     deaf = [str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i]]
     wrong = ""
     if torch.equal(*logits):
-        wrong = "another source leaves every prediction as it is: the decoder ignores what it is to read"
+        wrong = "a different source changes no prediction: the decoder ignores its source"
     elif deaf:
-        wrong = f"another source changes nothing in the cross-attention of decoder layer {', '.join(deaf)}"
-    return verdict("source", wrong, f"another source changes what each decoder layer reads{copy.said}")
+        wrong = f"a different source changes nothing in the cross-attention of decoder layer {', '.join(deaf)}"
+    return verdict("source", wrong, f"a different source changes what each decoder layer reads{copy.said}")
 
 
 def _apart(found: Tensor, meant: Tensor) -> float:

@@ -55,5 +55,5 @@ def _tried(name: str, check: Callable[[], Verdict | None]) -> Verdict | None:
     except Exception as error:
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         if isinstance(error, MemoryError) or "memory" in str(error):
-            return network_checks.verdict(name, "", f"not tried, there is no room for it ({said})")
-        return network_checks.verdict(name, f"what this check tries ends in an error: {said}", "")
+            return network_checks.verdict(name, "", f"skipped: not enough memory ({said})")
+        return network_checks.verdict(name, f"the check failed with an error: {said}", "")

@@ -93,15 +93,15 @@ def gradient(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
     worst = _off(found, _mean_gradient(config, copy, few, share))
     wrong = ""
     if not worst <= GRADIENT_LIMIT:
-        because = "the loss, its mean or how micro-batches add up is not what the config says"
+        because = "the loss, its mean or the sum over micro-batches does not match the config"
         if _off(found, _mean_gradient(config, copy, few, 0.0)) <= GRADIENT_LIMIT:
             because = "objective.label_smoothing has no effect"
         elif _off(found, _mean_gradient(config, copy, few, share, apart=True)) <= GRADIENT_LIMIT:
-            because = "each micro-batch is divided by its own targets instead of those of the whole step"
-        wrong = f"a step's gradient is off by {worst:.1g} of its size: {because}"
-    smoothed = f", label smoothing {share:g} included" if share else ""
-    over = f" over {len(few.first)} micro-batches" if len(few.first) > 1 else ""
-    right = f"a step's gradient is that of the mean loss of all its targets{over}{smoothed}{copy.said}"
+            because = "each micro-batch is divided by its own number of targets instead of the whole step's"
+        wrong = f"a step's gradient has a relative error of {worst:.1g}: {because}"
+    smoothed = f", including label smoothing {share:g}" if share else ""
+    over = f" in {len(few.first)} micro-batches" if len(few.first) > 1 else ""
+    right = f"a step's gradient is that of the mean loss over all its targets{over}{smoothed}{copy.said}"
     return verdict("gradient", wrong, right, worst)
 
 
@@ -148,9 +148,8 @@ def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
         gradients = {name: p.grad for name, p in named.items() if p.grad is not None}
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
         if abs(rate - meant) > UPDATE_LIMIT * config.optimizer.lr:
-            wrong = (
-                f"the learning rate of step {step:,} is {rate:.3g} where {config.optimizer.schedule} means {meant:.3g}"
-            )
+            schedule = config.optimizer.schedule
+            wrong = f"the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives {meant:.3g}"
         elif clip and norm > clip * (1.0 + NORM_LIMIT):
             wrong = f"the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect"
         else:
@@ -160,7 +159,7 @@ def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
     clipped = f", clipping at {config.train.clip:g}" if clip else ""
     decay = f" and weight decay {config.optimizer.weight_decay:g}" if config.optimizer.weight_decay else ""
     at = ", ".join(f"{step:,}" for step in steps)
-    right = f"rate{clipped} and update{decay} of steps {at} are those of the config's formulas"
+    right = f"learning rate{clipped} and update{decay} at steps {at} follow the config's formulas"
     return verdict("update", wrong, right + copy.said)
 
 
@@ -236,7 +235,8 @@ def _moved_wrongly(
         if bool(((moved - plain - shrunk).abs() > room).any()):
             if decay and not coupled and bool(((moved - plain).abs() <= room).all()):
                 return f"optimizer.weight_decay = {decay:g} has no effect on {name}"
-            return f"the update of {name} is not {optimizer.kind}'s with rate {rate:.3g} and weight decay {decay:g}"
+            settings = f"learning rate {rate:.3g} and weight decay {decay:g}"
+            return f"the update of {name} is not that of {optimizer.kind} with {settings}"
     return ""
 
 
@@ -249,7 +249,7 @@ def dropout(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
         kept = copy.network(*batch.inputs)
         in_training = copy.network.train()(*batch.inputs)
         if not torch.allclose(kept, in_training, rtol=0.0, atol=SCORE_LIMIT):
-            wrong = "without any dropout, training mode gives other predictions than evaluation mode"
+            wrong = "with dropout off, training mode and evaluation mode give different predictions"
         for name in rates:
             network = _copied(config, vocab_size, **{name: DROPPED}).network.train()
             passes = []
@@ -257,10 +257,10 @@ def dropout(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
                 torch.default_generator.manual_seed(seed)
                 passes.append(network(*batch.inputs))
             if torch.equal(*passes):
-                wrong = f"model.{name} = {rates[name]:g} has no effect: training mode gives the same predictions twice"
+                wrong = f"model.{name} = {rates[name]:g} has no effect: two training passes give the same predictions"
         wrong = wrong or _scored_wrongly(config, vocab_size, dict.fromkeys(rates, DROPPED), kept, batch)
     said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
-    right = f"{said} act in training, and none in scoring" if rates else "none is set, and training mode adds none"
+    right = f"{said}: active in training, off in scoring" if rates else "none is set, and training mode adds none"
     return verdict("dropout", wrong, right + copy.said)
 
 
@@ -278,7 +278,7 @@ def _scored_wrongly(config: RunConfig, vocab_size: int, rates: Mapping[str, floa
             scores["scoring a text"] = score_tokens(network, text, context=length, stride=length, batch_size=1).nll
         for what, nll in scores.items():
             if not abs(nll - meant[: len(nll)]).max() <= SCORE_LIMIT:
-                return f"{what} does not give the losses of the network without dropout: evaluation keeps it on"
+                return f"{what} does not give the losses of the network without dropout: dropout stays on in evaluation"
         if not network.training:
             return "after scoring, the network is no longer in training mode"
     return ""
@@ -309,10 +309,10 @@ def seed(config: RunConfig, copy: SmallCopy, reseeded: Reseeded) -> Verdict:
     )
     wrong = ""
     if all(torch.equal(weight, other[name]) for name, weight in first.items()):
-        wrong = "another seed gives the same initial weights: runs that differ in their seed alone are one run"
+        wrong = "another seed gives the same initial weights: runs that differ only in their seed are the same run"
     elif not _batches_differ(config.seed, reseeded):
-        wrong = "another seed gives the same batches in the same order: seeds say nothing of the noise"
-    return verdict("seed", wrong, "another seed gives other initial weights and other batches")
+        wrong = "another seed gives the same batches in the same order, so seeds do not measure noise"
+    return verdict("seed", wrong, "another seed gives different initial weights and batches")
 
 
 def _batches_differ(own: int, reseeded: Reseeded) -> bool:

@@ -184,7 +184,7 @@ class TranslationTask:
         found = []
         for split, becomes in (
             ("train", "left out"),
-            ("validation", "scored all the same, at lengths that no training pair has"),
+            ("validation", "still scored, at lengths that no training pair has"),
         ):
             n, pairs = self._too_long(split, config), len(self.encoded[split])
             if n:
@@ -214,7 +214,7 @@ class TranslationTask:
             remedy += f" --set model.source_length={source}"
         raise InputError(
             f"corpus {self.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned positions "
-            f"({room[0]:,} of a source, {room[1]:,} of a target), and what is scored is never left out; {remedy}"
+            f"({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; {remedy}"
         )
 
     def _examples(self) -> list[dict[str, str]]:

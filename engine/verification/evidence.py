@@ -55,7 +55,7 @@ class Evidence:
     def not_compared(self, *fields: str) -> str:
         """A note for a sentence, where some of these fields are among the redefined ones; else ""."""
         found = [field for field in fields if field in self.redefined]
-        return f"; not compared, an older version defined it otherwise: {', '.join(found)}" if found else ""
+        return f"; not compared: an older version defined it differently: {', '.join(found)}" if found else ""
 
     @cached_property
     def metrics(self) -> list[Record]:

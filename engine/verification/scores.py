@@ -67,7 +67,7 @@ def average(evidence: Evidence) -> Outcome:
 def samples(evidence: Evidence) -> Outcome:
     """The newest samples, written again by their checkpoints from their seeds, are the same text."""
     if WRITTEN in evidence.redefined:
-        raise Unknown("an older version wrote the samples, with another limit of their length")
+        raise Unknown("an older version wrote the samples with a different length limit")
     records = list(evidence.reader.records("samples"))
     if not records:
         raise Unknown("the run wrote no samples")

@@ -188,7 +188,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
         saved = reader.status.get("checkpoint") is not None
         where = f"with a checkpoint in {ready.path}" if saved else "before the first checkpoint"
         say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
-        say(f"{reader.command('resume', data_dir=data_dir)} {'goes on from there' if saved else 'begins it again'}")
+        say(f"{reader.command('resume', data_dir=data_dir)} {'resumes it' if saved else 'starts it over'}")
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 

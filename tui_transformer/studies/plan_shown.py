@@ -34,7 +34,7 @@ def show_plan(ready: Ready, how: How) -> None:
     seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
     variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){_in_stages(study)}"
     answer(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
-    answer(f"verdicts are about {primary_of(ready)}; other measures are corrected together with it", flush=True)
+    answer(f"primary measure: {primary_of(ready)}; all measures share one error rate of 5 %", flush=True)
     rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
     for cell in ready.first:
         price, expected = plan.prices[cell.kind], "" if cell.stage else _expected(study, cell.variant)

@@ -35,7 +35,7 @@ def library_json(tokenizer: Tokenizer) -> str:
         return _bytes(tokenizer).to_str()
     if isinstance(tokenizer, WordTokenizer):
         return _words(tokenizer).to_str()
-    raise TypeError(f"no form for {type(tokenizer).__name__}")
+    raise TypeError(f"cannot convert a {type(tokenizer).__name__}")
 
 
 def _characters(tokenizer: CharacterTokenizer) -> hf.Tokenizer:

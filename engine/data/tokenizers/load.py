@@ -60,7 +60,7 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
     try:
         raw = read_plain(path, MAX_BYTES)
         if raw.count(b",") > MOST_VALUES:
-            raise ValueError("more tokens than any has")
+            raise ValueError("more tokens than any tokenizer has")
         return parsed(json.loads(raw.decode("utf-8")))
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: cannot read this tokenizer: {damaged(error)}") from None

@@ -96,7 +96,7 @@ def test_the_empty_folder_of_an_earlier_version_is_no_run(tmp_path) -> None:
         other = tmp_path / content.replace("/", "-")
         (other / content).parent.mkdir(parents=True)
         (other / content).write_text("")
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             RunWriter.create(tmp_path, other.name, BUSY, {})
         assert (other / content).exists()
 
@@ -110,7 +110,7 @@ def test_a_torn_config_says_what_to_do_and_that_works(tmp_path, capsys, torn: st
     assert main(["resume", "run", "--runs-dir", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     advice = f"delete run --runs-dir {tmp_path}"
-    assert f"`tui-transformer {advice}` frees its name" in said and len(said.splitlines()) == 1
+    assert f"`tui-transformer {advice}` frees the name" in said and len(said.splitlines()) == 1
     status = tmp_path / "run" / "status.json"
     status.write_text(status.read_text().replace('"starting"', '"lost"'))
     assert main([*advice.split(), "--yes"]) == 0

@@ -59,7 +59,7 @@ def test_a_pause_for_want_of_room_is_said(tmp_path, capsys, monkeypatch, lines_f
     why = f"the disk of {run} is full"
     assert full.shown["status"]["state"] == full.shown["row"].state == "paused"
     assert why in full.shown["status"]["reason"] and why in full.shown["notice"]
-    assert "space goes on" not in full.shown["notice"]
+    assert "space continues" not in full.shown["notice"]
     events = {event["event"]: event for event in RunReader(run).records("events")}
     assert why in events["paused"]["text"] and events["paused"]["step"] == 2 and "continued" in events
     assert lines_fit == any(event["event"] == "paused" for event in full.shown["events"])
@@ -70,7 +70,7 @@ def test_a_pause_for_want_of_room_is_said(tmp_path, capsys, monkeypatch, lines_f
         assert states == [("paused", True), ("running", False)]
     else:
         lines = [line for line in said.err.splitlines() if line.startswith("a: paused")]
-        assert len(lines) == 1 and why in lines[0] and "a: training goes on" in said.err
+        assert len(lines) == 1 and why in lines[0] and "a: training continues" in said.err
 
 
 @pytest.mark.parametrize("command", ["runs", "doctor", "runs --json"])

@@ -63,7 +63,7 @@ def test_a_run_whose_folder_goes_away_before_an_evaluation_says_so(tmp_path, cap
     assert main(training(runs, "--set", "evaluation.every=2")) == 1
     became = "vanished"
     if how == "moved":
-        became = f"was moved to {elsewhere} while it trained" if Path("/proc/self/fd").exists() else became
+        became = f"was moved to {elsewhere} during training" if Path("/proc/self/fd").exists() else became
         assert RunReader(elsewhere).config.train.steps == 6 and RunReader(elsewhere).status["step"] > 0
     assert complaint(capsys) == f"tui-transformer: run 'a' failed: its folder {runs / 'a'} {became}"
 

@@ -161,7 +161,7 @@ class RunChoice(Vertical):
             for row in self._rows
         ]
         if not self._looked:
-            answers = [Answer("", "reading the runs…", "they are listed in a moment")]
+            answers = [Answer("", "reading the runs…", "the list appears in a moment")]
         return [Answer(NOBODY, NOBODY), *answers] if column is self._second else answers
 
     def _take_named(self, column: RunColumn, name: str) -> None:
