@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-PASSED, NONE_YET = "✓", "–"  # where checks found nothing wrong, and where there are none yet
+PASSED, NONE_YET = "✓", "–"  # all checks passed; no checks yet
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Badge:
 
     @property
     def severity(self) -> Literal["bad", "warn"]:
-        """How it looks everywhere: red where the score means nothing, else amber."""
+        """Red (bad) if the score means nothing, else amber (warn)."""
         return "bad" if self.void else "warn"
 
 
@@ -126,16 +126,16 @@ BADGES: dict[str, Badge] = {badge.name: badge for badge in _ALL}
 
 
 def worst_first(names: Iterable[str]) -> tuple[str, ...]:
-    """Badges, those that make a score void before the others."""
+    """Badges, with those that make a score void first."""
     return tuple(sorted(names, key=lambda name: not badge(name).void))
 
 
 def in_a_cell(names: Iterable[str], *, checked: bool) -> str:
-    """Badges where there is little room; of a run without any, whether checks have passed or there are none yet.
+    """Badges for a narrow cell; without any, whether checks have passed or there are none yet.
 
     Args:
         names: its badges.
-        checked: checks have looked at it and at a score.
+        checked: both the model and a score have been checked.
     """
     return " ".join(badge(name).word for name in names) or (PASSED if checked else NONE_YET)
 

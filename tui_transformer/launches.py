@@ -38,7 +38,7 @@ class Launches:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.training: Training | None = None  # the one in this process
         self.here: Path | None = None  # its run
-        self._new = False  # whether it had never been begun
+        self._new = False  # whether this is its first start
         self._beginning: set[Path] = set()  # runs that a process is being started for
 
     @property

@@ -62,8 +62,8 @@ class Study:
         base: a preset, or `OVERLAY@BASE`.
         variants: in the order they are run and shown.
         baseline: the variant that the others are held against.
-        primary: the measure that the verdict is about, such as `loss` or `recall`; a probe may be named in full,
-            `recall<110`. "" for what the base selects checkpoints by.
+        primary: the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in
+            full, `recall<110`. "" for the one the base selects checkpoints by.
         seeds: of the runs; data order and initial weights follow from them.
         changes: dotted config keys for all variants, below what a variant changes.
         description: one line.

@@ -41,7 +41,7 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "manifest.json",
 )
 PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
-LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damage
+LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damaged
 AVERAGE = "average"  # has weights and tokenizer only: nothing goes on from it
 
 
@@ -180,7 +180,7 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
 
 
 def never_saved(reader: RunReader) -> bool:
-    """Whether a run was ended before its first checkpoint: no step of it can be lost by beginning it again."""
+    """Whether a run ended before its first checkpoint, so that starting it over loses no step."""
     metrics = reader.path / "metrics.jsonl"
     saved = reader.status.get("checkpoint") is not None or steps_saved(reader.path)
     return not saved and not (metrics.exists() and metrics.stat().st_size)
@@ -259,7 +259,7 @@ def damage(folder: Path) -> str | None:
 
 
 def _most_bytes(path: Path) -> int:
-    """What a file of a checkpoint may have at most, so that nobody hashes a hole of a terabyte."""
+    """The most bytes a checkpoint's file may have, so that a terabyte of holes is never hashed."""
     return tensor_file_bytes(path) if path.name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
 
 

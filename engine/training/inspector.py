@@ -27,7 +27,7 @@ class Inspector:
         model: as it is trained.
         batches: the training batches and their objective.
         writer: where verdicts go.
-        facts: what data.json says; its folder may go away, and its files with it.
+        facts: the content of data.json, kept because its folder may disappear.
         reseeded: the batches under another seed.
     """
 
@@ -62,7 +62,7 @@ class Inspector:
         """What is looked at once, before the first step."""
         self.probe("before", 0)
         if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
-            return  # it ends here, and what leaks is broken in more ways than one
+            return  # it ends here, and a leaking network fails other checks too
         for verdict in self_check(self.config, self.model, self.batches, self.reseeded):
             self._write(verdict)
 

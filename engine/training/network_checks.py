@@ -1,4 +1,4 @@
-"""Does the network compute what its config says, in a whole pass and token by token?
+"""Does the network compute what its config says, in a full pass and token by token?
 
 Every check gives a verdict, `ok` or `BROKEN`. Notation: B batch, T time, S source time, V vocabulary.
 """
@@ -17,24 +17,24 @@ from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network
 from engine.training.copies import SmallCopy
 
-# Relative to the largest logit, in float64. Rounding stays below 1e-10; a wrong mask, position or scale is above 1e-3.
+# Relative to the largest logit, in float64. Rounding stays below 1e-10; a wrong mask, position or scale exceeds 1e-3.
 LIMIT = 1e-6
-CHANCE_LIMIT = 1e-4  # of a probability that the sampler gives, which is fp32
-WRITTEN_OUT = 512  # tokens that the second implementation reads: its matrices are T × T
+CHANCE_LIMIT = 1e-4  # of a probability from the sampler, which is fp32
+WRITTEN_OUT = 512  # tokens that the reference reads: its matrices are T × T
 MOST_CHUNKS = 128
-FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; what samples do is faster, and tried apart
-ONE_BY_ONE = 512  # tokens that are fed singly at most; what comes before them is read at once
-PAST_THE_END = 24  # tokens that are drawn after the context is full
-GROWTH = (60, 140)  # tokens between which a cache of the smallest room grows twice
+FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; sampling is faster, and tested separately
+ONE_BY_ONE = 512  # most tokens fed singly; those before them are read at once
+PAST_THE_END = 24  # tokens sampled after the context is full
+GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
 
 
 def verdict(check: str, wrong: str, right: str, value: float = 0.0) -> Verdict:
-    """What was found before the first step: `wrong` says what, and is "" where nothing is."""
+    """A verdict before the first step: `wrong` says what is wrong, or "" if nothing is."""
     return Verdict(check, "before", 0, BROKEN if wrong else OK, value, wrong or right)
 
 
 def parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verdict:
-    """Are there as many as the config means, tied where it says so, and does a gradient reach each?
+    """Does the number of parameters match the config, tied as it says, and does each one get a gradient?
 
     Args:
         config: of the run.
@@ -76,7 +76,7 @@ def _without_gradient(copy: SmallCopy) -> list[str]:
 
 @torch.no_grad()
 def reference(copy: SmallCopy) -> Verdict:
-    """Does a whole pass give what the same weights give in a second implementation?"""
+    """Does a full pass give the same result as an independent implementation with the same weights?"""
     inputs = copy.inputs(length=WRITTEN_OUT)
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     meant = Reference(copy.model, dict(copy.network.named_parameters())).logits(tokens, source)
@@ -92,7 +92,7 @@ def reference(copy: SmallCopy) -> Verdict:
 
 @torch.no_grad()
 def cache_parity(copy: SmallCopy) -> Verdict:
-    """Does decoding with a cache give the logits of one pass, over the whole context and however it is cut?"""
+    """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
     model, inputs = copy.network, copy.inputs()
     if isinstance(model, EncoderLM):
         return verdict("cache parity", "", "an encoder reads the whole text at once, so there is no cache")
@@ -109,7 +109,7 @@ def cache_parity(copy: SmallCopy) -> Verdict:
 
 
 def _plans(length: int, *, single: bool) -> Iterator[list[int]]:
-    """How a text is cut: by threes, after a prefill, and one by one, where nothing else does that the whole text."""
+    """How a text is cut: in threes, after a prefill, and one by one (all of it if no other test does that)."""
     chunk = max(3, -(-length // MOST_CHUNKS))
     yield _cut(length, [chunk] * (length // chunk))
     yield _cut(length, [length // 2, *[1] * min(8, length - length // 2)])
@@ -138,17 +138,17 @@ def in_chunks(
 
 
 def _in_steps(model: DecoderLM, tokens: Tensor, first: int) -> Tensor:
-    """Logits from the last of the `first` tokens on, which are read at once; the others come one by one."""
+    """Logits from the last of the `first` tokens on; those are read at once, the others one by one."""
     decoding = Decoding(model, first)
     rest = torch.split(tokens[:, first:], 1, dim=1) if tokens.shape[1] > first else ()
     return torch.stack([decoding.feed(tokens[:, :first]), *(decoding.feed(token) for token in rest)], dim=1)
 
 
 def sampling(copy: SmallCopy) -> Verdict | None:
-    """Has each drawn token the probability that one pass gives it, to the end of the context and past it?
+    """Does each sampled token have the probability that one pass gives it, to the end of the context and past it?
 
-    At a full context the newest half is read again from position 0, so one pass over each stretch between two such
-    places says all its probabilities. None for an encoder, which keeps nothing.
+    When the context is full, the newest half is read again from position 0, so one pass over each stretch between two
+    such points gives all its probabilities. None for an encoder, which has no cache.
     """
     model, inputs, context = copy.network, copy.inputs(), copy.length
     if isinstance(model, EncoderLM):
@@ -190,9 +190,9 @@ def _stretches(drawn: list[Column]) -> Iterator[list[Column]]:
 
 @torch.no_grad()
 def source(copy: SmallCopy) -> Verdict | None:
-    """Does another source with the same target change the predictions, through every decoder layer?
+    """Does a different source with the same target change the predictions, through every decoder layer?
 
-    None where there is no source.
+    None without a source.
     """
     model = copy.network
     if not isinstance(model, EncoderDecoder):
@@ -219,6 +219,6 @@ def source(copy: SmallCopy) -> Verdict | None:
 
 
 def _apart(found: Tensor, meant: Tensor) -> float:
-    """The largest difference, relative to the largest value that is meant; infinite where it is no number."""
+    """The largest difference, relative to the largest expected value; infinite if it is not a number."""
     apart = float((found - meant).abs().max() / meant.abs().max().clamp(min=1e-300))
     return apart if apart == apart else float("inf")

@@ -1,7 +1,7 @@
-"""What is tried once before a run starts, and by `check`: does this code do what the config says?
+"""The self-check, run before a run starts and by `check`: does this code do what the config says?
 
-One list, so that a new check is added in one place. All of it works on small copies of the network (see
-`engine.training.copies`): the run's own weights, and torch's random numbers, stay as they are.
+One list, so that a new check is added in one place. All checks use small copies of the network (see
+`engine.training.copies`); the run's own weights and torch's random state are left alone.
 """
 
 from collections.abc import Callable
@@ -20,11 +20,11 @@ from engine.training.copies import WORDS, small_copy
 def self_check(
     config: RunConfig, model: Network, batches: Examples, reseeded: Callable[[int], Examples]
 ) -> list[Verdict]:
-    """A verdict a check; those that have nothing to ask of this network give none.
+    """One verdict per check; checks that do not apply to this network give none.
 
     Args:
         config: resolved.
-        model: the run's own, of which only the parameters are counted.
+        model: the run's own; only its parameters are counted.
         batches: what it is trained on.
         reseeded: the same under another seed.
     """
@@ -49,7 +49,7 @@ def self_check(
 
 
 def _tried(name: str, check: Callable[[], Verdict | None]) -> Verdict | None:
-    """What a check says; what it asks of the code must not end in an error either."""
+    """The verdict of a check; an exception is a failure too."""
     try:
         return check()
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Does training do what the config says: the gradient, the update, dropout, scoring, and what follows from the seed?
+"""Does training do what the config says: the gradient, the update, dropout, scoring and the effect of the seed?
 
-Each check computes a second time, from the papers' formulas, what the run's own code does in a few steps on a small
-copy of the network. Losses are in nats.
+Each check recomputes from the papers' formulas what the run's own code does in a few steps on a small copy of the
+network. Losses are in nats.
 """
 
 import math
@@ -26,12 +26,12 @@ from engine.training.optimizer import decay_groups
 from engine.training.step import Stepper
 
 ROWS, TOKENS = 2, 64  # of a batch that a copy is trained on
-PIECES = 3  # micro-batches that are tried at most
+PIECES = 3  # most micro-batches tried
 GRADIENT_LIMIT = 1e-3  # of the largest entry: logits are rounded to fp32
 UPDATE_LIMIT = 1e-6  # of the learning rate, and of the schedule's
 NORM_LIMIT = 1e-3
 SCORE_LIMIT = 1e-4  # nats
-DROPPED = 0.5  # the share that is dropped where a rate is tried: a small one may drop nothing of a small batch
+DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing from a small batch
 OTHER_SEEDS = 4
 FIRST_STEPS = 3
 
@@ -46,7 +46,7 @@ class FewRows:
         self.first = [_cut(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
 
     def batch(self, step: int, micro: int) -> Batch:
-        """That of the first step, whatever the step."""
+        """The first step's batch, for any step."""
         return self.first[micro]
 
     def probed(self) -> Tensor:
@@ -54,12 +54,12 @@ class FewRows:
         return self._probed()
 
     def largest(self) -> tuple[int, int]:
-        """The first: the others have fewer rows."""
+        """The first; the others have fewer rows."""
         return 1, 0
 
 
 def _cut(batch: Batch, rows: int) -> Batch:
-    """The beginning of some rows on the CPU; the whole of them where nothing is asked in their beginning."""
+    """The beginning of some rows, on the CPU; the whole rows if the beginning has no target."""
 
     def part(x: Tensor, most: int | None) -> Tensor:
         return x[:rows, :most].cpu()
@@ -72,7 +72,7 @@ def _cut(batch: Batch, rows: int) -> Batch:
 
 
 def _trained(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> Stepper:
-    """What takes a run's steps, on a copy: as the config says, but in exact arithmetic."""
+    """A stepper for a copy: as the config says, but in exact arithmetic."""
     exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip}
     train = config.train.model_copy(update=exact)
     alike = config.model_copy(update={"model": copy.model, "train": train})
@@ -80,7 +80,7 @@ def _trained(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> S
 
 
 def few_rows(config: RunConfig, batches: Examples) -> FewRows:
-    """What the copies are trained on."""
+    """The batches that copies are trained on."""
     return FewRows(batches, min(config.train.accumulation, PIECES))
 
 
@@ -114,7 +114,7 @@ def _gradient_of(copy: SmallCopy) -> Tensor:
 
 
 def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: float, *, apart: bool = False) -> Tensor:
-    """∇ of Σ over targets of (1 − share) · nll + share · mean over what may follow of −log p, per target."""
+    """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow."""
     words, special = few.objective.vocab_size, config.special_tokens
     may_follow = [*range(words), *([words + special.index(END)] if END in special else [])]
     losses, n_targets = [], [batch.n_targets for batch in few.first]
@@ -133,7 +133,7 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: floa
 
 
 def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
-    """Do rate, clipping, weight decay and update of a step follow the config: at the start, half-way and at the end?"""
+    """Do learning rate, clipping, weight decay and update follow the config at the start, half-way and at the end?"""
     copy = _copied(config, vocab_size)
     clip = _clip_that_acts(config, copy, few)
     stepper = _trained(config, copy, few, clip)
@@ -164,7 +164,7 @@ def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
 
 
 def _clip_that_acts(config: RunConfig, copy: SmallCopy, few: FewRows) -> float:
-    """The config's clip, or one that the first gradient is sure to reach; 0 where none is asked for."""
+    """The config's clip, or a smaller one that the first gradient is sure to reach; 0 without clipping."""
     if not config.train.clip:
         return 0.0
     norm = float(_mean_gradient(config, copy, few, config.objective.label_smoothing).norm())
@@ -178,7 +178,7 @@ def _steps_to_try(config: RunConfig) -> list[int]:
 
 
 def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
-    """The learning rate of a step, a second time: linear warm-up, then the schedule."""
+    """The learning rate of a step, independently: linear warm-up, then the schedule."""
 
     def whole(duration: int | str | None, otherwise: int) -> int:
         return duration if isinstance(duration, int) else otherwise
@@ -208,17 +208,17 @@ def _moved_wrongly(
     rate: float,
     taken: int,
 ) -> str:
-    """What is wrong with an update; "" where Adam's formulas say the same (Kingma and Ba 2015, alg. 1).
+    """What is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1).
 
     Args:
         optimizer: the settings.
-        before: the weights.
-        after: likewise.
-        gradients: as the update got them.
-        moments: of the update before; are brought up to date.
+        before: the weights before the update.
+        after: the weights after it.
+        gradients: as passed to the update.
+        moments: from the previous update; updated in place.
         decayed: names of the weights that decay.
         rate: the learning rate.
-        taken: how many updates with this one.
+        taken: number of updates, including this one.
     """
     (one, two), coupled = optimizer.betas, optimizer.kind == "adam"
     for name, g in gradients.items():
@@ -241,7 +241,7 @@ def _moved_wrongly(
 
 
 def dropout(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
-    """Does each rate that is set drop something in training, and nothing in evaluation and scoring?"""
+    """Does each nonzero rate drop something in training, and nothing in evaluation and scoring?"""
     batch, wrong = few.first[0], ""
     rates = {name: getattr(config.model, name) for name in DROPOUTS if getattr(config.model, name) > 0.0}
     with _own_chance(), torch.no_grad():
@@ -291,13 +291,13 @@ def _copied(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
 
 @contextmanager
 def _own_chance() -> Iterator[None]:
-    """torch's random numbers stay where they were."""
+    """Leave torch's random state unchanged."""
     with torch.random.fork_rng([]):
         yield
 
 
 def seed(config: RunConfig, copy: SmallCopy, reseeded: Reseeded) -> Verdict:
-    """Do the first weights and the first batches depend on the seed?
+    """Do the initial weights and the first batches depend on the seed?
 
     Args:
         config: of the run.
@@ -316,7 +316,7 @@ def seed(config: RunConfig, copy: SmallCopy, reseeded: Reseeded) -> Verdict:
 
 
 def _batches_differ(own: int, reseeded: Reseeded) -> bool:
-    """Whether some other seed changes the first batches; True where there is only one batch to be had."""
+    """Whether some other seed changes the first batches; True if there is only one batch."""
     steps = range(1, FIRST_STEPS + 1)
     first = [reseeded(own).batch(step, 0) for step in steps]
     if all(_alike(batch, first[0]) for batch in first[1:]):

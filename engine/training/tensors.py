@@ -64,7 +64,7 @@ def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def tensor_file_bytes(path: Path) -> int:
-    """How long a safetensors file is by its own header; 0 where that is damaged."""
+    """The length of a safetensors file according to its header; 0 if that is damaged."""
     try:
         with open_plain(path) as file:
             length = int.from_bytes(file.read(8), "little")

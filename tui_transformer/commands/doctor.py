@@ -138,7 +138,7 @@ def of_run(reader: RunReader) -> list[Finding]:
         path = reader.path / name
         if name.endswith(".json"):
             if unsaved and not path.exists():
-                continue  # it had not come so far
+                continue  # it did not get that far
             well = isinstance(read_json(path), dict)
             findings.append(Finding(name, well, "intact" if well else "missing or damaged"))
     try:

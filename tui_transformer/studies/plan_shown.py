@@ -47,7 +47,7 @@ def show_plan(ready: Ready, how: How) -> None:
 
 
 def primary_of(ready: Ready) -> str:
-    """The measure that the study's verdicts are about: as it says, else what the baseline selects checkpoints by."""
+    """The study's primary measure: the one it names, else the one its baseline selects checkpoints by."""
     baseline = next(cell for cell in ready.first if cell.variant == ready.study.baseline and not cell.stage)
     return ready.study.primary or baseline.config.evaluation.select
 

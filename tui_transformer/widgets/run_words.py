@@ -73,7 +73,7 @@ def _queued(row: RunRow, view: RunView | None) -> Notice:
 
 
 def _paused(row: RunRow, view: RunView | None) -> Notice:
-    full = row.phase == WAITING_FOR_SPACE  # it goes on by itself
+    full = row.phase == WAITING_FOR_SPACE  # it continues by itself
     return Notice(row.reason if full else _with(row.reason, "space continues"), "warning")
 
 
@@ -146,7 +146,7 @@ def _resume(row: RunRow, here: bool) -> str:
         return f"{row.name} is paused: space continues"
     if row.state not in ENDED:
         return f"{row.name} is {row.state}: there is nothing to resume"
-    return ""  # without a checkpoint it is begun again
+    return ""  # without a checkpoint it is started over
 
 
 def _detach(row: RunRow, here: bool) -> str:

@@ -14,7 +14,7 @@ from engine.errors import InputError, damaged, one_of
 from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
-MOST_VALUES = 3_000_000  # a million merges of two tokens are two; more would take gigabytes as objects
+MOST_VALUES = 3_000_000  # a million merges have two million; more would take gigabytes as objects
 
 AnyTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer | PairTokenizer
 
