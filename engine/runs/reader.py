@@ -38,7 +38,7 @@ TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
 
 def no_runs(root: Path) -> str:
     """The message for an empty runs folder."""
-    return f"there are no runs in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` makes one"
+    return f"there are no runs in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` trains one"
 
 
 class RunReader:

@@ -157,9 +157,9 @@ def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
         if wrong:
             break
     clipped = f", clipping at {config.train.clip:g}" if clip else ""
-    decay = f" and weight decay {config.optimizer.weight_decay:g}" if config.optimizer.weight_decay else ""
+    decay = f", weight decay {config.optimizer.weight_decay:g}" if config.optimizer.weight_decay else ""
     at = ", ".join(f"{step:,}" for step in steps)
-    right = f"learning rate{clipped} and update{decay} at steps {at} follow the config's formulas"
+    right = f"learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas"
     return verdict("update", wrong, right + copy.said)
 
 

@@ -149,7 +149,7 @@ def test_what_is_made_is_in_the_makefile() -> None:
         assert set(named) <= targets, page.name
 
 
-def test_the_front_page_is_one_that_is_read() -> None:
+def test_the_front_page_is_short_enough_to_be_read() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
     assert {"make studio", "make demo", "source .venv/bin/activate"} <= {line.partition("  ")[0] for line in lines}

@@ -24,11 +24,11 @@ MEMORY = "memory"
 ALL = "all"  # all presets, and overlays on demo as well
 USUAL, SMALL = "baseline", "demo"  # overlays on the first are also measured on the second
 MEMORY_TITLE = "## memory of training, estimate and measured peak"
-MEMORY_NOTE = """Measured is what the resident memory of a process grows by, at its highest, from the moment before
-the model is built over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data
-and torch's own libraries are there before. A batch is rows × tokens, of translations `from` so many source tokens.
-Where a preset's rows would take more than 8 GiB, fewer were measured and estimated; where its data is not at hand, the
-rows are random tokens as long as the context. On a CPU, in fp32; nothing of this was measured on a GPU."""
+MEMORY_NOTE = """Measured is the largest growth of a process's resident memory from just before the model is
+built, over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data and torch's
+own libraries are not counted. A batch is rows × tokens; for translations, `from` gives the source tokens. If a preset's
+rows would take more than 8 GiB, fewer were measured and estimated; if its data was not available, the rows are random
+tokens as long as the context. On a CPU, in fp32; nothing here was measured on a GPU."""
 
 
 def bench_command(

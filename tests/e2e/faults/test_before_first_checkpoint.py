@@ -58,7 +58,7 @@ def killed(root: Path, plant: Plant, work: Callable[[], int]) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_run_killed_before_its_first_checkpoint_is_begun_again_by_resume(tmp_path, whole, moment: str) -> None:
+def test_resume_starts_a_run_over_that_was_killed_before_its_first_checkpoint(tmp_path, whole, moment: str) -> None:
     killed(tmp_path, MOMENTS[moment], lambda: train(tmp_path, "run", BUSY))
     reader = RunReader(tmp_path / "run")
     assert reader.state == "lost" and checkpoint.never_saved(reader) and reader.config.train.steps == 30
@@ -68,7 +68,7 @@ def test_a_run_killed_before_its_first_checkpoint_is_begun_again_by_resume(tmp_p
     assert events.count("started") == events.count("begun again") == 1 and reader.status["attempt"] == 2
 
 
-def test_a_queued_run_killed_before_its_first_checkpoint_is_begun_again(tmp_path, whole) -> None:
+def test_a_queued_run_killed_before_its_first_checkpoint_is_started_over(tmp_path, whole) -> None:
     run = enqueue(BUSY, runs_dir=tmp_path, name="run", command="")
     killed(tmp_path, MOMENTS["it is ready"], lambda: 0 if begin(run, device="cpu").trainer.run() else 1)
     assert RunReader(run).state == "lost"
@@ -86,7 +86,7 @@ def test_a_run_killed_before_its_folder_is_whole_leaves_its_name_free(tmp_path, 
     assert outcome(tmp_path / "run") == whole
 
 
-def test_the_empty_folder_of_an_earlier_version_is_no_run(tmp_path) -> None:
+def test_an_empty_folder_from_an_earlier_version_is_not_a_run(tmp_path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "run" / ".lock").touch()
     (tmp_path / "run" / "metrics.jsonl").touch()
@@ -117,7 +117,7 @@ def test_a_torn_config_says_what_to_do_and_that_works(tmp_path, capsys, torn: st
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_whose_checkpoints_were_taken_away_is_not_begun_again(tmp_path) -> None:
+def test_a_run_whose_checkpoints_were_removed_is_not_started_over(tmp_path) -> None:
     train(tmp_path, "run", BUSY)
     run = tmp_path / "run"
     status = run / "status.json"
@@ -143,7 +143,7 @@ class StopsSoon(Control):
         return super().stop_waits()
 
 
-def test_a_stop_is_heard_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:
+def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:
     ends = []
     for n in (1, 6, 9, 12, 60, 200, 333):
         control = StopsSoon(n)
@@ -215,12 +215,12 @@ def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float =
     return left
 
 
-def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit(tmp_path, whole) -> None:
+def test_runs_killed_in_their_first_two_seconds_resume_bit_for_bit(tmp_path, whole) -> None:
     assert killed_early(tmp_path, whole, 4).total() == 4
 
 
 @pytest.mark.slow
-def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit_two_hundred_times(tmp_path, whole) -> None:
+def test_two_hundred_runs_killed_in_their_first_two_seconds_resume_bit_for_bit(tmp_path, whole) -> None:
     left = killed_early(tmp_path, whole, 200)
     print(dict(left))
     assert left.total() == 200 and left["no checkpoint"] and left["a checkpoint"], left

@@ -52,7 +52,7 @@ class Full:
 
 @pytest.mark.parametrize("lines_fit", [True, False])
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_pause_for_want_of_room_is_said(tmp_path, capsys, monkeypatch, lines_fit: bool, form) -> None:
+def test_a_pause_on_a_full_disk_is_reported(tmp_path, capsys, monkeypatch, lines_fit: bool, form) -> None:
     run = tmp_path / "runs" / "a"
     full = Full(monkeypatch, run, lines_fit=lines_fit)
     assert main([*run_words(tmp_path / "runs", SETTINGS), *form]) == 0

@@ -33,7 +33,7 @@ def ends(pid: int) -> int:
 
 
 @pytest.mark.parametrize("moment", ["the corpus is read", "the model is built"])
-def test_a_run_that_is_not_ready_ends_whatever_it_is_at_and_leaves_nothing(tmp_path, moment: str) -> None:
+def test_a_run_stopped_while_being_prepared_ends_and_leaves_nothing(tmp_path, moment: str) -> None:
     told, tell = os.pipe()
 
     def never(*_: Any, **__: Any) -> None:
@@ -57,7 +57,7 @@ MOMENTS = {"its checks": 3, "a step forwards": 100, "another one": 131}
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
+def test_no_further_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     assert train(tmp_path, "whole", BUSY) == 0
     (told, tell), (go, gone) = os.pipe(), os.pipe()
     real, count = Layer.forward, [0]
@@ -89,7 +89,7 @@ def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
-def test_a_stop_is_heard_on_the_way_back_too(tmp_path, monkeypatch) -> None:
+def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> None:
     """Of a step that takes long, two thirds are the backward pass."""
     from engine.runs.commands import Command
     from engine.training.assemble import assemble
@@ -120,7 +120,7 @@ def test_a_stop_is_heard_on_the_way_back_too(tmp_path, monkeypatch) -> None:
     assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BUSY.model.n_layers, 3)
 
 
-def test_what_listens_changes_no_number(tmp_path, monkeypatch) -> None:
+def test_checking_for_stops_changes_no_number(tmp_path, monkeypatch) -> None:
     from contextlib import nullcontext
 
     from engine.training import trainer

@@ -153,7 +153,7 @@ def test_most_studies_without_a_difference_are_told_that_there_may_be_none() -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [0.0, 0.25, 0.5, 1.0, 2.0])
-def test_the_seeds_named_beside_those_truly_needed(d) -> None:
+def test_the_suggested_seeds_compared_to_those_actually_needed(d) -> None:
     found = advice(d, 3, 4_000)
     middle, low, high = (f"{n:,.0f}" if n < math.inf else "> 1,000" for n in found["told"])
     truth = "none" if found["truth"] is None else f"{found['truth']:,}"

@@ -136,7 +136,7 @@ def test_a_clean_text_says_nothing_and_records_the_share(tiny: Tiny, tmp_path) -
     assert not [lint for lint in ready.lints if lint.key == "data.corpus"]
 
 
-def test_a_little_overlap_is_said_and_is_no_badge(tiny: Tiny, tmp_path) -> None:
+def test_a_little_overlap_is_reported_without_a_badge(tiny: Tiny, tmp_path) -> None:
     settings = cut_from_training(tmp_path)
     for language in ("en", "de"):
         new = [f"other {line}" for line in lines(90, language)[60:]]

@@ -387,7 +387,7 @@ def wrong(reader: RunReader) -> set[str]:
 
 @pytest.mark.one_in(3)
 @PLANTED
-def test_a_planted_bug_is_heard_in_a_run(bug: Bug, tmp_path, monkeypatch) -> None:
+def test_a_run_detects_a_planted_bug(bug: Bug, tmp_path, monkeypatch) -> None:
     bug.plant(monkeypatch)
     reader, refused = begun(configured(bug.preset, bug.changes), tmp_path)
     assert wrong(reader) == bug.checks
@@ -396,7 +396,7 @@ def test_a_planted_bug_is_heard_in_a_run(bug: Bug, tmp_path, monkeypatch) -> Non
 
 @pytest.mark.slow
 @PLANTED
-def test_a_planted_bug_is_heard_by_check(bug: Bug, tmp_path, monkeypatch, capsys) -> None:
+def test_check_detects_a_planted_bug(bug: Bug, tmp_path, monkeypatch, capsys) -> None:
     bug.plant(monkeypatch)
     changes = (SMALL if bug.preset == "demo" else TRANSLATING) + bug.changes
     words = [word for change in changes for word in ("--set", change)]

@@ -191,7 +191,7 @@ def test_the_founding_report_has_its_parameters_and_each_ablation_its_own() -> N
         assert parameter_count(model, 30_000) == count
 
 
-def test_a_translation_does_not_depend_on_what_is_beside_it_also_where_it_runs_into_its_limit(run) -> None:
+def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run) -> None:
     wanted = config(model={"context_length": 64})
     task = load_task(wanted, None)
     size = wanted.needed_tokens(task.vocab_size)

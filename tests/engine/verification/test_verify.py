@@ -370,7 +370,7 @@ def recorded_by_version_1(run: Path) -> Path:
     return run
 
 
-def test_what_an_older_version_defined_otherwise_is_not_called_different(honest, tmp_path) -> None:
+def test_a_number_that_an_older_version_defined_differently_is_not_reported_as_different(honest, tmp_path) -> None:
     run = recorded_by_version_1(shutil.copytree(honest / "run", tmp_path / "run"))
     found = findings(run)
     for claim in ("config", "best score", "last score"):
