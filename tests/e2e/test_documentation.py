@@ -1,4 +1,4 @@
-"""README.md and docs/ say what is so: every command is one, every link leads somewhere, the front page stays short."""
+"""README.md and docs/ are correct: every command exists, every link leads somewhere, the front page stays short."""
 
 import re
 import shlex
@@ -93,7 +93,7 @@ def test_the_pages_show_the_commands_that_people_need() -> None:
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs/guide.md"], ids=lambda page: page.name)
 def test_a_run_that_is_named_was_trained_before(page) -> None:
-    """`compare demo no-pe-demo` stands below the command that trains no-pe-demo, under that name."""
+    """`compare demo no-pe-demo` comes after the command that trains no-pe-demo, under that name."""
     made = {"last", "demo", "demo-2", *shipped_studies()}  # `make demo` trains the demo
     for line in ours(page):
         name, given = parsed(line)

@@ -1,4 +1,4 @@
-"""A command line that is nearly right names the right one."""
+"""A command line with a typo gets the right form suggested."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A badge means and looks the same wherever it is shown; what passed is told from what was not checked yet."""
+"""A badge means and looks the same wherever it is shown; passed and not yet checked are told apart."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Options before a command reach it, and every command line that is printed can be pasted as it stands."""
+"""Options before a command reach it, and every printed command line can be pasted unchanged."""
 
 import ast
 import re

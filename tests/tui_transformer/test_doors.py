@@ -1,4 +1,4 @@
-"""Doors of the studio that once did not open, each with the keys that were pressed."""
+"""Parts of the studio that once did not open, each with the keys that were pressed."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""What is ended before its first checkpoint is begun again, and becomes the run that it would have been."""
+"""A run that ended before its first checkpoint is started over, and becomes the run it would have been."""
 
 import os
 import random
@@ -128,7 +128,7 @@ def test_a_run_whose_checkpoints_were_removed_is_not_started_over(tmp_path) -> N
 
 
 class StopsSoon(Control):
-    """Is told to stop at the n-th look in the middle of something."""
+    """Is asked to stop at the n-th check in the middle of something."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -191,7 +191,7 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
 
 
 def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float = 2.0) -> Counter[str]:
-    """Kill runs at random moments of their first seconds, go on with each, compare; says what the kills left."""
+    """Kill runs at random moments of their first seconds, resume each, compare; return what the kills left."""
     draw, left = random.Random(23), Counter[str]()
     for i in range(kills):
         run = root / f"run-{i}"

@@ -1,4 +1,4 @@
-"""A run that waits for room says so wherever it is shown: one word, and why."""
+"""A run paused on a full disk says so wherever it is shown: one word, and why."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""TERM is heard at any moment: while a run is made ready, within its checks, and in the middle of a step."""
+"""TERM takes effect at any moment: while a run is being prepared, during its checks, and in the middle of a step."""
 
 import os
 import select

@@ -1,4 +1,4 @@
-"""How much of what is held out also appears in training: found where it does, and not where a text repeats itself."""
+"""How much held-out data also appears in training: true overlap is found, natural repetition is not."""
 
 import random
 

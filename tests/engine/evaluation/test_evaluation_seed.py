@@ -1,4 +1,4 @@
-"""What an evaluation draws does not follow from the run's seed: runs of different seeds are asked the same."""
+"""Random choices in an evaluation do not depend on the run's seed: runs with different seeds are asked the same."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The floor reachable in a window: a perfect model reaches it, and nothing honest gets far below."""
+"""The floor reachable in a window: a perfect model reaches it, and no honest model gets far below."""
 
 import json
 import math

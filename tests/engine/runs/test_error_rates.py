@@ -1,4 +1,4 @@
-"""Error rates and power of verdicts, measured on drawn studies: the tables of docs/verdicts.md.
+"""Error rates and power of verdicts, measured on simulated studies: the tables of docs/verdicts.md.
 
 pytest -m slow -s tests/engine/runs/test_error_rates.py
 """
@@ -40,7 +40,7 @@ def called(study):
 
 
 def told(study):
-    """The seeds that the primary measure's verdicts name."""
+    """The seeds suggested by the primary measure's verdicts."""
     sizes = ((abs(found.difference), found) for found in study["m0"].values() if found.adjusted_p >= LEVEL)
     return [n for size, found in sizes if (n := statistics._seeds_for(size, found)) is not None]
 
@@ -113,7 +113,7 @@ def test_equal_variants_scored_by_few_questions_get_few_false_verdicts(questions
 
 
 def advice(d, n, studies):
-    """What a study of one variant is told whose difference is d standard deviations."""
+    """The verdict on a study of one variant whose difference is d standard deviations."""
     draws = np.random.default_rng(round(100 * d) + n)
     verdicts, named, settled, open_ended, ranged, held = 0, [], 0, 0, 0, 0
     truth = statistics._seeds_for(d, Paired(d, 0.0, 1, 1.0, 0.5, None, None)) if d else None

@@ -1,4 +1,4 @@
-"""Held-out text that training holds too: said when a run starts, and a badge that stays to its end."""
+"""Held-out text that is also in training is reported when a run starts, and its badge stays to the end."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def cut_from_training(folder: Path) -> tuple[str, ...]:
 
 
 def three_commas(folder: Path) -> tuple[str, ...]:
-    """Three of twenty held-out pairs are pairs of training without their comma."""
+    """Three of twenty held-out pairs are training pairs without their comma."""
     for language in ("en", "de"):
         known, new = lines(60, language), [f"other {line}" for line in lines(80, language)[60:77]]
         (folder / f"train.{language}").write_text("\n".join(known))

@@ -358,7 +358,7 @@ def test_a_gpu_is_not_held_to_the_last_bit(honest, monkeypatch) -> None:
 
 
 def recorded_by_version_1(run: Path) -> Path:
-    """As a run of the first version stands on a disk: numbers that were defined otherwise since are others."""
+    """A run as version 1 would have recorded it: numbers redefined since have other values."""
     edit(run, "run.json", lambda born: {key: value for key, value in born.items() if key != "records"})
     edit(run, "model.json", lambda found: found | {"flops_per_token": 7, "memory_bytes": 7})
 

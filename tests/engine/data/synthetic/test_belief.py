@@ -1,4 +1,4 @@
-"""The optimal predictor of a window, against oracles that do not share its code."""
+"""The optimal predictor for a window, checked against oracles that do not share its code."""
 
 import itertools
 from collections import Counter, defaultdict
