@@ -132,7 +132,7 @@ def test_three_pairs_that_differ_in_a_comma_overlap() -> None:
         "them on both sides; for example “Tom come here.”"
     )
     none = pair_overlap(TRAIN, others, "validation")
-    assert none is not None and none.seen == 0 and none.said.startswith("none of the 17 validation pairs shares")
+    assert none is not None and none.seen == 0 and none.said.startswith("none of the 17 validation pairs share")
 
 
 @pytest.mark.parametrize(("source", "target"), [("tom COME here", "Etwas anderes."), ("Else.", "„Tom, komm her!“")])
