@@ -62,7 +62,7 @@ def test_generated_pairs_are_built_in(capsys, monkeypatch) -> None:
     assert main(["data", "list", "--json"]) == 0
     assert next(r for r in records(capsys) if r["name"] == "made-up")["where"] == "built in"
     assert main(["data", "fetch", "made-up"]) == 0
-    assert "built-in" in capsys.readouterr().err
+    assert "built in" in capsys.readouterr().err
 
 
 def test_doctor_names_the_corpora_of_both_kinds_and_how_to_get_them(capsys, tmp_path) -> None:
