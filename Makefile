@@ -27,7 +27,7 @@ lint: $(VENV)/.installed-dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-pictures: $(VENV)/.installed-dev  ## draw docs/*.svg again, from real runs; trains those that runs/ lacks
+pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs; trains those missing from runs/
 	$(PY) -m tests.tui_transformer.draw_pictures
 
 $(VENV)/.python:

@@ -1,4 +1,4 @@
-"""Commands of this program as they are told to people: complete, and quoted for a shell."""
+"""Commands of this program as shown to people: complete, and quoted for a shell."""
 
 import os
 import shlex
@@ -8,12 +8,12 @@ from pathlib import Path
 from shutil import which
 
 PROGRAM = "tui-transformer"
-RUNS = Path("runs")  # where runs are, unless somebody says otherwise
-RUNS_VARIABLE = "TUI_TRANSFORMER_RUNS"  # says otherwise
+RUNS = Path("runs")  # the default runs folder
+RUNS_VARIABLE = "TUI_TRANSFORMER_RUNS"  # overrides it
 
 
 def program() -> str:
-    """What to type to start this program: its name, or its path where the shell would not find it."""
+    """What to type to start this program: its name, or its path if it is not on PATH."""
     own = Path(sys.argv[0])
     if which(PROGRAM) is not None or own.name != PROGRAM:
         return PROGRAM
@@ -23,15 +23,15 @@ def program() -> str:
 
 
 def as_typed() -> str:
-    """The command line that started this process, quoted for a shell: what a run remembers of its beginning."""
+    """The command line that started this process, quoted for a shell; a run records it."""
     return shlex.join([PROGRAM, *sys.argv[1:]])
 
 
 def options(*, runs_dir: Path | None = None, data_dir: Path | None = None, device: str = "auto") -> list[str]:
-    """The options that a command needs to find what this one has found; none for what is found without.
+    """The options a command needs to find the same files as this one; none where the defaults suffice.
 
     Args:
-        runs_dir: where runs are; None where the command reads none.
+        runs_dir: where runs are; None if the command reads none.
         data_dir: where named corpora are looked for first.
         device: to compute on.
     """
@@ -43,13 +43,13 @@ def options(*, runs_dir: Path | None = None, data_dir: Path | None = None, devic
 def command_line(
     *words: str | Path, runs_dir: Path | None = None, data_dir: Path | None = None, device: str = "auto"
 ) -> str:
-    """A command line that can be pasted into a shell; see `options` for what it is given besides its words."""
+    """A command line that can be pasted into a shell; see `options` for the arguments besides its words."""
     return shlex.join([program(), *map(str, words), *options(runs_dir=runs_dir, data_dir=data_dir, device=device)])
 
 
 def _usual(runs_dir: Path) -> bool:
-    """Whether runs are looked for there by whoever says nothing."""
-    if os.environ.get(RUNS_VARIABLE):  # in this shell; nobody knows of the next one
+    """Whether this is where runs are looked for by default."""
+    if os.environ.get(RUNS_VARIABLE):  # set in this shell, perhaps not in the next one
         return False
     try:
         return runs_dir.absolute() == RUNS.absolute()

@@ -51,10 +51,10 @@ def not_a_path(corpus: str, error: Exception) -> InputError:
 
 
 def damaged(error: Exception) -> str:
-    """What is wrong with a record that was read, in words for people and not in an exception's own."""
+    """What is wrong with a record that was read, in plain words instead of an exception's."""
     if isinstance(error, KeyError):
         return f"it has no '{str(error.args[0])[:80]}'" if error.args else "a field is missing"
-    return "a value is not of the kind that belongs there"
+    return "a value has the wrong type"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -154,15 +154,15 @@ class Studio(TypingOrder):
         shown.focus_first()
 
     def action_turn_pane(self, by: int) -> None:
-        """The next of the four, or the one before."""
-        if len(self.screen_stack) > 1:  # the question comes first
+        """Show the next or previous of the four panes."""
+        if len(self.screen_stack) > 1:  # a dialog is open
             raise SkipAction
         panes = [pane for pane, _ in TABS]
         now = self.query_one("#panes", ContentSwitcher).current or "design"
         self.action_show_pane(panes[(panes.index(now) + by) % len(panes)])
 
     def _tell_keys(self, focused: Widget | None) -> None:
-        """Digits are text where a line has the keys."""
+        """Digits are text while an input line has the focus."""
         self.query_one(TopBar).tell_keys(typing=isinstance(focused, Input))
 
     def on_tab_chosen(self, event: Tab.Chosen) -> None:
@@ -284,7 +284,7 @@ class Studio(TypingOrder):
         self.push_screen(question, self._answered)
 
     async def action_ask_to_leave(self) -> None:
-        """Quit, but not by one key that was meant for something else."""
+        """Quit, but ask first: a single keypress may have been meant for something else."""
         if self.launches.busy and self.settings.on_quit == "ask":
             await self.action_leave()
             return
@@ -296,7 +296,7 @@ class Studio(TypingOrder):
             await self.action_leave()
 
     def action_help_quit(self) -> None:
-        """Ctrl+c ends other programs."""
+        """In other programs, ctrl+c quits."""
         self.say(f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
 
     async def _answered(self, answer: str | None) -> None:

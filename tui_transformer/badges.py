@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-PASSED, NONE_YET = "✓", "–"  # where checks found nothing wrong, and where there are none yet
+PASSED, NONE_YET = "✓", "–"  # all checks passed; no checks yet
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Badge:
 
     @property
     def severity(self) -> Literal["bad", "warn"]:
-        """How it looks everywhere: red where the score means nothing, else amber."""
+        """Red (bad) if the score means nothing, else amber (warn)."""
         return "bad" if self.void else "warn"
 
 
@@ -43,15 +43,15 @@ _ALL = (
     Badge(
         "BROKEN",
         "BROKEN",
-        "A self-check failed: the code does not do what the settings say, in the way the reason names.",
-        "Compare nothing with it. Repeat the checks with `check`, mend what the reason names, and run it again.",
+        "A self-check failed: the code does not do what the settings say.",
+        "Do not compare it. Fix what the reason names, repeat the checks with `check`, then train again.",
         void=True,
     ),
     Badge(
         "OVERLAP",
         "OVERLAP",
-        "Much of the held-out data also appears in the training data, so the loss measures memory.",
-        "Remove duplicates from the corpus or hold out different text, then train again; `data show` tells how much "
+        "Much of the held-out data also appears in the training data, so the loss measures memorization.",
+        "Remove duplicates from the corpus or hold out different text, then train again; `data show` says how much "
         "overlaps.",
         void=True,
     ),
@@ -75,8 +75,8 @@ _ALL = (
         "SUSPICIOUS",
         "SUSPECT",
         "The loss is suspiciously low for natural text, and the lowest possible loss of this text is not known.",
-        "Repetitive text, such as logs or templates, explains it. If yours is not, look for held-out text in the "
-        "training text and for a mask that shows the answer.",
+        "Repetitive text, such as logs or templates, would explain it. If yours is not repetitive, look for held-out "
+        "text in the training text and for a mask that shows the answer.",
     ),
     Badge(
         "NOT-LEARNING",
@@ -126,16 +126,16 @@ BADGES: dict[str, Badge] = {badge.name: badge for badge in _ALL}
 
 
 def worst_first(names: Iterable[str]) -> tuple[str, ...]:
-    """Badges, those that make a score void before the others."""
+    """Badges, with those that make a score void first."""
     return tuple(sorted(names, key=lambda name: not badge(name).void))
 
 
 def in_a_cell(names: Iterable[str], *, checked: bool) -> str:
-    """Badges where there is little room; of a run without any, whether checks have passed or there are none yet.
+    """Badges for a narrow cell; without any, whether checks have passed or there are none yet.
 
     Args:
         names: its badges.
-        checked: checks have looked at it and at a score.
+        checked: both the model and a score have been checked.
     """
     return " ".join(badge(name).word for name in names) or (PASSED if checked else NONE_YET)
 

@@ -177,11 +177,12 @@ def bench(
     case: Annotated[
         str,
         typer.Option(
-            "--case", help="Of training, trainer, evaluation, sampling, attention, studio, with commas; or memory."
+            "--case",
+            help="Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory.",
         ),
     ] = "",
     size: Annotated[
-        str, typer.Option("--size", help="A preset that says how large; for memory several, or all.")
+        str, typer.Option("--size", help="The preset to measure; for memory, several or all.")
     ] = "baseline",
     precision: Annotated[str, typer.Option("--precision", help="Of fp32, fp32-fast, bf16, with commas.")] = "fp32,bf16",
     against: Annotated[str, typer.Option("--against", help="Of transformers, x-transformers, torch.")] = "",

@@ -23,7 +23,7 @@ def _folder(path: Path) -> Path:
 
 RunsDir = Annotated[
     Path,
-    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help="Where runs are.", show_default=True, callback=_folder),
+    typer.Option("--runs-dir", envvar=RUNS_VARIABLE, help="The runs folder.", show_default=True, callback=_folder),
 ]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where named corpora are looked for first.")]
 PresetName = Annotated[str | None, typer.Option("--preset", "-p", help="A preset; `presets list` shows them.")]
@@ -35,17 +35,17 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object a line on st
 Detach = Annotated[bool, typer.Option("--detach", help="Train in a process of its own and return at once.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:0 or mps.")]
 RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")]
-HANDED_ON = ("runs_dir", "data_dir", "device")  # from before a command's name
+HANDED_ON = ("runs_dir", "data_dir", "device")  # options taken from before a command's name
 
 
 class Group(TyperGroup):
-    """Commands that take over what was given before their name: `--runs-dir X runs` is `runs --runs-dir X`.
+    """Commands that accept options before their name: `--runs-dir X runs` is `runs --runs-dir X`.
 
-    What is given after the name wins.
+    An option after the name wins.
     """
 
     def resolve_command(self, ctx: "Context", args: list[str]) -> "tuple[str | None, Command | None, list[str]]":
-        """The command that is meant, and its arguments with those of its groups before them."""
+        """The command, and its arguments with those of its groups in front."""
         name, command, own = super().resolve_command(ctx, args)
         if command is None or isinstance(command, TyperGroup):
             return name, command, own
@@ -54,13 +54,13 @@ class Group(TyperGroup):
         for parameter, value in _given(ctx):
             if parameter in known:
                 before.append(f"{known[parameter].opts[0]}={value}")
-            elif parameter == "device":  # a folder that a command reads nothing from changes nothing
+            elif parameter == "device":  # an unused folder does no harm
                 ctx.fail(f"'{name}' takes no --device")
         return name, command, [*before, *own]
 
 
 def _given(context: "Context") -> list[tuple[str, object]]:
-    """The options that were typed before a command, those of the outermost group first."""
+    """The options typed before a command, outermost group first."""
     outer = _given(context.parent) if context.parent is not None else []
     typed = ((name, context.params[name]) for name in HANDED_ON if _is_typed(context, name))
     return [*outer, *typed]

@@ -57,7 +57,7 @@ class Cost:
         parts: parameters by component; where the vocabulary is an upper bound, so are they and what follows.
         flops: to train on one token.
         memory: bytes, an estimate.
-        at_most: rows differ in length, and the estimate is for batches of the longest that fit.
+        at_most: rows differ in length, so the estimate is for batches of the longest rows that fit.
     """
 
     vocabulary: Vocabulary

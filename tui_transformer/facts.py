@@ -11,7 +11,7 @@ from engine.runs.files import parse_line
 Record = dict[str, Any]
 Stamp = tuple[int, int, int] | None
 LARGEST = 10**15  # of a count, and of what a chart draws
-MOST_PROBES = 64  # of a run; more are damage, and each has its column, chart and verdict
+MOST_PROBES = 64  # of a run; more mean damage, and each one gets a column, chart and verdict
 MEASURED = 1e100  # of what is taken for a number: the squares of larger ones overflow
 
 
@@ -44,7 +44,7 @@ def rows(value: Any) -> list[Record]:
 
 
 def first_probes(value: Any) -> Record:
-    """The first probes of a table of them."""
+    """The first probes in a table."""
     return dict(islice(table(value).items(), MOST_PROBES))
 
 

@@ -33,7 +33,7 @@ class RunRow:
         loss: of the newest evaluation, else of the newest train record; None before both.
         scored: whether the loss is of an evaluation, not of a train record.
         created: when, to the second; `made` breaks ties, and means nothing else.
-        badges: what is wrong with its scores, the worst first.
+        badges: what is wrong with its scores, worst first.
         waits_for: the device that a queued run waits for; "" where it waits for a process of its own.
     """
 

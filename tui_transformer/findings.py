@@ -12,10 +12,10 @@ SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check said.
+    """The result of a check.
 
     Args:
-        badge: of what is wrong; None where all is well.
+        badge: what is wrong; None if nothing is.
         words: what it found, and when.
         why: one sentence.
     """
@@ -26,7 +26,7 @@ class Finding:
 
     @property
     def fine(self) -> bool:
-        """Whether all is well."""
+        """Whether the check passed."""
         return self.badge is None
 
     @property
@@ -36,7 +36,7 @@ class Finding:
 
     @property
     def sign(self) -> str:
-        """Stands before it."""
+        """Its mark, shown in front."""
         return SIGNS[self.style]
 
 

@@ -1,4 +1,4 @@
-"""The floors of a run's text, as its data.json states them: the loss of a perfect predictor. Pure."""
+"""The floors of a run's text, from its data.json: the loss of a perfect predictor. Pure."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ class Floor:
 
     Args:
         nats: per character.
-        se: standard error; None where it was not recorded.
+        se: standard error; None if it was not recorded.
         context: characters that it sees at most; 0 for the whole past.
         stride: characters between two windows.
     """
@@ -36,7 +36,7 @@ class Floor:
 
 
 def floors(data: Any) -> tuple[Floor, ...]:
-    """The floors in data.json, the one that `excess` is above first; runs of earlier versions have one."""
+    """The floors in data.json, with the one that `excess` refers to first; runs of earlier versions have only one."""
     found = table(table(data).get("floor"))
     reachable = table(found.get("reachable"))
     read = (_floor(reachable, whole(reachable.get("context")), whole(reachable.get("stride"))), _floor(found, 0, 0))

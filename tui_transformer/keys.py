@@ -29,12 +29,12 @@ class Key:
 
 
 EVERYWHERE = (
-    Key("design", "1,alt+1", "show_pane('design')", "design", "choose a model and see what it costs and means", False),
+    Key("design", "1,alt+1", "show_pane('design')", "design", "choose a model; see what it costs and does", False),
     Key("train", "2,alt+2", "show_pane('train')", "train", "runs, their curves, pause and resume", False),
     Key("compare", "3,alt+3", "show_pane('compare')", "compare", "runs side by side", False),
-    Key("playground", "4,alt+4", "show_pane('playground')", "playground", "write with what a run learned", False),
+    Key("playground", "4,alt+4", "show_pane('playground')", "playground", "write with a trained model", False),
     Key("next-pane", "ctrl+pagedown", "turn_pane(1)", "next", "the next pane", False, first=True),
-    Key("pane-before", "ctrl+pageup", "turn_pane(-1)", "before", "the pane before", False, first=True),
+    Key("pane-before", "ctrl+pageup", "turn_pane(-1)", "previous", "the previous pane", False, first=True),
     Key("help", "question_mark", "help", "help", "these keys"),
     Key("picture", "f12", "picture", "picture", "save the screen as an SVG picture", False),
     Key(

@@ -38,7 +38,7 @@ class Launches:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.training: Training | None = None  # the one in this process
         self.here: Path | None = None  # its run
-        self._new = False  # whether it had never been begun
+        self._new = False  # whether this is its first start
         self._beginning: set[Path] = set()  # runs that a process is being started for
 
     @property
@@ -119,7 +119,7 @@ class Launches:
         training, run = self.training, self.here
         assert training is not None and run is not None
         if isinstance(training.error, StopRequested):
-            return f"{run.name} was stopped before it began; `r` begins it"
+            return f"{run.name} was stopped before it started; `r` starts it"
         if training.error is not None:
             if isinstance(training.error, InputError):
                 if self._new:
@@ -156,7 +156,7 @@ class Launches:
         state = RunReader(run).state
         if process is None or state not in ("handing-over", *LIVE_STATES):
             return f"{run.name} is {state}; its last checkpoint can be resumed"
-        return f"{run.name} goes on in the background (process {process.pid}): {RunReader(run).command('watch')}"
+        return f"{run.name} continues in the background (process {process.pid}): {RunReader(run).command('watch')}"
 
     def stop_here(self, reason: str = "the studio was left") -> str:
         """Stop the run that trains here, with a checkpoint."""
@@ -166,7 +166,7 @@ class Launches:
         training.stop(reason)
         training.join()
         reader = RunReader(run)
-        return f"{run.name} {reader.state}: {reader.command('resume', data_dir=self.data_dir)} goes on from there"
+        return f"{run.name} {reader.state}: {reader.command('resume', data_dir=self.data_dir)} resumes it"
 
     def forget(self, run: Path) -> None:
         """Remove a run that never began."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tui_transformer.facts import end_of
 
-END = 1 << 20  # bytes of a log that its last words are looked for in
+END = 1 << 20  # bytes at the end of a log to search for its last words
 
 
 class _Log(logging.FileHandler):

@@ -1,4 +1,4 @@
-"""A mistake on the command line, in one line with the form that was probably meant."""
+"""A command-line mistake as one line, with the form that was probably meant."""
 
 import re
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from engine.errors import nearest
 if TYPE_CHECKING:
     from typer.exceptions import TyperException
 
-# What other programs call it.
+# What other programs call these commands.
 ELSEWHERE = {
     **dict.fromkeys(("train", "fit", "start", "launch"), "run"),
     **dict.fromkeys(("eval", "score", "test"), "evaluate"),
@@ -31,15 +31,15 @@ SET = ("--set", "-s")
 
 
 def usage_line(error: "TyperException", words: Sequence[str]) -> str:
-    """What is wrong, where, and what would be right.
+    """What is wrong, where, and the likely fix.
 
     Args:
-        error: what the parser says.
-        words: of the command line.
+        error: from the parser.
+        words: the command line.
     """
     context = getattr(error, "ctx", None)
     parameter = getattr(error, "param", None)
-    # The plain message where there is one: the formatted one carries suggestions of its own.
+    # Prefer the plain message: the formatted one adds its own suggestions.
     message = (error.message or error.format_message()).rstrip(".")
     where = context.command_path.removeprefix(PROGRAM).strip() if context is not None else ""
     wrong = getattr(error, "option_name", None)
@@ -57,7 +57,7 @@ def usage_line(error: "TyperException", words: Sequence[str]) -> str:
         message = f"no such command '{wrong}'{_command(wrong, commands, where)}"
     elif extra := re.fullmatch(r"Got unexpected extra argument\S* \((.*)\)", message, re.DOTALL):
         word = extra[1].split(" ")[0]
-        message = f"'{word[:80]}' is one word too many{_misplaced(word, flags, words)}"
+        message = f"unexpected argument '{word[:80]}'{_misplaced(word, flags, words)}"
     elif parameter is not None and error.message:
         name = parameter.opts[-1] if parameter.param_type_name == "option" else str(parameter.name)
         message = f"{name}: {message}" if name not in message else message
@@ -65,7 +65,7 @@ def usage_line(error: "TyperException", words: Sequence[str]) -> str:
 
 
 def _command(wrong: str, commands: Sequence[str], where: str) -> str:
-    elsewhere = [word for word in ELSEWHERE if len(word) > 3 or word == wrong]  # short words are near to all others
+    elsewhere = [word for word in ELSEWHERE if len(word) > 3 or word == wrong]  # short words are close to everything
     called = [] if where else get_close_matches(wrong, elsewhere, n=1, cutoff=0.75)
     close = get_close_matches(wrong, commands, n=1, cutoff=0.75)
     if called and (not close or _alike(wrong, called[0]) > _alike(wrong, close[0])):
@@ -93,7 +93,7 @@ def _setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
 
 
 def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
-    """What a word that belongs nowhere was probably meant for."""
+    """What a stray word was probably meant for."""
     before = words[: words.index(word)] if word in words else []
     if len(before) > 1 and before[-2] in SET and "=" not in before[-1]:
         return f"; did you mean --set {before[-1]}={word}?"
@@ -103,5 +103,5 @@ def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
         from engine.config.presets import list_presets
 
         found = nearest(word, [preset.name for preset in list_presets()])
-        return f"; did you mean --preset {found.split(chr(39))[1]}?" if found else "; a preset is named with --preset"
+        return f"; did you mean --preset {found.split(chr(39))[1]}?" if found else "; name a preset with --preset"
     return ""

@@ -35,7 +35,7 @@ class Snapshot:
     steps: int
     floor: Floor | None = None
     phase: str = "loading"
-    paused: str = ""  # why, where it is; "paused" where nobody said
+    paused: str = ""  # the reason, or "paused" without one
     step: int = 0
     train: dict[str, Any] = field(default_factory=dict)
     validation: dict[str, Any] = field(default_factory=dict)
@@ -103,13 +103,13 @@ def follow(
     as_json: bool,
     status: Callable[[], dict[str, Any]] | None = None,
 ) -> None:
-    """Show a run until `alive` says no.
+    """Show a run until `alive` returns False.
 
     Args:
         reader: the run.
-        alive: whether it still trains.
+        alive: whether it is still training.
         as_json: one JSON object a line.
-        status: of a run of this process, which on a full disk knows more than its files; else status.json.
+        status: of a run in this process, which on a full disk is more current than its files; default: status.json.
     """
     floor = next(iter(floors(reader.facts("data"))), None)
     snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
@@ -167,8 +167,8 @@ def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) 
 
     def seen(new: Columns) -> None:
         if snapshot.paused != told[0]:
-            if not (snapshot.paused and told[0]):  # what is free changes, and is no news
-                say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training goes on'}"))
+            if not (snapshot.paused and told[0]):  # the free space changes, which is not news
+                say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
             told[0] = snapshot.paused
         due = time.monotonic() - said[0] >= PLAIN_INTERVAL
         if new.validation or (due and new.train):

@@ -35,7 +35,7 @@ LOG = (200, 1 << 16)  # lines, bytes
 EVENTS = (100, 1 << 16)
 SAMPLES = (8, 1 << 18)
 FACTS = ("data.json", "summary.json", "checks.json", "model.json", "environment.json")
-FEW = 100  # places of a probe, where a run does not say how many: so few that noise is not taken for a skill
+FEW = 100  # places assumed where a run does not say: few enough that noise is not taken for skill
 SOUND = ("next-token", "", "character")  # objective, corpus, unit, where there is no config yet
 
 T = TypeVar("T")
@@ -43,13 +43,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Probe:
-    """A skill that is tested: how often it was right, in how many places, and how often guessing would be.
+    """A tested skill: how often it was right, in how many places, and how often guessing would be.
 
     Args:
         right: share of its places.
-        chance: the same of guessing; None where that is not known.
-        what: must be remembered.
-        places: that were tested; 0 where that is not known.
+        chance: the same for guessing; None if unknown.
+        what: what must be remembered.
+        places: number of places tested; 0 if unknown.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Probe:
 
     @property
     def beats_chance(self) -> bool:
-        """Whether it was right more often than luck explains: Wilson's interval of 95 % leaves chance out."""
+        """Whether it beats chance: the 95 % Wilson interval excludes chance."""
         if self.chance is None:
             return True
         share, n, z = min(1.0, max(0.0, self.right)), self.places or FEW, 1.96
@@ -103,7 +103,7 @@ class RunView:
     Args:
         corpus: what it is trained on.
         unit: what a loss is the mean over.
-        floors: losses of perfect predictors in nats per unit, the one that `excess` is above first.
+        floors: losses of perfect predictors in nats per unit, with the one that `excess` refers to first.
         train: its records, thinned; `newest` is the last one that was written.
         version: another one whenever `train` or `validation` changed.
         best: the best validation record so far; `last` the newest.

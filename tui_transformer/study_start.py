@@ -67,7 +67,7 @@ async def start(study: Study, place: Place) -> str:
     started = any(record.get("kind") == "study" for record in records)
     if not started:
         listed = command_line("runs", runs_dir=place.runs_dir)
-        raise InputError(f"study '{study.name}' did not say that it runs; `{listed}` shows what there is")
+        raise InputError(f"study '{study.name}' did not report that it started; `{listed}` lists the runs")
     runs = len(study.cells())
     return f"{study.name} runs: its {runs} runs come into Train (2) one by one, and Compare (3) holds their table"
 

@@ -55,7 +55,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             # On paper (a pipe) lines stay whole; on a screen they break between words.
             console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
     console.print()
-    console.print(_next(reader, data_dir), soft_wrap=True)  # a command that is broken into lines cannot be pasted
+    console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
 
 
 def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader) -> Part | None:
@@ -69,7 +69,7 @@ def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader)
 
 
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
-    """Train and validation loss over steps, with the corpus's floors where they are known."""
+    """Train and validation loss over steps, with the corpus's floors if known."""
     columns = reader.follow().load()
     data = reader.facts("data")
     known = floors(data)
@@ -223,14 +223,14 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     elif reader.config.translates:
         rows = [
             (reader.command("translate"), "translate with it"),
-            (another("phrasebook"), "without positions"),
+            (another("phrasebook"), "the same without positions"),
         ]
     else:
         rows = [
             (reader.command("sample"), "write with it"),
-            (another("demo"), "without positions"),
+            (another("demo"), "the same without positions"),
         ]
-    rows.append((command_line("presets", "list"), "what else there is"))
+    rows.append((command_line("presets", "list"), "other presets"))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")
     for command, what in rows:

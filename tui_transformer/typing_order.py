@@ -1,7 +1,7 @@
-"""Keys are obeyed in the order they were typed, each where the one before it led.
+"""Handle keys in the order they were typed, each wherever the previous one led.
 
-Textual hands a key to what has the focus when it arrives, and the key's binding runs only after the key has gone from
-widget to widget up to the app. What is typed faster than that would go to the pane, or the dialog, that is being left.
+Textual sends a key to the widget that has the focus when it arrives, and runs the key's binding only after the key has
+bubbled up to the app. Anything typed faster than that would go to the pane or dialog that is just closing.
 """
 
 import asyncio
@@ -14,40 +14,40 @@ from textual.events import Event, Key
 from textual.keys import key_to_character
 from textual.screen import Screen
 
-PATIENCE = 1.0  # seconds at most that a key waits for what the ones before it led to
-GLANCE = 0.005  # seconds between two looks at a dialog that is being built
+PATIENCE = 1.0  # most seconds that a key waits for the effects of earlier keys
+GLANCE = 0.005  # seconds between checks on a dialog that is being built
 
 
 class AltDigit(Enum):
-    """Alt with a digit, and escape with one typed right after it: a terminal sends the same for both."""
+    """Alt plus a digit; a terminal sends the same for escape followed at once by a digit."""
 
     ONE, TWO, THREE, FOUR = "alt+1", "alt+2", "alt+3", "alt+4"
 
 
 def hear_alt_digits() -> None:
-    """Let alt with a digit be that key: Textual takes it for the sign that a Mac's option key writes, ™ for alt+2."""
+    """Read alt plus a digit as that key: Textual reads it as the character of a Mac's option key, ™ for alt+2."""
     table = _ansi_sequences.ANSI_SEQUENCES_KEYS
     assert isinstance(table, dict)
     table |= {f"\x1b{key.value[-1]}": (key,) for key in AltDigit}
 
 
 class TypingOrder(App[None]):
-    """An app that hears no key before the last one is obeyed.
+    """An app that handles no key before the previous one has taken effect.
 
-    `keys_heard` counts them.
+    `keys_heard` counts keys.
     """
 
     keys_heard = 0
 
     async def on_event(self, event: Event) -> None:
-        """A key waits for what those before it have done."""
+        """Make a key wait for the effects of earlier ones."""
         if isinstance(event, Key) and not event.is_forwarded:
             await self._catch_up()
             self.keys_heard += 1
         await super().on_event(event)
 
     async def _check_bindings(self, key: str, priority: bool = False) -> bool:
-        """A bound key is obeyed at once, unless what has the focus takes it as text."""
+        """Run a bound key at once, unless the focused widget takes it as text."""
         if not priority:
             return await super()._check_bindings(key)
         if await super()._check_bindings(key, priority=True):
@@ -58,18 +58,18 @@ class TypingOrder(App[None]):
         return await super()._check_bindings(key)
 
     async def _catch_up(self) -> None:
-        """Until what was typed has arrived, and a dialog that it opened can be typed into."""
+        """Wait until typed keys have arrived and a dialog they opened accepts input."""
         before = None
         while before is not self.screen:
             before = self.screen
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE):
                     await _settle(before)
-            await self._flush_next_callbacks()  # a dialog's answer, which may open another one
+            await self._flush_next_callbacks()  # a dialog's answer may open another dialog
 
 
 async def _settle(screen: Screen[object]) -> None:
-    """Until the screen and what has the focus on it have heard all that was said to them so far."""
+    """Wait until the screen and its focused widget have handled all messages so far."""
     for pump in screen.focused.ancestors_with_self if screen.focused is not None else [screen]:
         heard = asyncio.Event()
         if not isinstance(pump, App) and pump.is_running and pump.call_later(heard.set):

@@ -1,4 +1,4 @@
-"""How much memory a piece of work needs beyond what is there before it, and a training beside its estimate."""
+"""How much memory a piece of work adds to a process, and training memory compared to its estimate."""
 
 import ctypes
 import multiprocessing
@@ -27,7 +27,7 @@ from engine.training.step import Stepper
 from engine.training.task import load_task
 
 VOCABULARY = 70  # of the tiny model
-MOST = 8 * 2**30  # bytes that a measurement may take
+MOST = 8 * 2**30  # bytes a measurement may use
 
 CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
 
@@ -56,15 +56,15 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
 
 @dataclass(frozen=True)
 class Peak:
-    """A preset's estimate beside what its training took.
+    """A preset's memory estimate and the measured peak of its training.
 
     Args:
         preset: `NAME` or `NAME@BASE`.
-        shape: of the largest batch that was trained on.
-        rows: that the preset asks for; more than the shape's where so many would not fit.
-        given: whether the batches are of the preset's own data; else rows of random tokens, as long as the context.
+        shape: of the largest batch trained on.
+        rows: in the preset's batch; more than the shape's if the full batch would not fit.
+        given: whether the batches come from the preset's own data; else rows of random tokens, as long as the context.
         estimate: bytes.
-        measured: bytes; None where they cannot be asked.
+        measured: bytes; None if they cannot be measured.
     """
 
     preset: str
@@ -81,16 +81,16 @@ class Peak:
 
 
 def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = MOST) -> Peak:
-    """Measure the peak of a run's training in a process of its own, on a CPU.
+    """Measure the peak memory of a run's training in a separate process, on a CPU.
 
-    The peak is what the resident memory grows by, at its highest, from the moment before the model is built over three
-    steps, the first two and the one with the largest batch of the first epoch. Data is loaded and one step of a tiny
-    model taken before that moment, so that neither the corpus nor torch's own libraries count.
+    The peak is the largest growth of resident memory from just before the model is built, over three steps: the first
+    two and the one with the largest batch of the first epoch. Before that, the data is loaded and a tiny model takes
+    one step, so that neither the corpus nor torch's own libraries count.
 
     Args:
         config: not yet resolved.
         data_dir: where named corpora are looked for first.
-        most: bytes; a batch whose estimate is above that is cut to fewer rows.
+        most: bytes; a batch with a larger estimate is cut to fewer rows.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(_measured, config, data_dir, most).result()
@@ -128,7 +128,7 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int) -> Peak:
 
 
 class _Random:
-    """Batches of random tokens, where the data is not at hand."""
+    """Batches of random tokens, used when the data is not available."""
 
     def __init__(self, shape: BatchShape, vocabulary: int) -> None:
         draw = torch.Generator().manual_seed(0)
@@ -141,7 +141,7 @@ class _Random:
 
     @property
     def objective(self) -> Objective:
-        """None is needed: every token may follow."""
+        """None needed: every token may follow."""
         return cast(Objective, SimpleNamespace(vocab_size=self.vocabulary))
 
     def batch(self, step: int, micro: int) -> Batch:

@@ -9,7 +9,7 @@ from engine.config.keys import all_keys
 from engine.config.toml import unknown_key
 from engine.errors import InputError
 
-_WHOLE = re.compile(r"[+-]?[0-9]+[eE]\+?[0-9]+")  # 1e3, which TOML takes for a fraction
+_WHOLE = re.compile(r"[+-]?[0-9]+[eE]\+?[0-9]+")  # 1e3, which TOML reads as a float
 
 
 def parse_override(text: str) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def find(name: str) -> Preset:
 def _shipped(where: Path, name: str) -> Preset:
     names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
-        hint = nearest(name, names) or f"; `{command_line('presets', 'list')}` shows them"
+        hint = nearest(name, names) or f"; `{command_line('presets', 'list')}` lists them"
         raise InputError(f"no preset is called '{name[:80]}'{hint}")
     return load(where / f"{name}.toml")
 

@@ -157,8 +157,8 @@ class RunConfig(Section):
     def stride(self) -> int:
         """Tokens between two evaluation windows.
 
-        By default what one window predicts, as nanoGPT's windows are; on playlets half of it, so that what their
-        probes ask for is seldom cut off.
+        By default as many as one window predicts, like nanoGPT's windows; on playlets half of that, so that a probe's
+        evidence is seldom cut off.
         """
         targets = self.window_targets
         if self.evaluation.stride is not None:

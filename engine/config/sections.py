@@ -263,11 +263,11 @@ class EvaluationConfig(Section):
     """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
 
     `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
-    without a new best; 0 never does. `stride` is the tokens between two windows that score a text: by default what a
-    window predicts, on playlets half of that, so that what their probes ask for is seldom cut off. Translations are
-    written with a beam of `beam` (1: greedily), of the first `translations` sentences of the split (0: all). What an
-    evaluation draws (what a masked objective hides, nanoGPT's random batches) follows from its own `seed`, so that
-    runs of different seeds are asked the same.
+    without a new best; 0 never does. `stride` is the number of tokens between two windows that score a text: by default
+    as many as a window predicts, on playlets half of that, so that the evidence of a probe is seldom cut off. The first
+    `translations` sentences of the split (0: all) are translated with beam size `beam` (1: greedy). Evaluation has its
+    own `seed` for everything random (what a masked objective hides, nanoGPT's random batches), so that runs with
+    different seeds are asked the same questions.
     """
 
     every: Count = 250

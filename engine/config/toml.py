@@ -125,7 +125,7 @@ def _first(error: ValidationError) -> str:
 
 
 def _decimal(value: Any) -> str:
-    """A hint where a comma stands in a number."""
+    """A hint for a number with a comma in it."""
     if not isinstance(value, str) or not _COMMA.fullmatch(value):
         return ""
     thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
@@ -133,7 +133,7 @@ def _decimal(value: Any) -> str:
 
 
 def key_of(leaf: str) -> str:
-    """The dotted key whose last part is nearest to a word, "" where none is near."""
+    """The dotted key whose last part is closest to a word; "" if none is close."""
     by_leaf = {key.split(".")[-1]: key for key in reversed(list(all_keys()))}
     close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
     return by_leaf[close[0]] if close else ""

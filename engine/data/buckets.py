@@ -65,7 +65,7 @@ class Buckets:
         return epoch, self._plan(epoch)[at - self._starts[epoch]]
 
     def largest(self) -> tuple[int, int]:
-        """(step, micro-batch) of the first epoch's batch with the most places."""
+        """(step, micro-batch) of the first epoch's batch with the most tokens, padding included."""
         lengths, plan = self.lengths(0), self._plan(0)
         at = int(np.argmax([len(rows) * lengths[rows].max(0).sum() for rows in plan]))
         return at // self.accumulation + 1, at % self.accumulation

@@ -1,4 +1,4 @@
-"""Encoded corpora and slow numbers in the user's cache folder: made once, then mapped into memory.
+"""Encoded corpora and slow-to-compute numbers in the user's cache folder: computed once, then mapped into memory.
 
 A file's name is the hash of everything its content depends on (text, settings, version): a stale one is never
 found. It ends with its own hash: a damaged one is made again.
@@ -55,11 +55,11 @@ def tokens_of(
 
 
 def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """(n,) what takes seconds to compute: from the cache, or made now and kept for the next time.
+    """(n,) numbers that take seconds to compute: from the cache, or computed now and cached.
 
     Args:
         folder: in the cache folder.
-        parts: all that the numbers depend on, the version of what makes them first.
+        parts: everything the numbers depend on, starting with the version of the code that computes them.
         make: computes them.
     """
     name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
@@ -100,5 +100,5 @@ def _load(path: Path, kind: type[np.generic]) -> NDArray[Any] | None:
         found = np.load(path, mmap_mode="c", allow_pickle=False)
     except Exception:  # missing, or damaged in any way there is: it is made again
         return None
-    whole = isinstance(found, np.ndarray) and found.dtype == kind and found.ndim == 1  # an archive is none
+    whole = isinstance(found, np.ndarray) and found.dtype == kind and found.ndim == 1  # an archive is not
     return found if whole else None

@@ -102,7 +102,7 @@ def kind_of(corpus: str) -> Kind:
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(corpus, error) from None
     if not there and not path.suffix and not any(sign in base for sign in "/\\"):
-        hint = nearest(base, catalogue()) or f"; `{command_line('data', 'list')}` shows them"
+        hint = nearest(base, catalogue()) or f"; `{command_line('data', 'list')}` lists them"
         raise InputError(f"no corpus is called '{base[:80]}'{hint}")
     return "text"
 

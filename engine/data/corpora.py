@@ -34,7 +34,7 @@ class Split:
         floor: nats per character that no model beats but by luck, aligned with the text, where it is known.
         probes: characters whose prediction tests one dependency.
         floor_mean: the mean floor and its standard error over scenes, nats per character.
-        generated: the text as its grammar made it, where one did.
+        generated: the text with its grammar, if it was generated.
     """
 
     text: str

@@ -153,7 +153,7 @@ def _by_hand(remote: Remote, target: Path) -> str:
     offline = "without a network, " if remote.url else ""
     return (
         f"{offline}put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
-        f"what `{command_line('data', 'list')}` calls built in needs no download"
+        f"built-in corpora (see `{command_line('data', 'list')}`) need no download"
     )
 
 

@@ -1,10 +1,10 @@
-"""How much of a held-out split also appears in the training split: what was seen before tests memory, not learning.
+"""How much of a held-out split also appears in the training split: seen data tests memorization, not generalization.
 
-Texts are compared by passages, sentences and questions one by one. A passage is `PASSAGE` bytes that are equal to the
-last one: about the 50 tokens from which Lee et al. (2022, "Deduplicating training data makes language models better")
-call a repetition one. A third as many Chinese characters hold as much. Shorter repetitions are natural: log lines,
-choruses, boilerplate. So is some overlap: of the test sets of standard benchmarks 6 % on average, and up to 13 %, are
-in their own training sets (Radford et al. 2019, section 4, by 8-grams). From `MUCH` on, scores are not compared.
+Texts are compared by passages, sentences and questions one by one. A passage is `PASSAGE` identical bytes, about the 50
+tokens that Lee et al. (2022, "Deduplicating training data makes language models better") count as a duplicate, or 67
+Chinese characters. Shorter repetitions are natural: log lines, choruses, boilerplate. So is some overlap: the test sets
+of standard benchmarks share 6 % on average, and up to 13 %, with their own training sets (Radford et al. 2019, section
+4, by 8-grams). From `MUCH` on, scores are not compared.
 """
 
 import functools
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from engine.data.parallel.pairs import Pairs
 from engine.data.parallel.split import folded
 
-MUCH = 0.10  # share from which a score on the split is not compared with others
-LITTLE = 0.001  # share below which nothing is said
+MUCH = 0.10  # share from which a score on the split is not compared
+LITTLE = 0.001  # share below which nothing is reported
 PASSAGE = 200  # bytes of UTF-8
-LOOKED_AT = 2_000_000  # bytes of held-out text; of a longer one stretches are drawn evenly
+LOOKED_AT = 2_000_000  # bytes of held-out text; a longer one is sampled in evenly spaced stretches
 STRETCH = 1 << 16  # bytes
 PIECE = 1 << 17  # characters of training text that are hashed at once
-TABLE_BITS = 22  # of the table that rules out most training passages before any search
+TABLE_BITS = 22  # size of the table that rules out most training passages before any search
 BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
 SHOWN = 60  # characters of an example
 PUNCTUATION = frozenset(("Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po", "Sk"))  # Sk: ` and ´, which serve as quotes
@@ -38,12 +38,12 @@ class Overlap:
     """How much of a held-out split also appears in the training split.
 
     Args:
-        of: what is counted: "text" and "documents" by bytes, "pairs" and "questions" one by one.
+        of: what is counted: "text" and "documents" in bytes, "pairs" and "questions" one by one.
         split: the held-out one.
         seen: how many appear in training.
         total: how many there are.
-        both: of the seen pairs, those with source and target in training.
-        example: one of them, without control characters, shortened; "" where nothing was seen.
+        both: pairs whose source and target are both in training.
+        example: one of them, shortened, without control characters; "" if none was seen.
     """
 
     of: str
@@ -60,12 +60,12 @@ class Overlap:
 
     @property
     def much(self) -> bool:
-        """Whether a score on the split must not be compared."""
+        """Whether the overlap is too large to compare scores on the split."""
         return self.share >= MUCH
 
     @property
     def worth_saying(self) -> bool:
-        """Whether a reader should know of it."""
+        """Whether the overlap is large enough to report."""
         return self.share >= LITTLE
 
     @property
@@ -80,10 +80,10 @@ class Overlap:
         elif self.of == "pairs":
             both = f", {self.both:,} of them on both sides" if self.both else ""
             said = f"{share} of the {self.split} pairs ({self._count}) share a sentence with training, {aside}{both}"
-            none = f"none of the {self.total:,} {self.split} pairs shares a sentence with training, {aside}"
+            none = f"none of the {self.total:,} {self.split} pairs share a sentence with training, {aside}"
         else:
             said = f"{share} of the {self.split} questions ({self._count}) are also asked in training, {aside}"
-            none = f"none of the {self.total:,} {self.split} questions is asked in training, {aside}"
+            none = f"none of the {self.total:,} {self.split} questions are asked in training, {aside}"
         return f"{said}; for example “{self.example}”" if self.seen else none
 
     @property
@@ -96,7 +96,7 @@ class Overlap:
 
 
 def text_overlap(train: Iterable[str], held_out: str, split: str) -> Overlap | None:
-    """The share of a held-out text that lies in passages of the training text; None where there is no text.
+    """The share of a held-out text that lies in passages of the training text; None without any text.
 
     Args:
         train: the training text, in one piece or several.
@@ -109,7 +109,7 @@ def text_overlap(train: Iterable[str], held_out: str, split: str) -> Overlap | N
 
 
 def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
-    """As `text_overlap`; a document that is one of training, case and punctuation aside, is seen as a whole."""
+    """Like `text_overlap`, but a document equal to one in training, ignoring case and punctuation, counts in full."""
     known = set(words_alone(train))
     encoded = [f"{text}\n".encode("utf-8", "surrogatepass") for text in held_out]
     found = _Passages(b"".join(encoded))
@@ -125,7 +125,7 @@ def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
 
 
 def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
-    """How many held-out pairs share a sentence with training on either side; None where there are none."""
+    """How many held-out pairs share a sentence with training on either side; None without any pairs."""
     if not len(held_out):
         return None
     sides = []
@@ -142,7 +142,7 @@ def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
 
 
 def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
-    """How many held-out questions are asked in training; None where there are none."""
+    """How many held-out questions are asked in training; None without any questions."""
     if not held_out:
         return None
     known = set(words_alone(train))
@@ -151,7 +151,7 @@ def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
 
 
 def words_alone(sentences: Sequence[str]) -> list[str]:
-    """Sentences without case, punctuation and compatibility forms (NFKC); one of punctuation alone stays as it is."""
+    """Sentences without case, punctuation and compatibility forms (NFKC); one that is only punctuation is kept."""
     whole = unicodedata.normalize("NFKC", "\n".join(text.replace("\n", " ") for text in sentences)).casefold()
     marks = {ord(one): " " for one in set(whole) if unicodedata.category(one) in PUNCTUATION}
     plain = whole.translate(marks).split("\n") if sentences else []
@@ -159,13 +159,13 @@ def words_alone(sentences: Sequence[str]) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text on one line, without what a terminal might obey."""
+    """The beginning of a text on one line, without control characters."""
     line = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * SHOWN]).split())
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1].rstrip()}…"
 
 
 class _Passages:
-    """A held-out text whose passages are looked up in another; memory does not grow with that one.
+    """A held-out text whose passages are looked up in other texts; memory does not grow with those.
 
     Each passage is a 64-bit polynomial hash (Karp and Rabin 1987), from running sums of bytes times powers of `BASE`.
     """
@@ -176,19 +176,19 @@ class _Passages:
         self._width = min(PASSAGE, len(self._bytes))
         self._hashes, self._of = np.unique(self._hashed(self._bytes), return_inverse=True)
         self._found = np.zeros(len(self._hashes), dtype=np.bool_)
-        # How many passages that were not found yet have these first bits.
+        # Number of passages not found yet, by the first bits of their hash.
         self._table = np.bincount(_places(self._hashes), minlength=1 << TABLE_BITS).astype(np.uint32)
         self.seen = np.zeros(len(self._bytes), dtype=np.bool_)
 
     def look_in(self, train: Iterable[str]) -> None:
-        """Mark what stands in these texts, which are read as one."""
+        """Mark the passages found in these texts, which are read as one."""
         if not self._bytes:
             return
         before = b""
         for piece in _pieces(train):
             raw = before + piece.encode("utf-8", "surrogatepass")
             hashes = self._hashed(raw)
-            hashes = np.sort(hashes[self._table[_places(hashes)] > 0])  # sorted ones are found several times faster
+            hashes = np.sort(hashes[self._table[_places(hashes)] > 0])  # sorted hashes are found several times faster
             at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
             new = np.unique(at[(self._hashes[at] == hashes) & ~self._found[at]])
             self._found[new] = True
@@ -197,18 +197,18 @@ class _Passages:
         edges = np.zeros(len(self._bytes) + 1, dtype=np.int64)
         starts = np.flatnonzero(self._found[self._of])
         edges[starts] += 1
-        edges[starts + self._width] -= 1  # starts are different, and so are ends
+        edges[starts + self._width] -= 1  # starts are distinct, and so are ends
         self.seen |= np.cumsum(edges[:-1]) > 0
 
     def overlap(self, of: str, split: str) -> Overlap | None:
-        """What was found."""
+        """The result."""
         if not self._bytes:
             return None
         count = int(self.seen.sum())
         return Overlap(of, split, count, len(self._bytes), self._example() if count else "")
 
     def _example(self) -> str:
-        """The beginning of the longest stretch that was seen."""
+        """The beginning of the longest stretch found."""
         edges = np.flatnonzero(np.diff(np.concatenate(([0], self.seen.view(np.int8), [0]))))
         start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
         return shortened(self._bytes[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
@@ -240,7 +240,7 @@ def _places(hashes: Hashes) -> NDArray[np.int64]:
 
 
 def _spread(raw: bytes) -> bytes:
-    """Stretches of a text, evenly spread over it."""
+    """Evenly spaced stretches of a text."""
     count = LOOKED_AT // STRETCH
     last = len(raw) - STRETCH
     starts = [last * i // (count - 1) for i in range(count)]
@@ -248,7 +248,7 @@ def _spread(raw: bytes) -> bytes:
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[str]:
-    """The texts as one, in pieces of about the same length."""
+    """The texts as one, in pieces of about equal length."""
     gathered: list[str] = []
     length = 0
     for text in texts:

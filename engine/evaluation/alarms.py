@@ -17,7 +17,7 @@ from engine.evaluation.verdict import (
     When,
 )
 
-STANDARD_ERRORS = 4.0  # below the floor given the whole past, where no other is known
+STANDARD_ERRORS = 4.0  # below the floor given the whole past, if no other is known
 PLAUSIBLE_SHARE = 0.25  # of the unigram line: no natural text is predicted that well from its own past (≈ 0.35)
 UNBOUNDED = ("masked", "span-corruption", "question-answer")  # seen from both sides, or told before
 NOISE = 2.0  # standard errors of a share that are no better than it
@@ -29,7 +29,7 @@ LONGEST = 2_000  # characters of a sample that are compared
 
 
 def overlapping(found: Overlap) -> Verdict:
-    """Whether so much of the held-out split appears in the training split that its score measures memory.
+    """Whether so much of the held-out split appears in the training split that its score measures memorization.
 
     Args:
         found: of the validation split.
@@ -38,8 +38,8 @@ def overlapping(found: Overlap) -> Verdict:
     if not found.much:
         return Verdict("overlap", "before", 0, OK, found.share, said)
     why = (
-        f"{said}. The score measures memory, so it is not compared with other runs: remove duplicates from the corpus "
-        "or hold out different text, then train again"
+        f"{said}. The score measures memorization, so it is not compared with other runs: remove duplicates from the "
+        "corpus or hold out different text, then train again"
     )
     return Verdict("overlap", "before", 0, OVERLAP, found.share, why)
 
@@ -56,7 +56,7 @@ def implausible(
 ) -> Verdict | None:
     """Whether a validation loss is below what is possible, or was ever reached; None where no bound is known.
 
-    A text that nobody has a bound for may be as easy as that: its loss is suspicious, not implausible.
+    A text without a known bound may really be that easy: its loss is suspicious, not implausible.
 
     Args:
         record: a validation record.
@@ -65,7 +65,7 @@ def implausible(
         conditional: the target is a function of a given source.
         when: for the verdict.
         step: for the verdict.
-        leak_free: the leak probe has passed.
+        leak_free: whether the leak probe has passed.
     """
     if conditional or kind in UNBOUNDED or not isinstance(record.get("loss"), float):
         return None
@@ -90,7 +90,7 @@ def implausible(
         passed = "; the leak probe passed" if leak_free else ""
         why = (
             f"the loss {record['loss']:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
-            f"reaches. Repetitive text, such as logs or templates, explains it{passed}"
+            f"reaches. Repetitive text, such as logs or templates, would explain it{passed}"
         )
         return Verdict("plausible", when, step, SUSPICIOUS, below, why)
     why = (

@@ -25,7 +25,7 @@ PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums ta
 GRADIENT_PLACES = 24
 FEWEST_PLACES = 8
 ROWS_AT_ONCE = 16
-MOST_ROWS = 128  # of a batch as large as the run's own
+MOST_ROWS = 128  # limit for a batch as large as the run's own
 MOST_BYTES = 2**29  # of logits at once
 # Multiply-adds a probe may cost, roughly: a second or two on either kind of device.
 BUDGET = {"cpu": 1e11, "cuda": 1e13}
@@ -104,7 +104,7 @@ def perturbation_leak(
         tried: the positions t to look at, each in its own row of a batch.
         vocab_size: tokens that may be drawn.
         seed: of the redrawn tokens.
-        at_once: rows of a batch; fewer where their logits would not fit.
+        at_once: rows per batch; fewer if their logits would not fit.
     """
     worst = 0.0
     device = row.tokens.device
@@ -180,7 +180,7 @@ def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
 
 
 def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
-    """As many rows of a batch as there is room for: two passes, their change, some copies."""
+    """How many rows of a batch fit in memory: two passes, their difference, some copies."""
     logits_bytes = length * getattr(model, "vocab_size", vocab_size) * 8
     return max(1, min(rows, MOST_BYTES // (6 * logits_bytes)))
 
@@ -198,7 +198,7 @@ def _hidden_leak_of(
 
 
 def _as_many_as_fit(asked: Callable[[int], float], rows: int) -> tuple[float, int]:
-    """What a probe finds with so many rows at once, or with half of them and so on where the device has no room."""
+    """The result of a probe with this many rows at once, halved until the device has room."""
     while True:
         try:
             return asked(rows), rows
@@ -224,7 +224,7 @@ def leak_probe(
     step: int,
     rows: int = ROWS_AT_ONCE,
 ) -> Verdict:
-    """Both probes, in every mode that the model is used in: training, evaluation, and as the scorer runs it.
+    """Both probes, in every mode the model is used in: training, evaluation, and the way the scorer runs it.
 
     Args:
         model: any mode; put back as it was.
@@ -233,7 +233,7 @@ def leak_probe(
         vocab_size: tokens that may be drawn.
         when: before, at an evaluation, or after training.
         step: the optimizer step; other steps try other places.
-        rows: of the run's largest batch, of training or scoring: so many are tried at once, where that is affordable.
+        rows: in the run's largest batch, in training or scoring; as many are tried at once if affordable.
     """
     gradient, changes = 0.0, []
     kind, share = windows.device.type, SHARE[when]
@@ -273,7 +273,7 @@ def leak_probe(
                 change, at_once = _as_many_as_fit(asked, at_once)
                 changes.append(change)
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
-    clean += f", in training, evaluation and scoring, {at_once:,} rows at once"
+    clean += f", in training, evaluation and scoring, {at_once:,} rows at a time"
     change = functools.reduce(_larger, changes)
     if gradient != gradient or change != change:
         why = "some predictions are not numbers, so nothing can be said of what they depend on"

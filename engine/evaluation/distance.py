@@ -1,7 +1,7 @@
 """Probe scores by distance: how far back what must be remembered stands, and how often it was right there.
 
 A model's reach shows here: what stands further back than its layers can carry cannot be known, however long it trains.
-Only places count whose evidence lies inside the window: at a stride of half the context, a third of what stands
+Only places whose evidence lies inside the window count: at a stride of half the context, a third of what is
 170 characters back would else be counted wrong for having been cut off. The stretches are the probe's own, so the
 counts of runs on other texts and of other seeds can be added up.
 """
@@ -17,7 +17,7 @@ Stretch = list[int]  # [distance from, distance to, right, of]: characters, from
 def scores_by_distance(
     scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
 ) -> dict[str, list[Stretch]]:
-    """How many of the places that `probe_counts` counts were right, by stretch of distance.
+    """How many of the places that `probe_counts` counts were right, by distance.
 
     Args:
         scores: of every token of the text, one token a character.

@@ -54,7 +54,7 @@ def evaluation_batch(config: RunConfig) -> int:
 
 
 def largest_batch(config: RunConfig) -> int:
-    """Rows that a run sends through the model at once, at most: in training or scoring."""
+    """The most rows a run sends through the model at once, in training or scoring."""
     return max(config.train.batch_size, evaluation_batch(config))
 
 
@@ -66,9 +66,9 @@ class Evaluator:
         split: the text with its floor and probes.
         tokens: (n,) the same text encoded, on the model's device.
         vocab_size: tokens of the text.
-        records: version of the run's records. Since 2 a probe counts where the window shows its evidence, and excess
-            is above the floor reachable in the window; before, a probe counted from context − stride characters on,
-            and excess was above the floor given the whole past. A run is scored to its end by the rules it began with.
+        records: version of the run's records. Since 2, a probe counts where the window shows its evidence, and excess
+            is above the floor reachable in the window; before, a probe counted after context − stride characters,
+            and excess was above the floor given the whole past. A run keeps the scoring rules it began with.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Evaluator:
 
     @cached_property
     def reachable(self) -> ReachableFloor | None:
-        """The floor reachable at this context and stride, where it is known."""
+        """The floor reachable at this context and stride, if known."""
         if self.records < 2 or self.config.objective.kind != "next-token":
             return None
         return reachable_floor(self.split, self.config.model.context_length, self.config.stride)

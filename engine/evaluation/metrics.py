@@ -250,10 +250,10 @@ Counted = Callable[[TokenScores, Probe], NDArray[np.bool_]]
 def probe_counts(
     scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
 ) -> dict[str, tuple[int, int]]:
-    """How many of each probe's places were right, and how many count; a probe without a place is left out.
+    """How many of each probe's places were right, and how many count; a probe without places is left out.
 
     Args:
-        scores: of every token of the text, one token a character.
+        scores: of every token of the text, one token per character.
         probes: of the same text.
         counted: which places count.
     """
@@ -269,8 +269,8 @@ def excess_over_floor(scores: TokenScores, floor: NDArray[np.float64]) -> float:
     """Nats per character above a perfect predictor, over the same characters.
 
     Args:
-        scores: of every token of the text but the first, one token a character.
-        floor: (n,) nats that the perfect predictor needs for each character of the text; nan where it is not known.
+        scores: of every token of the text but the first, one token per character.
+        floor: (n,) nats that the perfect predictor needs for each character of the text; nan if unknown.
     """
     known = np.isfinite(floor[1:])
     n = int(known.sum())

@@ -52,7 +52,7 @@ def order_check(model: Network, vocab_size: int, *, when: When = "before", step:
 
 @torch.no_grad()
 def redraw(model: Network) -> None:
-    """Weights of another size, in place: what is asked is how the parts are joined, not how they start."""
+    """Redraw the weights at another scale, in place: this tests how parts are connected, not how they start."""
     generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
     for weight in model.parameters():
         drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64)

@@ -19,10 +19,10 @@ from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import GeneratedText
 from engine.evaluation.metrics import windows
 
-VERSION = 1  # of the filters; cached floors of another are not read
+VERSION = 1  # of the filters; cached floors of other versions are not read
 FILTERS: Mapping[str, Callable[[], WindowFilter[Any]]] = {playlets.VERSION: playlets_automaton.window_filter}
-MOST_READ = 2_000_000  # characters in windows that are read, about ten seconds; beyond that, evenly spaced windows
-UNLUCKY = 1e-6  # how likely it is that an honest model looks better than it can be
+MOST_READ = 2_000_000  # most characters read in windows, about ten seconds; beyond that, evenly spaced windows
+UNLUCKY = 1e-6  # chance that an honest model is below the bound
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ReachableFloor:
         stride: characters between two windows.
         read: windows that were read.
         windows: all windows.
-        luck: nats per character that chance can put a model below `nats` with a probability of one in a million.
+        luck: nats per character that a model can be below `nats` by chance, except once in a million.
     """
 
     nats: NDArray[np.float64]
@@ -50,17 +50,17 @@ class ReachableFloor:
     luck: float
 
     def facts(self) -> dict[str, Any]:
-        """As data.json and an evaluation record have it."""
+        """The entry in data.json and in evaluation records."""
         found: dict[str, Any] = {"nats_per_char": self.nats_per_char, "se": self.se, "luck": self.luck}
         found |= {"context": self.context, "stride": self.stride}
         return found if self.read == self.windows else found | {"windows": [self.read, self.windows]}
 
 
 def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor | None:
-    """The floor of a split when it is scored in these windows; None where no filter is known for its text.
+    """The floor of a split when it is scored in these windows; None without a filter for its text.
 
-    The windows are those of `score_tokens`. Where there are too many to read, evenly spaced ones are read; what they
-    need above the floor given the whole past then stands for all.
+    The windows are those of `score_tokens`. If there are too many, evenly spaced ones are read, and their mean above
+    the floor given the whole past is used for all.
     """
     generated = split.generated
     if generated is None or generated.version not in FILTERS or len(generated.text) < 2:
@@ -71,9 +71,9 @@ def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor |
     parts = (VERSION, generated.version, split.sha256, context, stride, every)
     nats = numbers_of("floors", parts, lambda: _read(generated, chosen))
     whole_past = -generated.log_probability
-    whole_past[0] = np.nan  # nobody predicts the first character
+    whole_past[0] = np.nan  # the first character is not predicted
     mean, se = generated.mean(nats)
-    missing, missing_se = generated.mean(nats - whole_past)  # what the window does not show
+    missing, missing_se = generated.mean(nats - whole_past)  # the cost of what the window does not show
     if every > 1:
         whole, whole_se = generated.mean(whole_past)
         mean, se = whole + missing, math.hypot(whole_se, missing_se)
@@ -91,7 +91,7 @@ def _read(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDA
 
 
 def _luck(generated: GeneratedText, missing: float, n: int, context: int, apart: int) -> float:
-    """Nats per character by which an honest model can be below what its windows allow, but for one in a million.
+    """Nats per character by which an honest model can be below the reachable floor, except once in a million.
 
     Let q be the model's probabilities, r the grammar's given the whole past, p those given the window. Σ log q/r is
     the logarithm of a martingale with mean 1, so it exceeds log 1/α with a probability of at most α (Ville 1939):

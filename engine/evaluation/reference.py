@@ -1,7 +1,7 @@
-"""Every network a second time, written out from the papers: slow, float64, and sharing nothing with `engine.model`.
+"""Every network a second time, written from the papers: slow, float64, and sharing no code with `engine.model`.
 
-Only the weights and the config are read off the model. What the fast code, its masks and its modules get wrong, this
-does not, so the two are compared before a run starts. Loops run over layers, everything else is a dense T × T matrix.
+Only the weights and the config are taken from the model. This does not share bugs with the fast code, its masks and its
+modules, so the two are compared before a run starts. Loops run over layers, everything else is a dense T × T matrix.
 Notation: B batch, T time, S source time, H heads, D model width, Dh head width, V vocabulary.
 """
 
@@ -23,7 +23,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Reference:
-    """The logits that a config and some weights mean.
+    """The logits defined by a config and weights.
 
     Args:
         model: the config.
@@ -135,7 +135,7 @@ class Reference:
             q, k = (self._turned(part, time) for part in (q, k))
         scores = q @ k.transpose(2, 3)  # (B, H, T, T)
         if model.position == "xl":
-            # Each distance once: (T, T, D) would not fit for a long text.
+            # Each distance once: (T, T, D) would not fit in memory for a long text.
             distance = torch.arange(-int(time[-1]), int(time[-1]) + 1, device=time.device)
             r = _sinusoids(distance, model.d_model) @ self.weights[f"{name}scheme.distance.weight"].T
             r = r.view(len(distance), model.n_heads, -1)  # (R, H, Dh)
@@ -158,7 +158,7 @@ class Reference:
         return scores
 
     def _linear_attention(self, q: Tensor, k: Tensor, v: Tensor, time: Tensor, seen: Tensor) -> Tensor:
-        # Katharopoulos et al. 2020; rotary positions turn the numerator only (Su et al. 2021, eq. 19).
+        # Katharopoulos et al. 2020; rotary positions rotate only the numerator (Su et al. 2021, eq. 19).
         plain_q, plain_k = F.elu(q) + 1.0, F.elu(k) + 1.0
         turned_q, turned_k = plain_q, plain_k
         if self.model.position == "rope":
@@ -186,14 +186,14 @@ def _sinusoids(place: Tensor, width: int) -> Tensor:
 
 
 def _alibi(heads: int) -> list[float]:
-    """The published slopes, for heads that are no power of two as the authors' code has them (Press et al. 2022)."""
+    """The published slopes (Press et al. 2022); like the authors' code if the number of heads is not a power of two."""
     whole = 2 ** (heads.bit_length() - 1)
     extra = [2.0 ** (-4.0 * (2 * i + 1) / whole) for i in range(heads - whole)]
     return [2.0 ** (-8.0 * (i + 1) / whole) for i in range(whole)] + extra
 
 
 def _t5_bucket(distance: Tensor, buckets: int, most: int, causal: bool) -> Tensor:
-    """The bucket of each k − q, in the original's fp32: a bucket's edge must not move by a rounding."""
+    """The bucket of each k − q, in fp32 like the original: rounding must not move a bucket's edge."""
     later = torch.zeros_like(distance)
     if causal:
         back = (-distance).clamp(min=0)

@@ -110,7 +110,7 @@ class TranslationScorer:
         return exact_match(split.pairs.targets[: len(outputs)], outputs)
 
     def _asked(self, split: ScoredSplit) -> int:
-        """Sentences of a split that are translated."""
+        """How many sentences of a split are translated."""
         return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
 
     def _written(self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None]) -> list[str]:

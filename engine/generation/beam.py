@@ -89,7 +89,7 @@ def translate_batch(
         source_at: their positions, −1 at padding; None: there is none.
         specials: start, end and padding.
         allowed: tokens of the text; no id from here on is written but the end.
-        max_length: tokens written at most, the end included, of all sentences or of each; never more than the model's
+        max_length: most tokens to write, including the end, for all sentences or for each; never more than the model's
             context.
         beam: hypotheses a sentence keeps; 1 is greedy decoding.
         n_best: translations wanted of each sentence, at most `beam`.

@@ -1,7 +1,7 @@
 """A trained encoder-decoder with its tokenizer: sentences in, sentences out.
 
-Sentences are translated in batches of like length. Padding changes no logit, and how long a translation may become
-follows from its own source alone, so what comes out does not depend on what is beside it.
+Sentences are translated in batches of similar length. Padding changes no logit, and the length limit of a translation
+depends only on its own source, so a translation does not depend on the rest of its batch.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -177,7 +177,7 @@ class Translator:
         return [self.tokenizer.source.decode([token]) for token in self._cut(self.tokenizer.source.encode(sentence))]
 
     def _most(self, source_tokens: int) -> int:
-        """How many tokens a translation may have, its end included, of a source with its end."""
+        """The most tokens a translation may have for a source of this length, both including the end token."""
         return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:

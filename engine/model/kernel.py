@@ -1,7 +1,7 @@
 """Which kernel computes self-attention in a training step on a CPU, and the sizes of its products. No torch here.
 
-`engine.model.attention` chooses it call by call; what a step costs and keeps has to be known before anything is built.
-Tests hold the two against each other.
+`engine.model.attention` chooses it call by call, but the cost and memory of a step must be known before anything is
+built. Tests check that the two agree.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class Kernel:
     """A kernel and how it cuts T tokens.
 
     Args:
-        name: from `BACKENDS` or `LINEAR_BACKENDS`; `math` is what torch's fused kernel becomes where weights are
-            dropped or a learned mask is added: the scores written out.
-        blocks: parts of the text, the last one filled up.
-        queries: of a block.
-        keys: that they are multiplied with.
+        name: from `BACKENDS` or `LINEAR_BACKENDS`; `math` is torch's fallback from its fused kernel under dropout or
+            with a learned mask: the scores are materialized.
+        blocks: parts of the text, the last one padded.
+        queries: in a block.
+        keys: keys that each block's queries are multiplied by.
     """
 
     name: str
@@ -29,12 +29,12 @@ class Kernel:
 
     @property
     def filled(self) -> int:
-        """Queries of all blocks, filled-up ones too."""
+        """Queries of all blocks, including padding."""
         return self.blocks * self.queries
 
     @property
     def writes_scores(self) -> bool:
-        """Whether a tensor of queries × keys is there at once."""
+        """Whether a tensor of queries × keys is materialized."""
         return self.name in ("reference", "dense", "math", "banded")
 
 
@@ -45,7 +45,7 @@ def training_kernel(model: ModelConfig, causal: bool, length: int, *, padded: bo
         model: the network.
         causal: of the stack.
         length: T.
-        padded: whether rows are of different lengths, as sources are.
+        padded: whether rows differ in length, as sources do.
     """
     if model.attention == "linear":
         chunk = min(CHUNK, length) if causal else length

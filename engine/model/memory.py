@@ -1,13 +1,13 @@
-"""How much memory a training step takes, from the config alone: an account of what is there at its peak. No torch here.
+"""How much memory a training step takes, from the config alone: an account of its peak. No torch here.
 
-    weights, gradients, AdamW's two moments    4 numbers a parameter
+    weights, gradients, AdamW's two moments    4 numbers per parameter
     what layers keep for the backward pass     `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
-    log probabilities and their gradients      3 numbers a token of the vocabulary and place
-    gradients of the layer that is computed    2 tensors as large as its widest
+    log probabilities and their gradients      3 numbers per token and vocabulary entry
+    gradients of the current layer             2 tensors as large as its widest
 
-Numbers are fp32, which is an upper bound where a GPU computes in bf16. A CPU's process holds more than these tensors:
-its allocator leaves gaps between what is kept and what is freed, `SLACK`. docs/benchmarks.md has estimates beside
-measured peaks. Notation: D model width, H heads, T keys; all counts are of numbers a token, unless they say otherwise.
+Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more than these tensors:
+its allocator leaves gaps between kept and freed memory, `SLACK`. docs/benchmarks.md compares estimates to measured
+peaks. Notation: D model width, H heads, T keys; counts are in numbers per token unless stated otherwise.
 """
 
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ from engine.model.size import parameter_count, stacks
 BYTES = 4
 STATE = 4  # weights, gradients, two moments
 LOGITS = 3  # log probabilities, their gradient, the logits' gradient
-WORKING = 2  # the gradient that comes in, and the one that goes out
-SLACK = 1.35  # resident over allocated, of glibc with freed memory kept; measured 1.15 to 1.6
-CONTENT = 2  # a Transformer-XL score is looked up among the distances of all keys, before and after: 2 T − 1
+WORKING = 2  # the incoming and the outgoing gradient
+SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
+CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
 
 
 @dataclass(frozen=True)
 class BatchShape:
-    """The largest batch that a step has.
+    """The shape of a step's largest batch.
 
     Args:
         rows: B.
-        target: T, tokens of a row that is predicted or read.
-        source: S, tokens of a source; 0 without one.
+        target: T, tokens per predicted row.
+        source: S, tokens per source row; 0 without a source.
     """
 
     rows: int
@@ -42,10 +42,10 @@ class BatchShape:
 
     @classmethod
     def of(cls, config: RunConfig) -> "BatchShape":
-        """The batch of a config; for rows of different lengths, which only the data knows, an upper bound."""
+        """The batch of a config; an upper bound if row lengths depend on the data."""
         target = config.model.context_length if config.on_rows else config.window_targets
         source = config.model.source_tokens if config.has_source else 0
-        budget = config.train.batch_tokens  # of the longer side
+        budget = config.train.batch_tokens  # tokens on the longer side
         rows = config.train.batch_size if budget is None else max(1, budget // max(target, source))
         return cls(rows, target, source)
 
@@ -57,13 +57,13 @@ class BatchShape:
 
 
 def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = None, *, slack: float = SLACK) -> int:
-    """An estimate of a training step's peak, in bytes, beyond what the process held before the model was built.
+    """Estimate a training step's peak, in bytes, beyond what the process held before the model was built.
 
     Args:
         config: of the run.
         vocab_size: tokens of the tokenizer; `model.vocab_size` wins where it is set.
-        shape: of the largest batch, where the data is known.
-        slack: of the allocator; 1 counts tensors alone, as a GPU's allocator does.
+        shape: of the largest batch, if the data is known.
+        slack: of the allocator; 1 counts tensors only, as on a GPU.
     """
     shape = shape or BatchShape.of(config)
     state = STATE * parameter_count(config.model, vocab_size)
@@ -71,13 +71,13 @@ def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = 
 
 
 def activations(config: RunConfig, vocab_size: int, shape: BatchShape) -> float:
-    """Numbers beside the state at the peak: kept for the backward pass, and computed with."""
+    """Numbers besides the state at the peak: kept for the backward pass, or in use."""
     logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
     return kept(config, shape) + max(LOGITS * logits, WORKING * _widest(config, shape))
 
 
 def kept(config: RunConfig, shape: BatchShape) -> float:
-    """Numbers that the forward pass keeps for the backward one, without the logits."""
+    """Numbers that the forward pass keeps for the backward pass, without the logits."""
     model, d, total = config.model, config.model.d_model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
@@ -90,7 +90,7 @@ def kept(config: RunConfig, shape: BatchShape) -> float:
             layer += _norm(model)
             across = _cross_attention(config, shape)
         per_layer = tokens * layer + across + _mask(config, stack.causal, length, padded=padded) * length
-        if config.train.activation_checkpointing:  # what goes into each layer, and all of one
+        if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
             total += stack.layers * tokens * d + per_layer
         else:
             total += stack.layers * per_layer
@@ -100,31 +100,31 @@ def kept(config: RunConfig, shape: BatchShape) -> float:
 
 
 def _norm(model: ModelConfig) -> float:
-    """What goes into a norm, and what comes out of it and into a product."""
+    """A norm's input, and its output, which goes into a product."""
     return model.d_model * {"layer": 2, "rms": 3, "none": 1}[model.norm]
 
 
 def _feed_forward(model: ModelConfig) -> float:
-    """The features before the activation, after it, and what dropout makes of them."""
+    """The features before the activation, after it, and after dropout."""
     ff, dropped = model.d_ff, model.ff_dropout > 0.0
-    before = {"relu": 0, "swiglu": 3 * ff}.get(model.activation, ff)  # ReLU's gradient follows from its result
+    before = {"relu": 0, "swiglu": 3 * ff}.get(model.activation, ff)  # ReLU's gradient needs only its output
     after = 2 * ff + (ff if model.activation == "relu" else 0) if dropped else ff
     return before + after + model.d_model * (model.dropout > 0.0)
 
 
 def _attention(config: RunConfig, causal: bool, length: int, *, padded: bool) -> float:
-    """Queries, keys, values, weights where a kernel keeps them, what they mix to, and a mask of dropout."""
+    """Queries, keys, values, weights if the kernel keeps them, the output, and the dropout mask."""
     model, d = config.model, config.model.d_model
     kernel = training_kernel(model, causal, length, padded=padded)
     filled, rotated, dropped = kernel.filled / length, model.position == "rope", model.attention_dropout > 0.0
     scores = filled * model.n_heads * kernel.keys
     out = d + d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
-        joined = d + 2 * model.kv_width  # one tensor, of which queries, keys and values are parts
-        repeated = model.kv_heads < model.n_heads  # keys and values, for the queries that share them
+        joined = d + 2 * model.kv_width  # one tensor, of which queries, keys and values are views
+        repeated = model.kv_heads < model.n_heads  # keys and values are repeated for the queries that share them
         held = 3 * d if rotated and repeated else joined + 2 * d * (rotated or repeated)
-        return out + held + d * rotated + model.n_heads  # what rotated heads mix to is put in another order once more
-    if kernel.name == "chunked":  # features and rotated ones, perhaps cut and filled up; values, numerators
+        return out + held + d * rotated + model.n_heads  # the output of rotated heads is reordered once more
+    if kernel.name == "chunked":  # features, plain and rotated, perhaps padded; values, numerators
         cut = kernel.filled > length
         features = (10 if cut else 8.5) if rotated else (7.5 if cut else 6.5)
         return out + (scores if causal else 0) + features * d
@@ -132,7 +132,7 @@ def _attention(config: RunConfig, causal: bool, length: int, *, padded: bool) ->
         bands = d + 2 * d * kernel.keys / kernel.queries
         return out + filled * bands + scores * (1 + dropped)
     if kernel.name == "math":
-        return out + 3 * d + scores * (2.25 if dropped else 1)  # its mask of dropout has a byte a number
+        return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
     if kernel.name == "dense":
         return out + 3 * d + scores * (3 if dropped else 1)
     copies = (7 if model.position == "xl" else 3) * d * max(1.0, kernel.keys / kernel.queries)
@@ -140,11 +140,11 @@ def _attention(config: RunConfig, causal: bool, length: int, *, padded: bool) ->
 
 
 def _mask(config: RunConfig, causal: bool, length: int, *, padded: bool) -> float:
-    """What is added to the scores, of one text for all rows: numbers a query."""
+    """What is added to the scores, shared by all rows: numbers per query."""
     model = config.model
     kernel = training_kernel(model, causal, length, padded=padded)
     if model.position in ("relative", "t5", "xl") and kernel.name != "banded":
-        return 2.5 * length  # which row of its table each score takes, 8 bytes each
+        return 2.5 * length  # the table row of each score, 8 bytes each
     if kernel.name != "sdpa":
         return 0.0
     if model.position == "alibi":
@@ -153,12 +153,12 @@ def _mask(config: RunConfig, causal: bool, length: int, *, padded: bool) -> floa
 
 
 def _reference_weights(model: ModelConfig) -> float:
-    """Tensors as large as the scores: the softmax, what is visible of it, what dropout makes of that."""
+    """Tensors as large as the scores: the softmax, its masked version, and that after dropout."""
     return (3 if model.attention_dropout > 0.0 else 2) + (CONTENT if model.position == "xl" else 0)
 
 
 def _cross_attention(config: RunConfig, shape: BatchShape) -> float:
-    """Of one layer and a whole batch: queries and output of each target, keys and values of each source."""
+    """Per layer and whole batch: queries and output of each target, keys and values of each source."""
     model, d = config.model, config.model.d_model
     targets, sources = shape.rows * shape.target, shape.rows * shape.source
     dropped = model.attention_dropout > 0.0

@@ -15,7 +15,7 @@ class StackShape:
 
     Args:
         layers: how many.
-        longest: tokens it gets at most.
+        longest: most tokens it gets.
         causal: whether it may not see its future.
         over_source: whether its layers also look at a source.
         encodes: whether it reads that source.
@@ -85,15 +85,15 @@ def parameter_count(model: ModelConfig, vocab_size: int) -> int:
 def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
     """Floating-point operations to train on one token: the matrix products of a forward and a backward pass.
 
-    Counted is what the kernel of a training step multiplies, 2 operations a product: all T keys of a mask (a fused
-    kernel that skips its dark half does half of that), the band of a window with its filled-up blocks, the chunks of
-    linear attention. The backward pass costs two forward ones (Kaplan et al. 2020). A target token of an
+    Counts what the kernel of a training step multiplies, 2 operations per product: all T keys of a mask (a fused
+    kernel that skips the masked half does half of that), the band of a window with its padded blocks, the chunks of
+    linear attention. The backward pass costs two forward passes (Kaplan et al. 2020). A target token of an
     encoder-decoder also pays for its share of the source.
 
     Args:
         model: the network; rows as long as its context.
         vocab_size: tokens of the tokenizer; `model.vocab_size` wins where it is set.
-        rows: of a batch: Transformer-XL projects its distances once for all of them.
+        rows: per batch; Transformer-XL projects its distances once for all of them.
     """
     d, kv, target = model.d_model, model.kv_width, model.context_length
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
@@ -110,7 +110,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
         if stack.over_source:
             across = length * (2 * d * d + 2 * model.source_tokens * d) + model.source_tokens * d * 2 * kv
         products += stack.layers * (length * linear + mixing + across)
-    # A sinusoid has no gradient: the projection of distances costs one forward pass less.
+    # A sinusoid needs no gradient: the projection of distances saves one forward pass.
     return round((3 * 2 * products + 2 * 2 * once / rows) / target)
 
 

@@ -11,8 +11,8 @@ from engine.config.sections import ModelConfig
 LONG = 1024  # tokens from which a mask of T × T is not built where a band will do
 NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
 QUICKER = 8  # and quicker than attention to all where it is so many times longer (measured on a CPU)
-SMALLEST_BLOCK = 32  # queries of a band; smaller blocks cost more calls than they save products (measured on a CPU)
-CHUNK = 64  # tokens whose products linear attention takes as a small matrix; between chunks only sums are carried
+SMALLEST_BLOCK = 32  # queries of a band; smaller blocks cost more calls than they save in products (measured on CPU)
+CHUNK = 64  # tokens that linear attention multiplies as a small matrix; only sums are carried between chunks
 LINEAR_FROM = 512  # tokens from which linear attention is quicker than attention to all (measured on a CPU)
 
 

@@ -16,9 +16,9 @@ from engine.plain_files import open_plain, read_plain
 SCHEMA = 1
 LONGEST = 8 << 20  # bytes; no record is longer, a longer line is damage
 DEEPEST = 100  # tables within tables; what is deeper is damage, and would take a reader's stack
-LARGEST = 32 << 20  # bytes of a JSON file; a longer one is damage
-MOST_VALUES = 2_000_000  # of a JSON text; more are damage, and would take gigabytes as objects
-MOST_DAMAGE = 16 << 20  # bytes of damaged lines; what comes after as many is not read: a hole in a file has no end
+LARGEST = 32 << 20  # bytes of a JSON file; a longer one is damaged
+MOST_VALUES = 2_000_000  # of a JSON text; more mean damage, and would take gigabytes as objects
+MOST_DAMAGE = 16 << 20  # bytes of damaged lines, after which reading stops: a hole in a sparse file has no end
 
 _BEYOND = re.compile(rb"(?<![.\d])\d{20}")
 
@@ -138,7 +138,7 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def parsed_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
-    """The record of each line of an open file, None for a torn or damaged one; ends after too much damage."""
+    """The record of each line of an open file, None for a torn or damaged line; stops after too much damage."""
     damage = 0
     for raw in iter(partial(file.readline, LONGEST), b""):
         record = parse_line(raw)
@@ -150,7 +150,7 @@ def parsed_lines(file: IO[bytes]) -> Iterator[dict[str, Any] | None]:
 
 def parse_line(raw: bytes) -> dict[str, Any] | None:
     """One record, or None if the line is torn (no line end) or not an object."""
-    if not raw.endswith(b"\n") or not raw[:64].lstrip().startswith(b"{"):  # a hole is not worth parsing
+    if not raw.endswith(b"\n") or not raw[:64].lstrip().startswith(b"{"):  # do not parse a hole
         return None
     try:
         record = _parsed(raw, raw)
@@ -163,7 +163,7 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
     """JSON whose whole numbers can be counted with: what has 20 digits or more is a float, perhaps infinite.
 
     Raises:
-        ValueError: it is no JSON, or deeper or of more values than anything that is written here.
+        ValueError: it is not JSON, or is deeper or has more values than anything written here.
     """
     if raw.count(b",") > MOST_VALUES:
         raise ValueError("more values than any file has")

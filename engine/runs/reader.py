@@ -37,8 +37,8 @@ TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
 
 
 def no_runs(root: Path) -> str:
-    """What is said of a runs folder without a run."""
-    return f"there is no run in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` makes one"
+    """The message for an empty runs folder."""
+    return f"there are no runs in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` trains one"
 
 
 class RunReader:
@@ -82,7 +82,7 @@ class RunReader:
         tables = read_toml(path)
         scored = tables.get("evaluation")
         if isinstance(scored, dict) and "seed" not in scored and "seed" in tables:
-            tables["evaluation"] = scored | {"seed": tables["seed"]}  # an older run: it goes on as it began
+            tables["evaluation"] = scored | {"seed": tables["seed"]}  # an older run continues as it began
         return validate(tables, str(path))
 
     def facts(self, name: str) -> dict[str, Any]:
@@ -111,23 +111,23 @@ class RunReader:
 
     @property
     def _bounded(self) -> bool:
-        """Whether a bound of the loss is known for the text itself.
+        """Whether a bound on the loss is known for this text.
 
-        Versions that told no difference called a loss implausible without one. Of a run that does not say what it was
-        trained on, nothing is taken back.
+        Earlier versions called a loss implausible even without one. A run that does not say what it was trained on
+        keeps its badge.
         """
         data = self.facts("data")
         return not data or data.get("floor") is not None or data.get("plausible") is not None
 
     @property
     def leak_free(self) -> bool:
-        """Whether the leak probe has looked, and never found anything."""
+        """Whether the leak probe ran and found nothing."""
         probed = [v.get("verdict") for v in self.verdicts if v.get("check") == "leak"]
         return bool(probed) and all(said == OK for said in probed)
 
     @property
     def checked(self) -> bool:
-        """Whether checks have looked at the model and at a score of it."""
+        """Whether both the model and a score have been checked."""
         last = self.summary.get("last")
         return bool(self.verdicts) and isinstance(last, dict) and last.get("loss") is not None
 

@@ -1,8 +1,8 @@
 """The version of a run's records: `schema` says how a file is written, this says what its numbers mean.
 
-Raise `RECORDS` when a recorded number is defined anew, and name the number here. `run.json` keeps the version that a
-run began with as `records`; a run without it is of version 1. A number that was defined otherwise is neither called
-different by `verify` nor put beside a new one by `compare`.
+Raise `RECORDS` when a recorded number is redefined, and name the number here. `run.json` keeps the version that a run
+began with as `records`; a run without it has version 1. `verify` does not report a redefined number as different, and
+`compare` does not compare it to new ones.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,13 @@ from typing import Any
 
 RECORDS = 2
 
-# Version -> objective, "" for all of them -> the fields that this version defines anew.
+# Version -> objective ("" for all) -> the fields that this version redefines.
 REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
     2: {
         # FLOPs of xl, linear and windowed attention; memory by what each attention backend keeps.
         "": frozenset({"flops_per_token", "memory_bytes"}),
-        # Only places whose evidence the window shows; the floor that this context and stride can reach.
-        "next-token": frozenset({"excess", "probes"}),
+        # Only places with their evidence in the window; the floor reachable at this context and stride.
+        "next-token": frozenset({"excess", "probes", "probe_places", "by_distance"}),
         # A translation's length limit follows from its own source, not from the longest one beside it.
         "translation": frozenset({"bleu", "chrf", "exact_match", "probes", "translation"}),
     },
@@ -34,7 +34,7 @@ def record_version(born: Mapping[str, Any]) -> int:
 
 
 def redefined(version: int, objective: str) -> frozenset[str]:
-    """The fields that are defined otherwise now than in records of a version.
+    """The fields redefined since a version of the records.
 
     Args:
         version: of the records.

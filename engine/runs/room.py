@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-WAITING_FOR_SPACE = "waiting-for-space"  # the phase of a run that is paused for want of it
+WAITING_FOR_SPACE = "waiting-for-space"  # the phase of a run paused because the disk is full
 FULL = (errno.ENOSPC, errno.EDQUOT)
 T = TypeVar("T")
 

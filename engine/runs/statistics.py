@@ -19,13 +19,13 @@ import numpy.typing as npt
 
 CONFIDENCE = 0.95  # of one interval by itself
 LEVEL = 0.05  # chance of any false verdict in a study: all variants, all measures, all LOOKS together
-LOOKS = 2  # times a study may be judged: with its first seeds, and once more with seeds added
-PRIMARY = 0.8  # share of the level that the primary measure starts with
-POWER = 0.8  # chance that the number of seeds a verdict names would settle it
-RANGE = 0.90  # confidence of the range beside that number
+LOOKS = 2  # times a study may be judged: with its first seeds, and once more after adding seeds
+PRIMARY = 0.8  # share of the level allotted to the primary measure
+POWER = 0.8  # chance that the suggested number of seeds would settle a verdict
+RANGE = 0.90  # confidence of the range around that number
 MOST_SEEDS = 1_000  # nobody trains more
 LARGEST = 1e100  # of a score; the squares of larger ones overflow
-ROUNDING = 1e-12  # of a score: differences that vary by less are equal
+ROUNDING = 1e-12  # of a score: differences that vary by less count as equal
 SMALLEST_P = 1e-15
 EXACT_FLIPS = 16  # seeds up to which every flip of signs is tried
 
@@ -47,7 +47,7 @@ class Mean:
         half: half the width of its 95 % t interval; None with one value.
         n: values.
         sd: standard deviation over seeds, with n - 1; None with one value.
-        interval: of a share, its 95 % interval within 0 and 1; None where none is known.
+        interval: for a share, its 95 % interval within 0 and 1; None if unknown.
     """
 
     mean: float
@@ -63,18 +63,18 @@ class Paired:
 
     Args:
         difference: mean over the seeds that both have.
-        half: half the width of its 95 % interval, this difference alone; None with one seed.
+        half: half the width of its 95 % interval, uncorrected; None with one seed.
         n: seeds that both have.
         sd: standard deviation of the differences; None with one seed.
-        p: of the test, two-sided, uncorrected; None with one seed, or where all differences are equal but not zero.
+        p: of the test, two-sided, uncorrected; None with one seed, or if all differences are equal but not zero.
         sign_flip_p: of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best.
         correlation: of the two over seeds (Pearson): what pairing gains; None below three seeds.
-        questions_error: standard error of the difference due to the choice of questions; 0 where it is no count.
+        questions_error: standard error of the difference due to the choice of questions; 0 if it is not a count.
         share: whether it is a difference of shares, which lies within -1 and 1.
-        adjusted_p: p corrected for every verdict of the study and for a second look: a verdict is given below `LEVEL`.
+        adjusted_p: p corrected for all verdicts of the study and a second look; significant below `LEVEL`.
             None before `corrected`.
-        level: what p must be below if no other verdict is given.
-        compared: verdicts among which it was corrected.
+        level: threshold for p if no other comparison is significant.
+        compared: number of comparisons corrected together.
     """
 
     difference: float
@@ -92,7 +92,7 @@ class Paired:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval of this difference alone, within what is possible; None with one seed."""
+        """The uncorrected 95 % interval, clipped to possible values; None with one seed."""
         if self.half is None:
             return None
         low, high = self.difference - self.half, self.difference + self.half
@@ -106,11 +106,11 @@ class Judgement:
     Args:
         kind: for colours and counting.
         text: in words.
-        seeds: about how many would settle it if the difference is as large as seen; None where that means nothing.
+        seeds: about how many would settle it if the difference is as large as observed; None if meaningless.
         amounts: the numbers in the text as they are written there, for who says it in another language.
         reason: why it is inconclusive.
         fewest: lower end of the range around `seeds`.
-        most: upper end; None where the difference may be zero.
+        most: upper end; None if the difference may be zero.
     """
 
     kind: Kind
@@ -156,7 +156,7 @@ def mean_of(values: Sequence[float], *, share: bool = False, places: int | None 
 
     Args:
         values: a score of each seed.
-        share: whether they are shares, from 0 to 1, so that `interval` has to stay there.
+        share: whether they are shares, from 0 to 1, so that `interval` must stay in that range.
         places: questions behind each share, the same for every seed; None if unknown.
 
     Raises:
@@ -174,9 +174,9 @@ def mean_of(values: Sequence[float], *, share: bool = False, places: int | None 
 
 
 def _share_interval(mean: float, half: float, places: int | None) -> tuple[float, float] | None:
-    """Wilson's interval (1927), with the spread over seeds added to the binomial variance of the questions.
+    """Wilson's interval (1927), with the variance over seeds added to the binomial variance of the questions.
 
-    It holds every share p with (mean - p)² ≤ k p (1 - p). With equal scores that is Wilson's interval for the
+    It contains every share p with (mean - p)² ≤ k p (1 - p). With equal scores that is Wilson's interval for the
     questions; with many questions and a small spread, the t interval over seeds.
     """
     odds = mean * (1 - mean)
@@ -193,7 +193,7 @@ def paired(
     """The difference of two variants, by seed; None where they have no seed in common.
 
     Args:
-        ours: seed → score; what is not finite, or larger than `LARGEST`, does not count.
+        ours: seed → score; scores that are not finite, or larger than `LARGEST`, do not count.
         baseline: the same of the baseline.
         share: whether the scores are shares, from 0 to 1.
         places: questions behind each share, the same for every seed and for both; None if unknown.
@@ -229,13 +229,13 @@ def _binomial(share: float, places: int) -> float:
 def _p(difference: float, seeds_error: float, df: int, questions_error: float) -> float | None:
     """The least level at which |difference|² > t² · seeds_error² + z² · questions_error².
 
-    Each error has a quantile of its own: t with few seeds, z for the questions, whose error is known. Such an
-    interval covers at least as often as it says, whichever of the two is larger (Banerjee, Sankhyā A 23, 1961).
+    Each error has its own quantile: t for the seeds, z for the questions, whose error is known. Such an interval has
+    at least its nominal coverage, whichever of the two is larger (Banerjee, Sankhyā A 23, 1961).
     """
     size = abs(difference)
     if questions_error == 0:
         if seeds_error == 0:
-            return 1.0 if size == 0 else None  # equal in every seed: how much chance would do is not known
+            return 1.0 if size == 0 else None  # equal in every seed: the noise is unknown
         return max(0.0, 1.0 - within(size / seeds_error, df))
 
     def p_at(t: float) -> float:
@@ -259,14 +259,14 @@ Measured = Mapping[str, Mapping[Key, Paired]]  # measure → variant → its dif
 
 
 def corrected(study: Measured[Key], primary: str = "") -> dict[str, dict[Key, Paired]]:
-    """All differences of a study with one error rate: Holm's procedure with weights over measures and variants.
+    """All differences of a study at one error rate: weighted Holm correction over measures and variants.
 
-    The primary measure's verdicts start with `PRIMARY` of the level, all others share the rest equally. What is decided
-    leaves its part to those still open.
+    The primary measure's comparisons start with `PRIMARY` of the level; all others share the rest equally. A decided
+    comparison passes its part on to those still open.
 
     Args:
         study: measure → variant → its difference to the baseline.
-        primary: one of the measures; where it was not scored, all measures count alike.
+        primary: one of the measures; if it was not scored, all measures have equal weight.
     """
     keys = [
         (measure, variant) for measure, found in study.items() for variant, p in found.items() if p.half is not None
@@ -294,11 +294,11 @@ def corrected(study: Measured[Key], primary: str = "") -> dict[str, dict[Key, Pa
 
 
 def holm(p: Mapping[Key, float], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:
-    """Adjusted p-values: each below a level exactly where Holm's step-down procedure rejects at that level.
+    """Adjusted p-values: each is below a level exactly when Holm's step-down procedure rejects at that level.
 
     Args:
         p: of each hypothesis.
-        weights: above 0; all alike without them (Holm, 1979).
+        weights: positive; default: all equal (Holm, 1979).
     """
     weight = dict.fromkeys(p, 1.0) if weights is None else weights
     ordered = sorted(p, key=lambda name: p[name] / weight[name])
@@ -321,7 +321,7 @@ def judge(
     """A verdict in words.
 
     Args:
-        found: of `corrected`; None where nothing can be paired.
+        found: from `corrected`; None if nothing can be paired.
         lower_is_better: as of a loss.
         margin: a difference below this matters to nobody; an interval inside of it is "no difference".
         digits: writes an amount, without a sign.
@@ -373,10 +373,10 @@ def _inconclusive(found: Paired) -> Judgement:
 
 @lru_cache(4_096)
 def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
-    """Seeds that would settle it four times in five: if the difference is as large as seen, and a 90 % range.
+    """Seeds that would settle it four times in five, if the difference is as large as observed, and a 90 % range.
 
     The range is that of the standardized difference, from the noncentral t distribution: after three seeds the noise
-    may be half of what it seems, or six times as much. Its upper end is None where the difference may be zero, or so
+    may be half of what it seems, or six times as much. Its upper end is None if the difference may be zero, or so
     small that more than `MOST_SEEDS` would be needed.
     """
     if not found.difference or found.sd is None or not (found.sd or found.questions_error):
@@ -401,7 +401,7 @@ def _seeds_for(size: float, found: Paired) -> int | None:
 
 
 def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
-    """Whether so many seeds show a difference of that size four times in five, if no other verdict is given."""
+    """Whether this many seeds show a difference of that size four times in five, if nothing else is significant."""
     spread, questions = sd / math.sqrt(n), found.questions_error
     needed = math.hypot(t_quantile(1 - found.level, n - 1) * spread, normal_quantile(1 - found.level) * questions)
     chance = t_quantile(2 * POWER - 1, n - 1) * math.hypot(spread, questions)
@@ -412,7 +412,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
 def noncentral_t(t: float, df: int, noncentrality: float) -> float:
-    """P(T < t) of the noncentral t distribution, to 1e-3: the normal one averaged over the sd that may be drawn."""
+    """P(T < t) of the noncentral t distribution, to 1e-3: the normal distribution averaged over possible sds."""
     low, high = math.log(df) - 30 / df - 10 / math.sqrt(df), math.log(df) + 12 / math.sqrt(df)
     x = low + (high - low) / 2 * (_NODES + 1)  # log of a chi-square variable: its density is smooth for every df
     log_density = df / 2 * x - np.exp(x) / 2
@@ -432,7 +432,7 @@ def _normal(z: FloatArray) -> FloatArray:
 
 
 def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
-    """The confidence interval of a noncentrality parameter, from a t of at least 0 that was seen."""
+    """The confidence interval of a noncentrality parameter, from an observed t of at least 0."""
     ends = []
     for tail in ((1 + confidence) / 2, (1 - confidence) / 2):
         low, high = -10.0, 4 * t + 10.0

@@ -62,8 +62,8 @@ class Study:
         base: a preset, or `OVERLAY@BASE`.
         variants: in the order they are run and shown.
         baseline: the variant that the others are held against.
-        primary: the measure that the verdict is about, such as `loss` or `recall`; a probe may be named in full,
-            `recall<110`. "" for what the base selects checkpoints by.
+        primary: the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in
+            full, `recall<110`. "" for the one the base selects checkpoints by.
         seeds: of the runs; data order and initial weights follow from them.
         changes: dotted config keys for all variants, below what a variant changes.
         description: one line.
@@ -104,7 +104,7 @@ class Study:
             raise InputError(f"{where}: baseline '{self.baseline[:80]}' is none of the variants{hint}")
         if self.primary and _family(self.primary) not in MEASURES:
             hint = nearest(self.primary, MEASURES) or f"; it can be {one_of(MEASURES)}"
-            raise InputError(f"{where}: primary = {shown(self.primary)} is no score and no probe{hint}")
+            raise InputError(f"{where}: primary = {shown(self.primary)} is neither a score nor a probe{hint}")
         check_stages(self.stages, where)
         for stage in self.stages:
             _check_name(stage.name, f"{where}, stage '{stage.name[:80]}'")

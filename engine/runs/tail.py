@@ -154,7 +154,7 @@ class History:
 def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
     """(offset, whole lines) from `start` to the line that holds `end`; a line longer than `LONGEST` reads as b"".
 
-    Ends after `MOST_DAMAGE` bytes of lines longer than a block: no record is, and a hole in a file has no end.
+    Stops after `MOST_DAMAGE` bytes of lines longer than a block: no record is that long, and a hole has no end.
     """
     file.seek(start)
     damage = 0

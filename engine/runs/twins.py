@@ -1,4 +1,4 @@
-"""The inert-switch alarm: two runs with other settings, or another seed, that agree to the last bit.
+"""The inert-switch alarm: two runs with different settings, or different seeds, that agree to the last bit.
 
 Rounding alone makes two different functions diverge after a few steps, so equal losses mean the same computation.
 """
@@ -40,7 +40,7 @@ def fingerprint(run: Path) -> str:
 
 
 def scores_hash(run: Path) -> str:
-    """SHA-256 over the validation losses by step: unlike `fingerprint`, the same however often the run is logged."""
+    """SHA-256 over the validation losses by step: unlike `fingerprint`, independent of how often the run logs."""
     digest = hashlib.sha256()
     for record in read_lines(run / "metrics.jsonl"):
         if record.get("kind") == "validation":
@@ -49,7 +49,7 @@ def scores_hash(run: Path) -> str:
 
 
 def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, tuple[Any, Any]]]]:
-    """Other finished runs of the folder with the same metrics: (name, the settings, or the seed, without effect)."""
+    """Other finished runs in the folder with the same metrics: (name, the settings or seed without effect)."""
     for other in list_runs(root):
         if other.path.resolve() == run.path.resolve() or not _same_metrics(run.summary, other.summary):
             continue
@@ -65,14 +65,14 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
         origins = [read_origin(reader.facts("run")) for reader in (run, other)]
         said_aloud["train.init_from"] = all(origins) and len({o.sha256 for o in origins if o is not None}) == 1
         said_aloud["train.clip"] = "train.clip" in found and not (_clipped(run) or _clipped(other))
-        said_aloud["seed"] = run.config.train.steps == 0  # nothing was drawn
+        said_aloud["seed"] = run.config.train.steps == 0  # nothing random was used
         found = {key: v for key, v in found.items() if key not in CONDITIONAL and not said_aloud.get(key)}
         if found:
             yield other.name, found
 
 
 def _same_metrics(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
-    """Whether one of the hashes that both runs noted is the same; runs of earlier versions have only the first."""
+    """Whether any hash that both runs recorded is equal; runs of earlier versions have only the first."""
     noted = ((ours.get(key), theirs.get(key)) for key in ("fingerprint", "scores_sha256"))
     return any(own is not None and own == other for own, other in noted)
 

@@ -65,11 +65,11 @@ def _owner_of(path: Path) -> str:
             host = owner.get("host")
             if isinstance(owner.get("pid"), int) and isinstance(host, str):
                 return f"process {owner['pid']} on {host}"
-    return "another process"  # which has just taken it
+    return "another process"  # which has just acquired it
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a folder of a run's name holds no run: nothing, or only the empty files that one begins with."""
+    """Whether a folder with a run's name holds no run: nothing, or only the empty files that a run begins with."""
     ours = {".lock", "checkpoints", *(f"{stream}.jsonl" for stream in STREAMS)}
     if not path.is_dir() or path.is_symlink():
         return False
@@ -80,7 +80,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _taken(path: Path) -> InputError:
-    return InputError(f"run '{path.name}' exists already in {path.parent}; choose another --name")
+    return InputError(f"run '{path.name}' already exists in {path.parent}; choose another --name")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class RunWriter:
             raise InputError(
                 f"run '{path.name}' is being written by {_owner_of(path)}; stop that first, or choose another --name"
             ) from None
-        with suppress(OSError):  # status.json names the one before, until this one has loaded its data
+        with suppress(OSError):  # status.json names the previous process until this one has loaded its data
             write_json(path / OWNER, {"schema": SCHEMA, **identity(), "host": socket.gethostname()})
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
@@ -145,7 +145,7 @@ class RunWriter:
         try:
             if path.exists() and not _is_empty(path):
                 raise _taken(path)
-            # It appears with its config, so that whoever is killed leaves no run, or one that can be begun again.
+            # It appears with its config, so that a killed process leaves either no run or one that can be started over.
             shutil.rmtree(staged, ignore_errors=True)
             staged.mkdir()
             (staged / "checkpoints").mkdir()
@@ -157,7 +157,7 @@ class RunWriter:
             staged.rename(path)
         except OSError as error:
             shutil.rmtree(staged, ignore_errors=True)
-            if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # made meanwhile
+            if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # created meanwhile
                 raise _taken(path) from None
             meant = str(error.filename or path).replace(str(staged), str(path))
             raise refused(f"cannot make {meant[:300]} in the runs folder", error) from None
@@ -225,7 +225,7 @@ class RunWriter:
         self.status()
 
     def begin_again(self) -> None:
-        """Begin another attempt of a run that was ended before its first checkpoint: nothing of it is kept."""
+        """Begin another attempt at a run that ended before its first checkpoint; nothing of it is kept."""
         for stream in ("metrics", "samples"):
             self._files[stream].truncate(0)
         self._verdicts = []
@@ -255,7 +255,7 @@ class RunWriter:
         self._append("events", {"time": now(), "attempt": self.attempt, "step": step, "event": event, "text": text})
 
     def event_if_room(self, event: str, text: str) -> bool:
-        """The same at the step that it is at, where the disk has room for a line; whether it had."""
+        """Write it at the current step if the disk has room for a line; return whether it did."""
         waiting, self.waiting = self.waiting, GiveUp()
         try:
             self.event(event, text, step=self._status.get("step", 0))
@@ -310,7 +310,7 @@ class RunWriter:
 
     @property
     def said(self) -> dict[str, Any]:
-        """What status.json says, or would if there were room."""
+        """The content of status.json, or what it would be if there were room."""
         return dict(self._status)
 
     def sync(self) -> dict[str, int]:
@@ -322,14 +322,14 @@ class RunWriter:
         return offsets
 
     def gone(self) -> str:
-        """What became of its folder, in a sentence, where that is no longer in its place; else ""."""
+        """What became of its folder, in a sentence, if it is no longer there; else ""."""
         if self.path.is_dir():
             return ""
         metrics = self._files["metrics"].fileno()
-        with suppress(OSError):  # Linux alone tells where an open file is now
+        with suppress(OSError):  # only Linux tells where an open file is now
             now = Path(os.readlink(f"/proc/self/fd/{metrics}"))  # noqa: PTH115
             if os.path.samestat(now.stat(), os.fstat(metrics)):
-                return f"its folder {self.path} was moved to {now.parent} while it trained"
+                return f"its folder {self.path} was moved to {now.parent} during training"
         return f"its folder {self.path} vanished"
 
     def release(self) -> None:

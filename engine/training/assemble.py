@@ -64,7 +64,7 @@ def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
 
 
 def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[str, Any]:
-    """The content of model.json: what was built, read off the module and not off the config.
+    """The content of model.json: what was built, read from the module, not the config.
 
     Args:
         config: resolved.
@@ -150,7 +150,7 @@ def assemble(
 
     Raises:
         InputError: anything wrong with config, data, name or device.
-        StopRequested: `control` was told to stop meanwhile; nothing is left behind.
+        StopRequested: `control` was asked to stop meanwhile; nothing is left behind.
     """
     if name is not None:
         check_name(name)
@@ -159,7 +159,7 @@ def assemble(
     writer = RunWriter.create(runs_dir, name, loaded.config, {"command": command})
     try:
         return _opened(loaded, writer, control)
-    except BaseException:  # also where it is told to stop meanwhile
+    except BaseException:  # including a stop request
         writer.discard()
         raise
 
@@ -183,7 +183,7 @@ def begin(
 
     Raises:
         InputError: anything wrong with its config, data or device, or it is not queued.
-        StopRequested: `control` was told to stop meanwhile; `resume` begins it.
+        StopRequested: `control` was asked to stop meanwhile; `resume` starts it.
     """
     writer = RunWriter.adopt(run, launch=launch)
     try:
@@ -213,7 +213,7 @@ class _Loaded:
 
 
 def _heed(control: Control | None) -> None:
-    """Between two pieces of work that may take long."""
+    """Called between pieces of work that may take long."""
     if control is not None and control.stop_waits():
         raise StopRequested
 
@@ -285,7 +285,7 @@ def make_trainer(
     shower: Shower,
     facts: Mapping[str, Any],
 ) -> Trainer:
-    """A trainer of a task, at step 0; `facts` is what data.json says."""
+    """A trainer for a task, at step 0; `facts` is the content of data.json."""
     return Trainer(
         config,
         model,
@@ -312,8 +312,8 @@ def resume(
 ) -> Ready:
     """A run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
 
-    One that was ended before its first checkpoint is begun again from its config: every draw is seeded, so it becomes
-    the run that it would have been.
+    A run that ended before its first checkpoint is started over from its config: every draw is seeded, so it becomes
+    the run it would have been.
 
     Args:
         run: its directory; its config and data must be what they were.
@@ -325,7 +325,7 @@ def resume(
 
     Raises:
         InputError: it is finished, another process owns it, nothing intact is left, or its data has changed.
-        StopRequested: `control` was told to stop meanwhile; the run is as it was.
+        StopRequested: `control` was asked to stop meanwhile; the run is unchanged.
     """
     reader = RunReader(run)
     try:
@@ -334,13 +334,12 @@ def resume(
         if not checkpoint.never_saved(reader):
             raise
         raise InputError(
-            f"{error}; it has no checkpoint either, so there is nothing to resume: "
-            f"`{reader.command('delete')}` frees its name"
+            f"{error}; it has no checkpoint, so there is nothing to resume: `{reader.command('delete')}` frees the name"
         ) from None
     capabilities.require(config, str(run / "config.toml"))
     if reader.status.get("state") == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
-        raise InputError(f"run '{reader.name}' is finished; `{again}` makes another like it")
+        raise InputError(f"run '{reader.name}' is finished; `{again}` trains another like it")
     where = resolve_device(device)
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:

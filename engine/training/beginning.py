@@ -71,6 +71,6 @@ def _seen(parent: Parent, task: Task, data_dir: Path | None) -> Iterator[Lint]:
     if seen is not None and seen.share >= MUCH_SEEN:
         yield Lint(
             INIT_FROM,
-            f"parent '{parent.name}' was trained on {seen.share:.0%} of what is held out here: its scores say less "
-            "than they seem to",
+            f"parent '{parent.name}' was trained on {seen.share:.0%} of the data held out here: scores will look "
+            "better than they are",
         )

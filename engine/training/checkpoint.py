@@ -41,7 +41,7 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "manifest.json",
 )
 PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
-LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damage
+LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damaged
 AVERAGE = "average"  # has weights and tokenizer only: nothing goes on from it
 
 
@@ -173,14 +173,14 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
             return folder, wrong
         wrong.append(f"{folder.name}: {found}")
     raise InputError(
-        f"run '{run.name}' has no intact checkpoint to go on from"
+        f"run '{run.name}' has no intact checkpoint to resume from"
         + "".join(f"; {text}" for text in wrong)
         + f"; `{command_line('run', '--config', run / 'config.toml', runs_dir=run.parent)}` trains it from the start"
     )
 
 
 def never_saved(reader: RunReader) -> bool:
-    """Whether a run was ended before its first checkpoint: no step of it can be lost by beginning it again."""
+    """Whether a run ended before its first checkpoint, so that starting it over loses no step."""
     metrics = reader.path / "metrics.jsonl"
     saved = reader.status.get("checkpoint") is not None or steps_saved(reader.path)
     return not saved and not (metrics.exists() and metrics.stat().st_size)
@@ -252,14 +252,14 @@ def damage(folder: Path) -> str | None:
         if not path.is_file():
             return f"{name} is missing"
         if path.stat().st_size > _most_bytes(path):
-            return f"{name} is damaged: larger than what it holds"
+            return f"{name} is damaged: larger than its header says"
         if _sha256(path) != hashes[name]:
             return f"{name} is damaged: not the SHA-256 it was written with"
     return None
 
 
 def _most_bytes(path: Path) -> int:
-    """What a file of a checkpoint may have at most, so that nobody hashes a hole of a terabyte."""
+    """The most bytes a checkpoint's file may have, so that a terabyte of holes is never hashed."""
     return tensor_file_bytes(path) if path.name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
 
 
@@ -279,7 +279,7 @@ def load_trained(
     if config.on_documents:
         does = "answers questions" if config.answers else "fills in documents"
         raise InputError(
-            f"run '{reader.name}' {does} instead of going on with a text: `{reader.command('evaluate')}` "
+            f"run '{reader.name}' {does} instead of continuing a text: `{reader.command('evaluate')}` "
             "shows what it writes"
         )
     model, tokenizer, step = load_network(reader, which, device)

@@ -58,12 +58,12 @@ class Control:
         return None
 
     def stop_waits(self) -> bool:
-        """True if a stop is the next to be obeyed. Asked in the middle of a piece of work, which it ends."""
+        """True if the next command is a stop. Asked in the middle of a piece of work, which it ends."""
         self._look()
         return Command.STOP in self._requests or bool(self._read and self._read[0][1] is Command.STOP)
 
     def stopping(self) -> bool:
-        """True if a stop waits to be obeyed, perhaps behind others; nothing is taken from the queue."""
+        """True if a stop is waiting, perhaps behind other commands; nothing is taken from the queue."""
         self._look()
         return Command.STOP in self._requests or any(command is Command.STOP for _, command in self._read)
 

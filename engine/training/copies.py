@@ -1,8 +1,8 @@
 """A small copy of a run's network, on which the self-checks are cheap and exact.
 
-The same code builds it from the same config: at most `LAYERS` layers a stack and `WIDTH` features, the whole context,
-in float64 on the CPU with weights of the checks' own. So what is found does not depend on the device, on rounding or
-on how far training is, and a network of any size costs the same.
+The same code builds it from the same config: at most `LAYERS` layers per stack and `WIDTH` features, the whole context,
+in float64 on the CPU with the checks' own weights. The result therefore does not depend on the device, on rounding or
+on training progress, and a network of any size costs the same.
 """
 
 from collections.abc import Mapping
@@ -18,22 +18,22 @@ from engine.evaluation.order import redraw
 from engine.model.transformer import EncoderDecoder, Network, build_model
 
 LAYERS, WIDTH, HEADS = 2, 64, 4
-TOKENS = 1024  # the longest text that is tried
-WORDS = 64  # the largest vocabulary, where the run's own batches are not read
+TOKENS = 1024  # the longest text tried
+WORDS = 64  # the largest vocabulary, unless the run's own batches are read
 ROWS = 2
-CACHED_BACKENDS = ("auto", "reference", "sdpa", "chunked")  # the others serve whole texts only
+CACHED_BACKENDS = ("auto", "reference", "sdpa", "chunked")  # the others only handle whole texts
 DROPOUTS = ("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
 NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
 
 
 @dataclass(frozen=True)
 class SmallCopy:
-    """A network as a config asks for it, but small.
+    """A network as configured, but small.
 
     Args:
-        model: what it is built from.
+        model: the config it is built from.
         network: float64, CPU, evaluation mode.
-        said: in what it is smaller than the run's own, for a sentence; "" where it is not.
+        said: how it is smaller than the run's own network, as part of a sentence; "" if it is not.
     """
 
     model: ModelConfig
@@ -46,7 +46,7 @@ class SmallCopy:
         return min(self.model.context_length, TOKENS)
 
     def inputs(self, length: int | None = None, source_seed: int = 0) -> tuple[Tensor, ...]:
-        """Random tokens (B, T), after a random source (B, S) where the network reads one."""
+        """Random tokens (B, T), preceded by a random source (B, S) if the network reads one."""
         rows = ROWS if self.length <= TOKENS // 4 else 1
         wanted = self.length if length is None else min(length, self.length)
         tokens = _random(rows, wanted, self.network.vocab_size, 1)
@@ -62,8 +62,8 @@ def small_copy(config: RunConfig, vocab_size: int, *, seed: int = 0, **changes: 
     Args:
         config: of the run.
         vocab_size: of the copy.
-        seed: the weights are redrawn alike whatever it is; `build_model` takes it.
-        changes: of the copy's model settings.
+        seed: passed to `build_model`; the weights are then redrawn independently of it.
+        changes: overrides of the copy's model settings.
     """
     small = small_model(config.model, {"vocab_size": vocab_size, **changes})
     network = build_model(small, vocab_size, seed).double().eval()
@@ -72,10 +72,10 @@ def small_copy(config: RunConfig, vocab_size: int, *, seed: int = 0, **changes: 
 
 
 def small_model(model: ModelConfig, changes: Mapping[str, Any]) -> ModelConfig:
-    """The settings of a network of the same kind that is at most so large."""
+    """The settings of a network of the same kind, limited in size."""
     heads = min(model.n_heads, HEADS)
     width = min(model.head_width, max(2, WIDTH // heads))
-    width -= width % 2 if model.head_width % 2 == 0 else 0  # rotary positions turn pairs of features
+    width -= width % 2 if model.head_width % 2 == 0 else 0  # rotary positions rotate pairs of features
     shared = max(1, model.kv_heads * heads // model.n_heads)
     smaller: dict[str, Any] = {
         "n_layers": min(model.n_layers, LAYERS),

@@ -50,7 +50,7 @@ SERIOUS = (
     IMPLAUSIBLE,
     DIVERGED,
     NOT_LEARNING,
-)  # badges that the next run should know of
+)  # badges that the next run should know about
 
 
 @dataclass(frozen=True)

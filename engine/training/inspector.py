@@ -27,7 +27,7 @@ class Inspector:
         model: as it is trained.
         batches: the training batches and their objective.
         writer: where verdicts go.
-        facts: what data.json says; its folder may go away, and its files with it.
+        facts: the content of data.json, kept because its folder may disappear.
         reseeded: the batches under another seed.
     """
 
@@ -62,7 +62,7 @@ class Inspector:
         """Run the checks that a run gets once, before its first step. `between` may raise to stop."""
         self.probe("before", 0)
         if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
-            return  # it ends here, and what leaks is broken in more ways than one
+            return  # it ends here, and a leaking network fails other checks too
         for verdict in self_check(self.config, self.model, self.batches, self.reseeded, between):
             self._write(verdict)
 
@@ -102,7 +102,7 @@ class Inspector:
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
             if set(switches) == {"seed"}:
-                why = f"run '{name}' has another seed and the same metrics to the last bit: the seed had no effect"
+                why = f"run '{name}' has a different seed and the same metrics to the last bit: the seed had no effect"
             self._note(Verdict("switches", "after", step, INERT, float(len(switches)), why))
 
     def _curve(self, when: When, step: int) -> None:

@@ -1,6 +1,6 @@
-"""Stopping in the middle of a step, which may take a minute on a busy machine: a look before each layer, both ways.
+"""Stopping in the middle of a step, which may take a minute on a busy machine: a check before each layer, both ways.
 
-The hooks see when a layer is computed and never what: no number depends on whether they are there.
+The hooks see when a layer is computed, never what: no number depends on them.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from engine.model.layers import Layer
 
 @contextmanager
 def heeding(model: nn.Module, heed: Callable[[], None]) -> Iterator[None]:
-    """Call `heed` before each layer of a model is computed, forwards and backwards; what it raises ends the step.
+    """Call `heed` before each layer of a model, forward and backward; an exception from it ends the step.
 
     Args:
         model: any network.
-        heed: cheap, since it is called thousands of times a second.
+        heed: must be cheap; it is called thousands of times a second.
     """
 
     def before(layer: nn.Module, given: Any) -> None:

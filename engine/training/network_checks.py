@@ -1,4 +1,4 @@
-"""Does the network compute what its config says, in a whole pass and token by token?
+"""Does the network compute what its config says, in a full pass and token by token?
 
 Every check gives a verdict, `ok` or `BROKEN`. Notation: B batch, T time, S source time, V vocabulary.
 """
@@ -17,24 +17,24 @@ from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network
 from engine.training.copies import SmallCopy
 
-# Relative to the largest logit, in float64. Rounding stays below 1e-10; a wrong mask, position or scale is above 1e-3.
+# Relative to the largest logit, in float64. Rounding stays below 1e-10; a wrong mask, position or scale exceeds 1e-3.
 LIMIT = 1e-6
-CHANCE_LIMIT = 1e-4  # of a probability that the sampler gives, which is fp32
-WRITTEN_OUT = 512  # tokens that the second implementation reads: its matrices are T × T
+CHANCE_LIMIT = 1e-4  # of a probability from the sampler, which is fp32
+WRITTEN_OUT = 512  # tokens that the reference reads: its matrices are T × T
 MOST_CHUNKS = 128
-FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; what samples do is faster, and tried apart
-ONE_BY_ONE = 512  # tokens that are fed singly at most; what comes before them is read at once
-PAST_THE_END = 24  # tokens that are drawn after the context is full
-GROWTH = (60, 140)  # tokens between which a cache of the smallest room grows twice
+FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; sampling is faster, and tested separately
+ONE_BY_ONE = 512  # most tokens fed singly; those before them are read at once
+PAST_THE_END = 24  # tokens sampled after the context is full
+GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
 
 
 def verdict(check: str, wrong: str, right: str, value: float = 0.0) -> Verdict:
-    """What was found before the first step: `wrong` says what, and is "" where nothing is."""
+    """A verdict before the first step: `wrong` says what is wrong, or "" if nothing is."""
     return Verdict(check, "before", 0, BROKEN if wrong else OK, value, wrong or right)
 
 
 def parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verdict:
-    """Are there as many as the config means, tied where it says so, and does a gradient reach each?
+    """Does the number of parameters match the config, tied as it says, and does each one get a gradient?
 
     Args:
         config: of the run.
@@ -47,14 +47,14 @@ def parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verdict:
     silent = _without_gradient(copy)
     wrong = ""
     if tied != config.model.tie_embeddings:
-        asked = "model.tie_embeddings = true, but output and embedding are two matrices"
-        wrong = asked if not tied else "model.tie_embeddings = false, but output and embedding are one matrix"
+        asked = "model.tie_embeddings = true, but output and embedding are separate matrices"
+        wrong = asked if not tied else "model.tie_embeddings = false, but output and embedding share one matrix"
     elif built != means:
-        wrong = f"{built:,} parameters were built where the config means {means:,}"
+        wrong = f"the model has {built:,} parameters, but the config calls for {means:,}"
     elif silent:
         named = ", ".join(silent[:3]) + (f" and {len(silent) - 3} more" if len(silent) > 3 else "")
-        wrong = f"no gradient reaches {named}: that part of the network is not connected, so it will not learn"
-    right = f"{built:,}, as the config means, and a gradient reaches each{copy.said}"
+        wrong = f"{named} gets no gradient: that part of the network is disconnected and will not learn"
+    right = f"{built:,}, as configured, and each gets a gradient{copy.said}"
     return verdict("parameters", wrong, right, float(len(silent)))
 
 
@@ -76,26 +76,26 @@ def _without_gradient(copy: SmallCopy) -> list[str]:
 
 @torch.no_grad()
 def reference(copy: SmallCopy) -> Verdict:
-    """Does a whole pass give what the same weights give in a second implementation?"""
+    """Does a full pass give the same result as an independent implementation with the same weights?"""
     inputs = copy.inputs(length=WRITTEN_OUT)
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     meant = Reference(copy.model, dict(copy.network.named_parameters())).logits(tokens, source)
     worst = _apart(copy.network(*inputs), meant)
     model = copy.model
     wrong = (
-        f"predictions are off by {worst:.1g} of their size from a second, written-out implementation: {model.position} "
-        f"positions, {model.attention} attention, a norm, a residual or a layer does not do what the config says"
+        f"predictions differ from an independent implementation by a relative error of {worst:.1g}: {model.position} "
+        f"positions, {model.attention} attention, a norm, a residual or a layer does not match the config"
     )
-    right = f"a second, written-out implementation gives the same predictions over {tokens.shape[1]:,} tokens"
+    right = f"an independent implementation gives the same predictions over {tokens.shape[1]:,} tokens"
     return verdict("reference", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
 @torch.no_grad()
 def cache_parity(copy: SmallCopy) -> Verdict:
-    """Does decoding with a cache give the logits of one pass, over the whole context and however it is cut?"""
+    """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
     model, inputs = copy.network, copy.inputs()
     if isinstance(model, EncoderLM):
-        return verdict("cache parity", "", "an encoder reads its text at once: there is no cache")
+        return verdict("cache parity", "", "an encoder reads the whole text at once, so there is no cache")
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     full, length, worst = model(*inputs), tokens.shape[1], 0.0
     for plan in _plans(length, single=isinstance(model, EncoderDecoder)):
@@ -103,13 +103,13 @@ def cache_parity(copy: SmallCopy) -> Verdict:
     if isinstance(model, DecoderLM):
         first, last = (min(at, length) for at in GROWTH)
         worst = max(worst, _apart(_in_steps(model, tokens[:, :last], first), full[:, max(0, first - 1) : last]))
-    wrong = f"decoding with a cache differs from a full pass by {worst:.1g} of its size: samples are not the model's"
-    right = f"decoding with a cache gives the logits of one full pass over {length:,} tokens"
+    wrong = f"decoding with a cache differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
+    right = f"decoding with a cache gives the same logits as one full pass over {length:,} tokens"
     return verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said, worst)
 
 
 def _plans(length: int, *, single: bool) -> Iterator[list[int]]:
-    """How a text is cut: by threes, after a prefill, and one by one, where nothing else does that the whole text."""
+    """How a text is cut: in threes, after a prefill, and one by one (all of it if no other test does that)."""
     chunk = max(3, -(-length // MOST_CHUNKS))
     yield _cut(length, [chunk] * (length // chunk))
     yield _cut(length, [length // 2, *[1] * min(8, length - length // 2)])
@@ -138,17 +138,17 @@ def in_chunks(
 
 
 def _in_steps(model: DecoderLM, tokens: Tensor, first: int) -> Tensor:
-    """Logits from the last of the `first` tokens on, which are read at once; the others come one by one."""
+    """Logits from the last of the `first` tokens on; those are read at once, the others one by one."""
     decoding = Decoding(model, first)
     rest = torch.split(tokens[:, first:], 1, dim=1) if tokens.shape[1] > first else ()
     return torch.stack([decoding.feed(tokens[:, :first]), *(decoding.feed(token) for token in rest)], dim=1)
 
 
 def sampling(copy: SmallCopy) -> Verdict | None:
-    """Has each drawn token the probability that one pass gives it, to the end of the context and past it?
+    """Does each sampled token have the probability that one pass gives it, to the end of the context and past it?
 
-    At a full context the newest half is read again from position 0, so one pass over each stretch between two such
-    places says all its probabilities. None for an encoder, which keeps nothing.
+    When the context is full, the newest half is read again from position 0, so one pass over each stretch between two
+    such points gives all its probabilities. None for an encoder, which has no cache.
     """
     model, inputs, context = copy.network, copy.inputs(), copy.length
     if isinstance(model, EncoderLM):
@@ -169,9 +169,11 @@ def sampling(copy: SmallCopy) -> Verdict | None:
             meant = logits.softmax(-1).gather(2, text[:, read:, None])[..., 0]
             given = torch.cat([column.probability for column in stretch], dim=1)
             worst = max(worst, float(((given - meant).abs() / meant).max()))
-    wrong = f"a sampled token's probability is off by {worst:.1g} of itself from one full pass: samples mislead"
+    wrong = (
+        f"a sampled token's probability differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
+    )
     right = (
-        f"{len(drawn):,} sampled tokens, the last {PAST_THE_END} past a full context, have a full pass's probabilities"
+        f"{len(drawn):,} sampled tokens, the last {PAST_THE_END} past a full context, match a full pass's probabilities"
     )
     return verdict("sampling", "" if worst <= CHANCE_LIMIT else wrong, right + copy.said, worst)
 
@@ -188,9 +190,9 @@ def _stretches(drawn: list[Column]) -> Iterator[list[Column]]:
 
 @torch.no_grad()
 def source(copy: SmallCopy) -> Verdict | None:
-    """Does another source with the same target change the predictions, through every decoder layer?
+    """Does a different source with the same target change the predictions, through every decoder layer?
 
-    None where there is no source.
+    None without a source.
     """
     model = copy.network
     if not isinstance(model, EncoderDecoder):
@@ -210,13 +212,13 @@ def source(copy: SmallCopy) -> Verdict | None:
     deaf = [str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i]]
     wrong = ""
     if torch.equal(*logits):
-        wrong = "another source leaves every prediction as it is: the decoder ignores what it is to read"
+        wrong = "a different source changes no prediction: the decoder ignores its source"
     elif deaf:
-        wrong = f"another source changes nothing in the cross-attention of decoder layer {', '.join(deaf)}"
-    return verdict("source", wrong, f"another source changes what each decoder layer reads{copy.said}")
+        wrong = f"a different source changes nothing in the cross-attention of decoder layer {', '.join(deaf)}"
+    return verdict("source", wrong, f"a different source changes what each decoder layer reads{copy.said}")
 
 
 def _apart(found: Tensor, meant: Tensor) -> float:
-    """The largest difference, relative to the largest value that is meant; infinite where it is no number."""
+    """The largest difference, relative to the largest expected value; infinite if it is not a number."""
     apart = float((found - meant).abs().max() / meant.abs().max().clamp(min=1e-300))
     return apart if apart == apart else float("inf")

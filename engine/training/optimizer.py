@@ -9,8 +9,8 @@ from torch import nn
 from engine.config.sections import OptimizerConfig
 from engine.model.positions import PositionScheme
 
-# Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (all of two dimensions or
-# more, learned positions too), "linear-weights" minGPT's, "all" what many scripts do unknowingly.
+# Which kinds of parameter weight decay touches. "matrices-and-positions" is nanoGPT's habit (everything with two
+# or more dimensions, including learned positions), "linear-weights" minGPT's, "all" what many scripts do by accident.
 DECAYED: dict[str, frozenset[str]] = {
     "matrices": frozenset({"linear", "embedding"}),
     "matrices-and-positions": frozenset({"linear", "embedding", "position"}),

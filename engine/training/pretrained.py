@@ -1,7 +1,7 @@
 """A model as a folder of its own, in the layout that Hugging Face's hub shows: weights, config.json, tokenizer.json.
 
 config.json names every key of the model, so the folder alone rebuilds it. Its `model_type` is our own: transformers
-does not know it. tokenizer.json is what Hugging Face `tokenizers` reads; our own form stands beside it.
+does not know it. tokenizer.json is for Hugging Face `tokenizers`; our own format is in a separate file.
 """
 
 from collections.abc import Callable, Mapping
@@ -74,7 +74,7 @@ def write_pretrained(
 
 
 def _sides(tokenizer: AnyTokenizer) -> dict[str, Tokenizer]:
-    """What each file for the library is the tokenizer of: of what is written, and of a source in other tokens."""
+    """The tokenizer in each file for the library: the target's, and the source's if it has its own."""
     if not isinstance(tokenizer, PairTokenizer):
         return {checkpoint.TOKENIZER: tokenizer}
     source = {} if tokenizer.shared else {SOURCE_TOKENIZER: tokenizer.source}

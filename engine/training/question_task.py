@@ -64,7 +64,7 @@ class QuestionTask(OnDocuments):
         return self.seen_by(self)
 
     def seen_by(self, trained: Task) -> Overlap | None:
-        """See `Task`. Only questions count: the documents are meant to have told the answers before."""
+        """See `Task`. Only questions count: the documents are meant to contain the answers."""
         if not isinstance(trained, QuestionTask):
             return None
         known, asked = (t.corpus.questions[name] for t, name in ((trained, "train"), (self, "validation")))

@@ -1,7 +1,7 @@
-"""What is tried once before a run starts, and by `check`: does this code do what the config says?
+"""The self-check, run before a run starts and by `check`: does this code do what the config says?
 
-One list, so that a new check is added in one place. All of it works on small copies of the network (see
-`engine.training.copies`): the run's own weights, and torch's random numbers, stay as they are.
+One list, so that a new check is added in one place. All checks use small copies of the network (see
+`engine.training.copies`); the run's own weights and torch's random state are left alone.
 """
 
 from collections.abc import Callable
@@ -24,11 +24,11 @@ def self_check(
     reseeded: Callable[[int], Examples],
     between: Callable[[], None] = lambda: None,
 ) -> list[Verdict]:
-    """A verdict a check; those that have nothing to ask of this network give none.
+    """One verdict per check; checks that do not apply to this network give none.
 
     Args:
         config: resolved.
-        model: the run's own, of which only the parameters are counted.
+        model: the run's own; only its parameters are counted.
         batches: what it is trained on.
         reseeded: the same under another seed.
         between: called before each check; may raise to stop.
@@ -57,11 +57,11 @@ def self_check(
 
 
 def _tried(name: str, check: Callable[[], Verdict | None]) -> Verdict | None:
-    """What a check says; what it asks of the code must not end in an error either."""
+    """The verdict of a check; an exception is a failure too."""
     try:
         return check()
     except Exception as error:
         said = f"{type(error).__name__}: {' '.join(str(error).split())}"
         if isinstance(error, MemoryError) or "memory" in str(error):
-            return network_checks.verdict(name, "", f"not tried, there is no room for it ({said})")
-        return network_checks.verdict(name, f"what this check tries ends in an error: {said}", "")
+            return network_checks.verdict(name, "", f"skipped: not enough memory ({said})")
+        return network_checks.verdict(name, f"the check failed with an error: {said}", "")

@@ -17,7 +17,7 @@ class WaitingForSpace:
     def __init__(self, writer: RunWriter, control: Control, needed: int) -> None:
         self.writer, self.control, self.needed = writer, control, needed
         self._said = False
-        self._untold = ""  # what found no room among the events
+        self._untold = ""  # what could not be written to the events
 
     def wait(self, error: OSError) -> None:
         """Say so once, look for a stop, wait a moment."""

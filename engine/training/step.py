@@ -127,14 +127,14 @@ class Stepper:
         return totals, scored
 
     def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
-        """Σ nll over the targets, and what is minimised.
+        """Σ nll over the targets, and the objective that is minimised.
 
-        A function of its own, so that nothing but the graph holds the logits while gradients are computed: they are
-        the largest tensors of a model with many tokens.
+        A separate function, so that only the graph holds the logits during the backward pass: they are the largest
+        tensors of a model with a large vocabulary.
         """
         with autocast(self.precision, self.device):
             logits = self._forward(*piece.inputs).float()
-        # cross_entropy in its two parts: smoothing needs the first of them too
+        # cross_entropy in its two parts: smoothing also needs the first
         log_p, targets = logits.flatten(0, 1).log_softmax(-1), piece.targets.flatten()
         total = F.nll_loss(log_p, targets, ignore_index=IGNORED, reduction="sum")
         return total, total if not self._smoothing else self._smoothed(total, log_p, targets)

@@ -1,7 +1,7 @@
-"""Does training do what the config says: the gradient, the update, dropout, scoring, and what follows from the seed?
+"""Does training do what the config says: the gradient, the update, dropout, scoring and the effect of the seed?
 
-Each check computes a second time, from the papers' formulas, what the run's own code does in a few steps on a small
-copy of the network. Losses are in nats.
+Each check recomputes from the papers' formulas what the run's own code does in a few steps on a small copy of the
+network. Losses are in nats.
 """
 
 import math
@@ -26,12 +26,12 @@ from engine.training.optimizer import decay_groups
 from engine.training.step import Stepper
 
 ROWS, TOKENS = 2, 64  # of a batch that a copy is trained on
-PIECES = 3  # micro-batches that are tried at most
+PIECES = 3  # most micro-batches tried
 GRADIENT_LIMIT = 1e-3  # of the largest entry: logits are rounded to fp32
 UPDATE_LIMIT = 1e-6  # of the learning rate, and of the schedule's
 NORM_LIMIT = 1e-3
 SCORE_LIMIT = 1e-4  # nats
-DROPPED = 0.5  # the share that is dropped where a rate is tried: a small one may drop nothing of a small batch
+DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing from a small batch
 OTHER_SEEDS = 4
 FIRST_STEPS = 3
 
@@ -46,7 +46,7 @@ class FewRows:
         self.first = [_cut(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
 
     def batch(self, step: int, micro: int) -> Batch:
-        """That of the first step, whatever the step."""
+        """The first step's batch, for any step."""
         return self.first[micro]
 
     def probed(self) -> Tensor:
@@ -54,12 +54,12 @@ class FewRows:
         return self._probed()
 
     def largest(self) -> tuple[int, int]:
-        """The first: the others have fewer rows."""
+        """The first; the others have fewer rows."""
         return 1, 0
 
 
 def _cut(batch: Batch, rows: int) -> Batch:
-    """The beginning of some rows on the CPU; the whole of them where nothing is asked in their beginning."""
+    """The beginning of some rows, on the CPU; the whole rows if the beginning has no target."""
 
     def part(x: Tensor, most: int | None) -> Tensor:
         return x[:rows, :most].cpu()
@@ -72,7 +72,7 @@ def _cut(batch: Batch, rows: int) -> Batch:
 
 
 def _trained(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> Stepper:
-    """What takes a run's steps, on a copy: as the config says, but in exact arithmetic."""
+    """A stepper for a copy: as the config says, but in exact arithmetic."""
     exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip}
     train = config.train.model_copy(update=exact)
     alike = config.model_copy(update={"model": copy.model, "train": train})
@@ -80,7 +80,7 @@ def _trained(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> S
 
 
 def few_rows(config: RunConfig, batches: Examples) -> FewRows:
-    """What the copies are trained on."""
+    """The batches that copies are trained on."""
     return FewRows(batches, min(config.train.accumulation, PIECES))
 
 
@@ -93,15 +93,15 @@ def gradient(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
     worst = _off(found, _mean_gradient(config, copy, few, share))
     wrong = ""
     if not worst <= GRADIENT_LIMIT:
-        because = "the loss, its mean or how micro-batches add up is not what the config says"
+        because = "the loss, its mean or the sum over micro-batches does not match the config"
         if _off(found, _mean_gradient(config, copy, few, 0.0)) <= GRADIENT_LIMIT:
             because = "objective.label_smoothing has no effect"
         elif _off(found, _mean_gradient(config, copy, few, share, apart=True)) <= GRADIENT_LIMIT:
-            because = "each micro-batch is divided by its own targets instead of those of the whole step"
-        wrong = f"a step's gradient is off by {worst:.1g} of its size: {because}"
-    smoothed = f", label smoothing {share:g} included" if share else ""
-    over = f" over {len(few.first)} micro-batches" if len(few.first) > 1 else ""
-    right = f"a step's gradient is that of the mean loss of all its targets{over}{smoothed}{copy.said}"
+            because = "each micro-batch is divided by its own number of targets instead of the whole step's"
+        wrong = f"a step's gradient has a relative error of {worst:.1g}: {because}"
+    smoothed = f", including label smoothing {share:g}" if share else ""
+    over = f" in {len(few.first)} micro-batches" if len(few.first) > 1 else ""
+    right = f"a step's gradient is that of the mean loss over all its targets{over}{smoothed}{copy.said}"
     return verdict("gradient", wrong, right, worst)
 
 
@@ -114,7 +114,7 @@ def _gradient_of(copy: SmallCopy) -> Tensor:
 
 
 def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: float, *, apart: bool = False) -> Tensor:
-    """∇ of Σ over targets of (1 − share) · nll + share · mean over what may follow of −log p, per target."""
+    """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow."""
     words, special = few.objective.vocab_size, config.special_tokens
     may_follow = [*range(words), *([words + special.index(END)] if END in special else [])]
     losses, n_targets = [], [batch.n_targets for batch in few.first]
@@ -133,7 +133,7 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: floa
 
 
 def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
-    """Do rate, clipping, weight decay and update of a step follow the config: at the start, half-way and at the end?"""
+    """Do learning rate, clipping, weight decay and update follow the config at the start, half-way and at the end?"""
     copy = _copied(config, vocab_size)
     clip = _clip_that_acts(config, copy, few)
     stepper = _trained(config, copy, few, clip)
@@ -148,9 +148,8 @@ def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
         gradients = {name: p.grad for name, p in named.items() if p.grad is not None}
         norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
         if abs(rate - meant) > UPDATE_LIMIT * config.optimizer.lr:
-            wrong = (
-                f"the learning rate of step {step:,} is {rate:.3g} where {config.optimizer.schedule} means {meant:.3g}"
-            )
+            schedule = config.optimizer.schedule
+            wrong = f"the learning rate at step {step:,} is {rate:.3g}, but the {schedule} schedule gives {meant:.3g}"
         elif clip and norm > clip * (1.0 + NORM_LIMIT):
             wrong = f"the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect"
         else:
@@ -158,14 +157,14 @@ def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
         if wrong:
             break
     clipped = f", clipping at {config.train.clip:g}" if clip else ""
-    decay = f" and weight decay {config.optimizer.weight_decay:g}" if config.optimizer.weight_decay else ""
+    decay = f", weight decay {config.optimizer.weight_decay:g}" if config.optimizer.weight_decay else ""
     at = ", ".join(f"{step:,}" for step in steps)
-    right = f"rate{clipped} and update{decay} of steps {at} are those of the config's formulas"
+    right = f"learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas"
     return verdict("update", wrong, right + copy.said)
 
 
 def _clip_that_acts(config: RunConfig, copy: SmallCopy, few: FewRows) -> float:
-    """The config's clip, or one that the first gradient is sure to reach; 0 where none is asked for."""
+    """The config's clip, or a smaller one that the first gradient is sure to reach; 0 without clipping."""
     if not config.train.clip:
         return 0.0
     norm = float(_mean_gradient(config, copy, few, config.objective.label_smoothing).norm())
@@ -179,7 +178,7 @@ def _steps_to_try(config: RunConfig) -> list[int]:
 
 
 def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
-    """The learning rate of a step, a second time: linear warm-up, then the schedule."""
+    """The learning rate of a step, independently: linear warm-up, then the schedule."""
 
     def whole(duration: int | str | None, otherwise: int) -> int:
         return duration if isinstance(duration, int) else otherwise
@@ -209,17 +208,17 @@ def _moved_wrongly(
     rate: float,
     taken: int,
 ) -> str:
-    """What is wrong with an update; "" where Adam's formulas say the same (Kingma and Ba 2015, alg. 1).
+    """What is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1).
 
     Args:
         optimizer: the settings.
-        before: the weights.
-        after: likewise.
-        gradients: as the update got them.
-        moments: of the update before; are brought up to date.
+        before: the weights before the update.
+        after: the weights after it.
+        gradients: as passed to the update.
+        moments: from the previous update; updated in place.
         decayed: names of the weights that decay.
         rate: the learning rate.
-        taken: how many updates with this one.
+        taken: number of updates, including this one.
     """
     (one, two), coupled = optimizer.betas, optimizer.kind == "adam"
     for name, g in gradients.items():
@@ -236,12 +235,13 @@ def _moved_wrongly(
         if bool(((moved - plain - shrunk).abs() > room).any()):
             if decay and not coupled and bool(((moved - plain).abs() <= room).all()):
                 return f"optimizer.weight_decay = {decay:g} has no effect on {name}"
-            return f"the update of {name} is not {optimizer.kind}'s with rate {rate:.3g} and weight decay {decay:g}"
+            settings = f"learning rate {rate:.3g} and weight decay {decay:g}"
+            return f"the update of {name} is not that of {optimizer.kind} with {settings}"
     return ""
 
 
 def dropout(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
-    """Does each rate that is set drop something in training, and nothing in evaluation and scoring?"""
+    """Does each nonzero rate drop something in training, and nothing in evaluation and scoring?"""
     batch, wrong = few.first[0], ""
     rates = {name: getattr(config.model, name) for name in DROPOUTS if getattr(config.model, name) > 0.0}
     with _own_chance(), torch.no_grad():
@@ -249,7 +249,7 @@ def dropout(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
         kept = copy.network(*batch.inputs)
         in_training = copy.network.train()(*batch.inputs)
         if not torch.allclose(kept, in_training, rtol=0.0, atol=SCORE_LIMIT):
-            wrong = "without any dropout, training mode gives other predictions than evaluation mode"
+            wrong = "with dropout off, training mode and evaluation mode give different predictions"
         for name in rates:
             network = _copied(config, vocab_size, **{name: DROPPED}).network.train()
             passes = []
@@ -257,10 +257,10 @@ def dropout(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
                 torch.default_generator.manual_seed(seed)
                 passes.append(network(*batch.inputs))
             if torch.equal(*passes):
-                wrong = f"model.{name} = {rates[name]:g} has no effect: training mode gives the same predictions twice"
+                wrong = f"model.{name} = {rates[name]:g} has no effect: two training passes give the same predictions"
         wrong = wrong or _scored_wrongly(config, vocab_size, dict.fromkeys(rates, DROPPED), kept, batch)
     said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
-    right = f"{said} act in training, and none in scoring" if rates else "none is set, and training mode adds none"
+    right = f"{said}: active in training, off in scoring" if rates else "none is set, and training mode adds none"
     return verdict("dropout", wrong, right + copy.said)
 
 
@@ -278,7 +278,7 @@ def _scored_wrongly(config: RunConfig, vocab_size: int, rates: Mapping[str, floa
             scores["scoring a text"] = score_tokens(network, text, context=length, stride=length, batch_size=1).nll
         for what, nll in scores.items():
             if not abs(nll - meant[: len(nll)]).max() <= SCORE_LIMIT:
-                return f"{what} does not give the losses of the network without dropout: evaluation keeps it on"
+                return f"{what} does not give the losses of the network without dropout: dropout stays on in evaluation"
         if not network.training:
             return "after scoring, the network is no longer in training mode"
     return ""
@@ -291,13 +291,13 @@ def _copied(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
 
 @contextmanager
 def _own_chance() -> Iterator[None]:
-    """torch's random numbers stay where they were."""
+    """Leave torch's random state unchanged."""
     with torch.random.fork_rng([]):
         yield
 
 
 def seed(config: RunConfig, copy: SmallCopy, reseeded: Reseeded) -> Verdict:
-    """Do the first weights and the first batches depend on the seed?
+    """Do the initial weights and the first batches depend on the seed?
 
     Args:
         config: of the run.
@@ -309,14 +309,14 @@ def seed(config: RunConfig, copy: SmallCopy, reseeded: Reseeded) -> Verdict:
     )
     wrong = ""
     if all(torch.equal(weight, other[name]) for name, weight in first.items()):
-        wrong = "another seed gives the same initial weights: runs that differ in their seed alone are one run"
+        wrong = "another seed gives the same initial weights: runs that differ only in their seed are the same run"
     elif not _batches_differ(config.seed, reseeded):
-        wrong = "another seed gives the same batches in the same order: seeds say nothing of the noise"
-    return verdict("seed", wrong, "another seed gives other initial weights and other batches")
+        wrong = "another seed gives the same batches in the same order, so seeds do not measure noise"
+    return verdict("seed", wrong, "another seed gives different initial weights and batches")
 
 
 def _batches_differ(own: int, reseeded: Reseeded) -> bool:
-    """Whether some other seed changes the first batches; True where there is only one batch to be had."""
+    """Whether some other seed changes the first batches; True if there is only one batch."""
     steps = range(1, FIRST_STEPS + 1)
     first = [reseeded(own).batch(step, 0) for step in steps]
     if all(_alike(batch, first[0]) for batch in first[1:]):

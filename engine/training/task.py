@@ -82,7 +82,7 @@ class Task(Protocol):
         ...
 
     def seen_by(self, trained: "Task") -> Overlap | None:
-        """How much of its validation split another task trains on; None where the two are of different kinds."""
+        """How much of its validation split another task trains on; None if the two are of different kinds."""
         ...
 
     def found_again(self, config: RunConfig) -> str:
@@ -102,7 +102,7 @@ class Task(Protocol):
         ...
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        """What this data has that was surely not meant, such as rows that the context has no room for."""
+        """Likely mistakes in the data, such as rows that do not fit the context."""
         ...
 
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
@@ -151,14 +151,14 @@ def load_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer 
 
 
 def reseeded(task: Task, config: RunConfig, device: torch.device) -> Callable[[int], Examples]:
-    """What a run would be trained on under another seed."""
+    """The batches a run would be trained on under another seed."""
     return lambda seed: task.batches(config.model_copy(update={"seed": seed}), device)
 
 
 def load_task_of(reader: RunReader, data_dir: Path | None) -> Task:
-    """The task of a run that was begun: with the rules it is scored by, and the tokenizer it has kept.
+    """The task of an existing run: with its scoring rules, and its saved tokenizer if there is one.
 
-    A tokenizer was kept where the run started from another run's weights.
+    A run saves a tokenizer if it started from another run's weights.
 
     Raises:
         InputError: as `load_task`, or the tokenizer cannot be read.

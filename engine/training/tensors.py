@@ -64,7 +64,7 @@ def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def tensor_file_bytes(path: Path) -> int:
-    """How long a safetensors file may be: what its header says; where that is damaged, no longer than the header."""
+    """The largest length of a safetensors file that its header allows; if that is damaged, the header's own."""
     length = 0
     try:
         with open_plain(path) as file:

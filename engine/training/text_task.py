@@ -31,7 +31,7 @@ class TextTask:
     """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each.
 
     Args:
-        records: version of the records that its scores go to, see `Evaluator`.
+        records: version of the run's records, see `Evaluator`.
     """
 
     corpus: TextCorpus
@@ -129,7 +129,7 @@ class TextTask:
     def facts(self, config: RunConfig) -> dict[str, Any]:
         """The content of data.json: what the run was trained on, and the lines its loss should be held against.
 
-        The floors are those of a text predicted from its past: a given source or both sides of a gap allow for less.
+        The floors are for a text predicted from its past: with a given source or both sides of a gap, less is possible.
         """
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
         from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")

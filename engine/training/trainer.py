@@ -1,8 +1,8 @@
 """The one loop. No signals, no screen, no prints: the same code in a thread and in a process.
 
 State is saved only at a step boundary: optimizer step → train record → checkpoint if due → evaluation, samples, best
-→ commands. A stop is heard before each layer is computed and drops the unfinished part of a step or an evaluation, so
-what is saved is still the last boundary.
+→ commands. A stop takes effect before the next layer and drops the unfinished part of a step or an evaluation, so
+the checkpoint is still that of the last boundary.
 """
 
 import logging
@@ -52,7 +52,7 @@ class Trainer:
         scorer: scores the validation split.
         shower: writes samples.
         tokenizer: goes into checkpoints.
-        facts: what data.json says.
+        facts: the content of data.json.
         reseeded: the batches under another seed, for the self-check.
     """
 
@@ -152,7 +152,7 @@ class Trainer:
         self._obey()
 
     def _run(self) -> Outcome:
-        # A compiled step is computed as a whole: hooks would cut it into pieces.
+        # A compiled step runs as a whole: hooks would break it up.
         with nullcontext() if self.stepper.compiles else heeding(self.model, self._heed):
             return self._trained()
 
@@ -181,10 +181,10 @@ class Trainer:
         return Outcome("finished", self.state.step, patience)
 
     def _leave(self) -> Outcome:
-        """Stop with a checkpoint, or where the disk is full, with the last one that found room.
+        """Stop with a checkpoint or, if the disk is full, with the last one that fit.
 
-        Before the first checkpoint there is nothing to keep: the checks that come before it would have to be made
-        again, so the whole run is.
+        Before the first checkpoint there is nothing to keep: the checks before it would have to be repeated, so the
+        whole run is.
         """
         self.writer.waiting = GiveUp()
         reason = self.control.reason

@@ -49,8 +49,8 @@ class TranslationTask:
             given: the tokenizer of the run that this one starts from; its vocabularies are used then.
 
         Raises:
-            InputError: no such corpus, something wrong with it, no pair is short enough, one that is to be scored has
-                more tokens than there are learned positions, or text that is not in the vocabulary.
+            InputError: no such corpus, something is wrong with it, no pair is short enough, a scored pair has more
+                tokens than there are learned positions, or text is not in the vocabulary.
         """
         corpus = load_parallel(config.data, data_dir)
         tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
@@ -162,7 +162,7 @@ class TranslationTask:
         return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
-        """Of a split, by default the validation one; splits that have another purpose are probes.
+        """The scorer of a split; splits with another purpose are probes.
 
         Raises:
             InputError: a pair of the split has more tokens than there are learned positions.
@@ -176,7 +176,7 @@ class TranslationTask:
         return TranslationSampler(config, self.tokenizer, self.corpus.splits["validation"])
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        """How many pairs are left out of training, and how many of those that are scored are as long."""
+        """How many pairs are left out of training, and how many scored pairs are as long."""
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
@@ -184,7 +184,7 @@ class TranslationTask:
         found = []
         for split, becomes in (
             ("train", "left out"),
-            ("validation", "scored all the same, at lengths that no training pair has"),
+            ("validation", "still scored, at lengths that no training pair has"),
         ):
             n, pairs = self._too_long(split, config), len(self.encoded[split])
             if n:
@@ -197,10 +197,10 @@ class TranslationTask:
         return int((self.encoded[split].lengths > _most_tokens(config)).any(1).sum())
 
     def _require_positions(self, config: RunConfig, split: str) -> None:
-        """What is scored is never left out, so that all position schemes are scored on the same pairs.
+        """Refuse pairs that do not fit: none is left out, so that all position schemes are scored on the same pairs.
 
         Raises:
-            InputError: a pair has more tokens than there are learned positions; says how many there must be.
+            InputError: a pair has more tokens than there are learned positions; says how many are needed.
         """
         model, lengths = config.model, self.encoded[split].lengths
         room = np.array([model.source_tokens, model.context_length])
@@ -214,7 +214,7 @@ class TranslationTask:
             remedy += f" --set model.source_length={source}"
         raise InputError(
             f"corpus {self.name}: {over:,} of {len(lengths):,} {split} pairs are longer than the learned positions "
-            f"({room[0]:,} of a source, {room[1]:,} of a target), and what is scored is never left out; {remedy}"
+            f"({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; {remedy}"
         )
 
     def _examples(self) -> list[dict[str, str]]:
@@ -242,7 +242,7 @@ class TranslationTask:
 
 
 def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
-    """(2,) tokens that a training pair may have, of its source and of its target, ends included."""
+    """(2,) most tokens of a training pair, of its source and of its target, ends included."""
     most = np.array([config.model.source_tokens, config.model.context_length])
     return most if config.data.max_length is None else np.minimum(most, config.data.max_length)
 

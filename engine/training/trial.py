@@ -1,4 +1,4 @@
-"""Tries without training: does a switch do anything, and what does a step cost?"""
+"""Tests without training: does a switch do anything, and what does a step cost?"""
 
 import time
 from dataclasses import dataclass

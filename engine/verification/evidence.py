@@ -49,13 +49,13 @@ class Evidence:
 
     @cached_property
     def redefined(self) -> frozenset[str]:
-        """Fields that the version which recorded the run defined otherwise: nothing is to be compared with them."""
+        """Fields that the version which recorded the run defined differently; they are not compared."""
         return redefined(record_version(self.reader.facts("run")), self.config.objective.kind)
 
     def not_compared(self, *fields: str) -> str:
-        """A note for a sentence, where some of these fields are among the redefined ones; else ""."""
+        """A note if some of these fields were redefined; else ""."""
         found = [field for field in fields if field in self.redefined]
-        return f"; not compared, an older version defined it otherwise: {', '.join(found)}" if found else ""
+        return f"; not compared: an older version defined it differently: {', '.join(found)}" if found else ""
 
     @cached_property
     def metrics(self) -> list[Record]:

@@ -110,7 +110,7 @@ def events(evidence: Evidence) -> Outcome:
     if numbers != sorted(numbers) or (numbers and (numbers[0] != 1 or numbers[-1] > attempt)):
         wrong.append(Difference("attempts in events.jsonl", sorted(set(numbers)), f"1 to {attempt} in order"))
     started = [event for event in told if event.get("event") == "started"]
-    first = started[0]["attempt"] if started else 1  # one before it ended before its first checkpoint
+    first = started[0]["attempt"] if started else 1  # an earlier attempt ended before its first checkpoint
     counted = [one.get("attempt") for one in evidence.attempts]
     if counted != list(range(first, first + len(counted))) or first + len(counted) - 1 > attempt:
         wrong.append(Difference("attempts in environment.json", counted, f"{first} to {attempt}"))

@@ -10,7 +10,7 @@ from engine.verification.closeness import as_recorded, differences
 from engine.verification.evidence import Evidence, Record
 from engine.verification.finding import Difference, Outcome, Unknown
 
-WRITTEN = "translation"  # what a model writes of a source, among the redefined
+WRITTEN = "translation"  # a model's translations, among the redefined fields
 NEWEST_SAMPLES = 3  # that are written again, where their checkpoints are kept
 SAID_OF = frozenset(("kind", "step", "tokens", "seconds"))  # fields of a validation record that are no scores
 
@@ -67,7 +67,7 @@ def average(evidence: Evidence) -> Outcome:
 def samples(evidence: Evidence) -> Outcome:
     """The newest samples, written again by their checkpoints from their seeds, are the same text."""
     if WRITTEN in evidence.redefined:
-        raise Unknown("an older version wrote the samples, with another limit of their length")
+        raise Unknown("an older version wrote the samples with a different length limit")
     records = list(evidence.reader.records("samples"))
     if not records:
         raise Unknown("the run wrote no samples")

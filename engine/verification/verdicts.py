@@ -45,7 +45,7 @@ def _said(evidence: Evidence, verdict: Verdict) -> str | None:
 def _probes(evidence: Evidence) -> Iterator[Verdict]:
     """Before the first step, on the model of the seed; after the last one, on the last checkpoint."""
     overlap = evidence.task.overlap
-    if overlap is not None and "overlap" in evidence.reader.facts("data"):  # earlier versions did not ask
+    if overlap is not None and "overlap" in evidence.reader.facts("data"):  # earlier versions did not check
         yield overlapping(overlap)
     fresh = evidence.fresh()
     yield _leak(evidence, fresh, "before", 0)

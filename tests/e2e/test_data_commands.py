@@ -390,7 +390,7 @@ AS_TASK = {
 
 
 @pytest.mark.parametrize("kind", OVERLAPPING)
-def test_data_show_warns_of_held_out_data_that_training_has_too(capsys, tmp_path, kind: str) -> None:
+def test_data_show_warns_of_held_out_data_that_is_also_in_training(capsys, tmp_path, kind: str) -> None:
     corpus = held_out_of_training(tmp_path, kind)
     assert main(["data", "show", corpus]) == 0
     (line,) = [line for line in lines(capsys) if "OVERLAP" in line]

@@ -1,4 +1,4 @@
-"""README.md and docs/ say what is so: every command is one, every link leads somewhere, the front page stays short."""
+"""README.md and docs/ are correct: every command exists, every link leads somewhere, the front page stays short."""
 
 import re
 import shlex
@@ -93,7 +93,7 @@ def test_the_pages_show_the_commands_that_people_need() -> None:
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs/guide.md"], ids=lambda page: page.name)
 def test_a_run_that_is_named_was_trained_before(page) -> None:
-    """`compare demo no-pe-demo` stands below the command that trains no-pe-demo, under that name."""
+    """`compare demo no-pe-demo` comes after the command that trains no-pe-demo, under that name."""
     made = {"last", "demo", "demo-2", *shipped_studies()}  # `make demo` trains the demo
     for line in ours(page):
         name, given = parsed(line)
@@ -149,7 +149,7 @@ def test_what_is_made_is_in_the_makefile() -> None:
         assert set(named) <= targets, page.name
 
 
-def test_the_front_page_is_one_that_is_read() -> None:
+def test_the_front_page_is_short_enough_to_be_read() -> None:
     lines = README.read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150
     assert {"make studio", "make demo", "source .venv/bin/activate"} <= {line.partition("  ")[0] for line in lines}

@@ -1,4 +1,4 @@
-"""A command line that is nearly right names the right one."""
+"""A command line with a typo gets the right form suggested."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tui_transformer.__main__ import main
 
 CHECK = "check --preset demo --set"
 MISTYPED = {
-    "run demo": "'demo' is one word too many; did you mean --preset demo?",
+    "run demo": "unexpected argument 'demo'; did you mean --preset demo?",
     "run dmeo": "did you mean --preset demo?",
     "run --preset demo --set train.steps 100": "did you mean --set train.steps=100?",
     "run --preset demo train.steps=100": "did you mean --set train.steps=100?",

@@ -147,7 +147,7 @@ def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None
         screen.until("What becomes of it?")
         screen.press("enter")
         assert screen.end() == 0
-        assert b"goes on in the background" in screen.output
+        assert b"continues in the background" in screen.output
         assert waits(reader, "finished", seconds=60) == "finished" and reader.status["attempt"] == 2
     finally:
         screen.close()

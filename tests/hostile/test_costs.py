@@ -1,4 +1,4 @@
-"""What hostile files cost: no command about them takes 2 s of processor time or 500 MB more than about a whole run."""
+"""The cost of hostile files: no command needs 2 s of CPU time or 500 MB more for them than for an intact run."""
 
 import json
 import os

@@ -51,7 +51,7 @@ def command(*words: str) -> None:
 
 
 def train(runs: Path) -> None:
-    """Train what `runs` lacks, or finish it."""
+    """Train the runs missing from `runs`, or finish them."""
     for name, preset in TRAINED.items():
         if not (runs / name).exists():
             command("run", *preset, "--name", name, "--runs-dir", str(runs))
@@ -60,7 +60,7 @@ def train(runs: Path) -> None:
 
 
 def copied(names: Sequence[str], runs: Path, folder: Path) -> Path:
-    """A folder with these alone, so that what else `runs` holds is in no picture."""
+    """A folder with only these, so that other runs in `runs` appear in no picture."""
     folder.mkdir()
     for name in names:
         (shutil.copytree if (runs / name).is_dir() else shutil.copy2)(runs / name, folder / name)

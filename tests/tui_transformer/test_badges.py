@@ -1,4 +1,4 @@
-"""A badge means and looks the same wherever it is shown; what passed is told from what was not checked yet."""
+"""A badge means and looks the same wherever it is shown; passed and not yet checked are told apart."""
 
 import json
 
@@ -43,7 +43,7 @@ def test_a_run_whose_held_out_text_was_trained_on_is_not_compared(tmp_path) -> N
     assert not comparable(seen, clean) and not comparable(clean, seen)
     assert verdict(seen, clean) == "OVERLAP: not comparable"
     assert verdict(clean, seen) == "baseline OVERLAP: not comparable"
-    assert "measures memory" in why_not(seen, clean) and FIXED["Δlast"].value(seen, clean) is None
+    assert "measures memorization" in why_not(seen, clean) and FIXED["Δlast"].value(seen, clean) is None
 
 
 def test_a_suspiciously_low_loss_excludes_nothing(tmp_path) -> None:

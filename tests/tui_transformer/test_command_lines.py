@@ -1,4 +1,4 @@
-"""Options before a command reach it, and every command line that is printed can be pasted as it stands."""
+"""Options before a command reach it, and every printed command line can be pasted unchanged."""
 
 import ast
 import re
@@ -22,7 +22,7 @@ from tui_transformer.launches import Launches
 from tui_transformer.panes.design import DesignPane
 
 PRINTED = re.compile(
-    r"tui-transformer (?:[^`\n]*?)(?=`|  | goes on from there| shows how far| runs it|$)", re.MULTILINE
+    r"tui-transformer (?:[^`\n]*?)(?=`|  | resumes it| starts it over| shows its progress| runs it|$)", re.MULTILINE
 )
 
 

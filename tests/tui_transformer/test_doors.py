@@ -1,4 +1,4 @@
-"""Doors of the studio that once did not open, each with the keys that were pressed."""
+"""Parts of the studio that once did not open, each with the keys that were pressed."""
 
 import asyncio
 import math
@@ -63,7 +63,9 @@ async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, f
         assert "win16" in shown(app) and found._line.display and not found.has_class("-empty")
 
 
-async def test_that_there_is_no_run_is_said_without_waiting_for_the_next_look(tmp_path, fakes, monkeypatch) -> None:
+async def test_an_empty_runs_folder_is_reported_without_waiting_for_the_next_refresh(
+    tmp_path, fakes, monkeypatch
+) -> None:
     monkeypatch.setattr(run_choice, "NEWER", 3600.0)
     app = Studio(runs_dir=tmp_path / "runs", device="cpu")
     async with app.run_test(size=(120, 36)) as pilot:

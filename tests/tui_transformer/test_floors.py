@@ -1,4 +1,4 @@
-"""What is shown of a text's floors and of a probe's places, in runs of this version and of earlier ones."""
+"""How a text's floors and a probe's places are shown, in runs of this version and of earlier ones."""
 
 import json
 from pathlib import Path

@@ -103,7 +103,7 @@ STATES = {
     "xl-long-context-512": ["stopped", "r resumes from step 1,200"],
     "rope-base-500": ["! lost", "its process is gone", "r resumes from step 840"],
     "sine": ["interrupted", "SIGTERM"],
-    "t5-bias": ["paused", "space goes on"],
+    "t5-bias": ["paused", "space continues"],
     "win16": ["● running", "62%", "tok/s", "left", "val", "grad"],
     "seed2": ["queued", "waits for cpu, behind 4: fresh", "not begun yet"],
     "fresh": ["starting", "loading the engine, the corpus and the model"],
@@ -320,9 +320,9 @@ async def test_detach_hands_over_the_run_that_trains_here(root, monkeypatch) -> 
         launches = studio.pane.launches
         monkeypatch.setattr(type(launches), "busy", property(lambda self: True))
         monkeypatch.setattr(launches, "here", root / "win16")
-        monkeypatch.setattr(launches, "hand_over", lambda: "win16 goes on in the background")
+        monkeypatch.setattr(launches, "hand_over", lambda: "win16 continues in the background")
         await studio.pilot.press("d")
-        await studio.until(lambda: studio.said("goes on in the background"))
+        await studio.until(lambda: studio.said("continues in the background"))
 
 
 async def test_an_action_that_fails_is_said_and_no_longer_pending(root, monkeypatch) -> None:

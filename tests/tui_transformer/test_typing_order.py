@@ -1,4 +1,4 @@
-"""Keys typed faster than the studio draws: each goes where the one before it led, never to the pane that is left."""
+"""Keys typed faster than the studio draws: each goes where the previous one led, never to the pane being left."""
 
 import asyncio
 import threading

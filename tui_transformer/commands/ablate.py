@@ -96,7 +96,7 @@ def detached_command(asked: Asked, how: How) -> int:
         emit({"kind": "study", "name": study.name, "pid": process.pid, "state": "running"})
     else:
         shown = command_line("runs", runs_dir=how.runs_dir)
-        answer(f"{study.name} runs in the background (process {process.pid}); {shown} shows how far it is")
+        answer(f"{study.name} runs in the background (process {process.pid}); {shown} shows its progress")
     return ExitCode.DONE
 
 
@@ -163,7 +163,7 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
         again = command_line(*words, runs_dir=how.runs_dir, data_dir=how.data_dir, device=how.device)
         say(
             f"{signal.Signals(heard[0]).name}: {len(standings) - len(undone)} of {len(standings)} runs are done; "
-            f"the same command goes on, or {again}"
+            f"the same command continues it, or {again}"
         )
         return 128 + heard[0]
     for standing in undone:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 MARK = "<!-- written by `tui-transformer bench --write`; do not edit above the notes -->"
 NOTES = "## Notes"
 MEMORY = "memory"
-ALL = "all"  # presets, and overlays on demo too
-USUAL, SMALL = "baseline", "demo"  # overlays of the one are measured on the other too
+ALL = "all"  # all presets, and overlays on demo as well
+USUAL, SMALL = "baseline", "demo"  # overlays on the first are also measured on the second
 MEMORY_TITLE = "## memory of training, estimate and measured peak"
-MEMORY_NOTE = """Measured is what the resident memory of a process grows by, at its highest, from the moment before
-the model is built over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data
-and torch's own libraries are there before. A batch is rows × tokens, of translations `from` so many source tokens.
-Where a preset's rows would take more than 8 GiB, fewer were measured and estimated; where its data is not at hand, the
-rows are random tokens as long as the context. On a CPU, in fp32; nothing of this was measured on a GPU."""
+MEMORY_NOTE = """Measured is the largest growth of a process's resident memory from just before the model is
+built, over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data and torch's
+own libraries are not counted. A batch is rows × tokens; for translations, `from` gives the source tokens. If a preset's
+rows would take more than 8 GiB, fewer were measured and estimated; if its data was not available, the rows are random
+tokens as long as the context. On a CPU, in fp32; nothing here was measured on a GPU."""
 
 
 def bench_command(
@@ -83,7 +83,7 @@ def bench_command(
 
 
 def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int:
-    """Each preset's estimate of memory beside the measured peak of its training; those measured before stay."""
+    """Each preset's memory estimate and the measured peak of its training; earlier measurements are kept."""
     from engine.benchmark.memory import training_peak
 
     if names == (ALL,):
@@ -120,7 +120,7 @@ def _cells(peak: "Peak") -> tuple[str, ...]:
 
 
 def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
-    """Put the rows of these presets into the page's table of memory."""
+    """Put the rows of these presets into the page's memory table."""
     old = path.read_text(encoding="utf-8") if path.exists() else f"# Benchmarks\n\n{MARK}\n\n{NOTES}\n"
     before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", old, flags=re.MULTILINE | re.DOTALL)
     rows = dict(found)

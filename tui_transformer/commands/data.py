@@ -40,7 +40,7 @@ def show_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     """What is in a corpus: a name, or a path as a run takes it."""
     if not 1 <= len(name) <= LONGEST:
         known = command_line("data", "list", data_dir=data_dir)
-        raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `{known}` shows, or a path")
+        raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `{known}` lists, or a path")
     kind = kind_of(name)
     if kind == "documents":
         from tui_transformer.commands.documents_shown import show_documents

@@ -128,7 +128,7 @@ def of_run(reader: RunReader) -> list[Finding]:
 
     state = reader.state
     why = str(reader.status.get("reason", ""))
-    begins = f"`{reader.command('resume')}` begins it again"
+    begins = f"`{reader.command('resume')}` starts it over"
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
     findings = [
         Finding("state", state not in ("lost", "failed", "unknown"), f"{state}: {why}" if why else state),
@@ -138,7 +138,7 @@ def of_run(reader: RunReader) -> list[Finding]:
         path = reader.path / name
         if name.endswith(".json"):
             if unsaved and not path.exists():
-                continue  # it had not come so far
+                continue  # it did not get that far
             well = isinstance(read_json(path), dict)
             findings.append(Finding(name, well, "intact" if well else "missing or damaged"))
     try:
@@ -151,7 +151,7 @@ def of_run(reader: RunReader) -> list[Finding]:
             torn = sum(record is None for record in parsed_lines(file))
             left = os.fstat(file.fileno()).st_size - file.tell()
         found = "intact" if torn == 0 else f"{count(torn, 'line')} torn or damaged"
-        found += f", and the other {memory(left)} not read" if left > 0 else ""
+        found += f", and the remaining {memory(left)} not read" if left > 0 else ""
         findings.append(Finding("metrics.jsonl", torn == 0, found))
     except OSError as error:
         findings.append(Finding("metrics.jsonl", False, f"cannot be read: {error.strerror}"))
@@ -160,6 +160,6 @@ def of_run(reader: RunReader) -> list[Finding]:
         wrong = damage(path)
         findings.append(Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded"))
     if not saved:
-        found = "none yet: it ended before its first one" if unsaved else "none"
-        findings.append(Finding("checkpoints", False, found, begins if unsaved else "the run cannot be sampled from"))
+        found = "none: the run ended before its first one" if unsaved else "none"
+        findings.append(Finding("checkpoints", False, found, begins if unsaved else "nothing to sample from"))
     return findings

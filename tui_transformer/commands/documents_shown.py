@@ -73,7 +73,7 @@ def _facts(corpus: DocumentCorpus) -> dict[str, Any]:
 
 
 def _overlaps(corpus: DocumentCorpus) -> Iterator[Overlap]:
-    """Of documents, and of questions, each held-out split's."""
+    """The overlap of documents and questions, for each held-out split."""
     for split, documents in corpus.documents.items():
         if split != "train" and (found := document_overlap(corpus.documents["train"], documents, split)) is not None:
             yield found

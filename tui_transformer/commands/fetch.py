@@ -42,7 +42,7 @@ def fetch_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
     known = catalogue()
     entry = known.get(name)
     if entry is None:
-        hint = nearest(name, known) or f"; `{command_line('data', 'list')}` shows them"
+        hint = nearest(name, known) or f"; `{command_line('data', 'list')}` lists them"
         raise InputError(f"no corpus is called '{name[:80]}'{hint}")
     if not entry.remotes:
         say(f"{name} is built in: it is generated when it is needed")

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from engine.training.assemble import Ready
     from engine.training.ends import Outcome
 
-LOOK = 0.1  # seconds between two looks at whether a run is ready
-PATIENCE = 2.0  # seconds that a run which is told to stop has for that while it is made ready
+LOOK = 0.1  # seconds between checks whether a run is ready
+PATIENCE = 2.0  # seconds a run has to stop while it is being prepared
 PIPE = 13  # SIGPIPE's number; Windows has no name for it
 
 
@@ -154,9 +154,9 @@ def resume_command(
 
 
 def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Path | None) -> int:
-    """Prepare a trainer and run it, both in one thread, and show its run directory; gives back the exit code."""
+    """Prepare a trainer and run it, both in one thread, and show its run directory; return the exit code."""
     control = Control()
-    # One thread for both: a second pool of OpenMP threads would take the cores from the one that trains.
+    # One thread for both: a second pool of OpenMP threads would take cores away from training.
     worker = ThreadPoolExecutor(1, thread_name_prefix="training")
     with listening(control):
         preparing = worker.submit(_prepared, prepare, control)
@@ -164,7 +164,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
             stuck = not _in_time(preparing, control)
         if stuck or isinstance(preparing.exception(), StopRequested):
             say(f"{control.reason}: stopped before training began")
-            if stuck:  # in a library that hears nothing; what it leaves behind is begun again by `resume`
+            if stuck:  # in a library that ignores signals; `resume` starts over what it leaves behind
                 os._exit(128 + (control.signal or signal.SIGINT))
             return 128 + (control.signal or signal.SIGINT)
         ready = preparing.result()
@@ -188,7 +188,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
         saved = reader.status.get("checkpoint") is not None
         where = f"with a checkpoint in {ready.path}" if saved else "before the first checkpoint"
         say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
-        say(f"{reader.command('resume', data_dir=data_dir)} {'goes on from there' if saved else 'begins it again'}")
+        say(f"{reader.command('resume', data_dir=data_dir)} {'resumes it' if saved else 'starts it over'}")
         return 128 + (control.signal or signal.SIGINT)
     return ExitCode.DONE
 
@@ -201,7 +201,7 @@ def _prepared(prepare: "Callable[[Control], Ready]", control: Control) -> "Ready
 
 
 def _in_time(work: "Future[Ready]", control: Control) -> bool:
-    """Wait for some work, and once a stop was asked for, no longer than `PATIENCE`; whether it ended."""
+    """Wait for work, but at most `PATIENCE` after a stop was requested; return whether it ended."""
     deadline = math.inf
     while not work.done():
         if control.signal is not None:
@@ -213,7 +213,7 @@ def _in_time(work: "Future[Ready]", control: Control) -> bool:
 
 
 def _watched(work: "Future[Outcome]", watch: Callable[[Callable[[], bool]], None], control: Control) -> "Outcome":
-    """Watch some work until it ends; give back what it gave.
+    """Watch work until it ends and return its result.
 
     Where watching fails (the reader of a pipe left), the run stops with a checkpoint before that is passed on.
     """

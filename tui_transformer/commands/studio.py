@@ -19,7 +19,7 @@ def studio_command(*, device: str, runs_dir: Path, data_dir: Path | None) -> int
     """
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         demo = command_line("run", "--preset", "demo", runs_dir=runs_dir, data_dir=data_dir, device=device)
-        raise InputError(f"the studio needs a terminal; `{demo}` trains without one")
+        raise InputError(f"the studio needs a terminal; `{demo}` trains without it")
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
         log = runs_dir / LOG

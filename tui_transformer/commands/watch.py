@@ -21,7 +21,7 @@ def watch_command(run: str, *, as_json: bool, runs_dir: Path) -> int:
     state = reader.state
     if state in ("failed", "lost"):
         why = reader.status.get("reason") or "its process is gone"
-        again = "" if reader.status.get("checkpoint") else f"; {reader.command('resume')} begins it again"
+        again = "" if reader.status.get("checkpoint") else f"; {reader.command('resume')} starts it over"
         complain(f"run '{reader.name}' is {state} at step {reader.status.get('step', 0):,}: {why}{again}")
         return ExitCode.FAILED
     if state == "unknown":

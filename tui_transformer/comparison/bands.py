@@ -48,7 +48,7 @@ class Band:
     Args:
         curve: the mean.
         half: half the width of the 95 % t interval at each point; empty with one seed.
-        ends: of shares, both ends of the 95 % interval at each point instead, within 0 and 1.
+        ends: for shares, both ends of the 95 % interval at each point instead, within 0 and 1.
         n: seeds that were scored at all.
         short: why it ends before some of its seeds do; "" if it does not.
     """

@@ -35,7 +35,7 @@ class Column:
         dotted: the config key it shows; "" if none.
         beside: whether it says something about the baseline as well.
         spread: the cell of a row where its value is not all of it, as `1.2431 ± 0.0031`.
-        nothing: the cell of a value that is an empty tuple.
+        nothing: what to show for an empty tuple.
     """
 
     key: str
@@ -106,7 +106,7 @@ def _change(value: Value) -> str:
 
 
 def checks(row: Any, _: Any) -> tuple[str, ...] | None:
-    """The badges of a run or of a variant; empty where checks have passed, None where there are none yet."""
+    """The badges of a run or variant; empty if checks have passed, None if there are none yet."""
     return worst_first(row.badges) if row.badges or row.checked else None
 
 

@@ -72,7 +72,9 @@ def _badges(entry: Entry) -> Iterator[Line]:
 def _redefined(entry: Entry) -> Iterator[Line]:
     if entry.redefined:
         names = ", ".join(entry.redefined)
-        yield Line("", f"Recorded by an older version, which defined it otherwise, so left out here: {names}.", "warn")
+        yield Line(
+            "", f"Recorded by an older version, which defined it differently, so it is left out here: {names}.", "warn"
+        )
         again = command_line("evaluate", entry.name, runs_dir=entry.path.parent)
         yield Line("", clean_line(f"Score it again: {again}"), "advice")
 

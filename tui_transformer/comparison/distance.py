@@ -76,7 +76,7 @@ def families(runs: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
 def share_band(seeds: Sequence[Sequence[Stretch]]) -> Band:
     """The mean share over seeds in each stretch that all of them have, with its interval.
 
-    Each seed counts alike; the interval covers seeds and the places of the stretch, of which all seeds have the same.
+    Seeds have equal weight; the interval covers seeds and the places in the stretch, which all seeds share.
     """
     known = [{(s.start, s.stop): s for s in stretches} for stretches in seeds if stretches]
     if not known:

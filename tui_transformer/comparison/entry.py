@@ -24,7 +24,7 @@ READ = (
     "notes.json",
 )
 SCORES = ("perplexity", "bits_per_character", "accuracy", "honest_loss", "nanogpt_loss", "bleu", "chrf", "exact_match")
-REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # what is shown of all that can be
+REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # those shown here, of all that can be redefined
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
 
@@ -102,16 +102,16 @@ class Entry:
         state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
         best: the lowest validation loss, nats per `protocol.unit`; `last` the newest.
         gap: last − best, nats.
-        excess: the last loss above the floor reachable at its context and stride, nats, where it is known.
-        redefined: numbers that an older version recorded by another definition; they are left out.
+        excess: the last loss minus the floor reachable at its context and stride, in nats, if known.
+        redefined: numbers that an older version defined differently; they are left out.
         flops_per_token: of one pass forward and back, as the model's size implies.
         tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
         scores: other scores of the last evaluation, by name.
         probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
-        probe_places: how many places each share is of; runs of earlier versions do not say.
-        places: questions behind a share, by the name of the score or probe, where that is known.
+        probe_places: number of places behind each share; runs of earlier versions do not say.
+        places: questions behind a share, by the name of the score or probe, where known.
         badges: what is wrong with its scores, and why.
-        checked: checks have looked at it and at a score.
+        checked: both the model and a score have been checked.
         origin: the checkpoint that it started from; None where from weights of its own.
         config: every setting, by its dotted key; in a study `train.init_from` names the stage and not its run, so that
             the seeds of a variant have their settings in common.
@@ -288,9 +288,9 @@ class _Reading:
 
 
 def _older(born: Record, objective: str, found: Record) -> tuple[str, ...]:
-    """Which numbers of a run must not stand beside those of newer ones: an older version defined them otherwise.
+    """Which numbers of a run must not be compared with newer ones, because an older version defined them differently.
 
-    A translation's BLEU may: only outputs that ran into their length limit were written otherwise.
+    A translation's BLEU may be compared: only outputs that hit the length limit differ.
     """
     names = redefined(record_version(born), "" if objective == "translation" else objective)
     return tuple(name for name in REDEFINED_HERE if name in names and found.get(name) is not None)
@@ -316,8 +316,8 @@ def _places(data: Record, last: Record, objective: str) -> dict[str, int]:
     tokens = _count(table(table(data.get("splits")).get("validation")).get("tokens"))
     of_text = tokens if objective == "next-token" else None
     found = {text(probe.get("name")): _count(probe.get("n")) for probe in rows(data.get("probes"))}
-    found |= {name: _count(n) for name, n in table(last.get("probe_places")).items()}  # of older runs all of the text's
-    if asked and "translated" in last:  # probes are translated as far as the test is
+    found |= {name: _count(n) for name, n in table(last.get("probe_places")).items()}  # older: whole text
+    if asked and "translated" in last:  # as many are translated as test sentences
         found = {name: min(n, asked) if n else None for name, n in found.items()}
     found |= {"exact_match": asked, "accuracy": asked or of_text}
     return {name: n for name, n in found.items() if n and n > 0}

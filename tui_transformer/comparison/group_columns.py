@@ -57,7 +57,7 @@ def _of(standing: Standing, measure: Measure, what: str) -> Any:
 
 
 def mean_column(measure: Measure, *, always: bool = False) -> Column:
-    """`1.2431 ± 0.0031`; of a share `97.1 [90.2, 99.8]`."""
+    """`1.2431 ± 0.0031`; for a share `97.1 [90.2, 99.8]`."""
     return Column(
         measure.key,
         _titled(measure),
@@ -70,7 +70,7 @@ def mean_column(measure: Measure, *, always: bool = False) -> Column:
 
 
 def difference_column(measure: Measure, *, always: bool = False) -> Column:
-    """`+0.0476 ± 0.0050`; of a share `-21.1 [-30.3, -11.9]`."""
+    """`+0.0476 ± 0.0050`; for a share `-21.1 [-30.3, -11.9]`."""
     return Column(
         f"Δ{measure.key}",
         f"Δ {measure.key.replace('_', ' ')}",
@@ -200,7 +200,7 @@ def main_columns(standings: Sequence[Standing], *, all_settings: bool = False) -
 
 
 def _primary_columns(standings: Sequence[Standing]) -> list[Column]:
-    """Mean and difference of the measures that verdicts are about, where that is not the loss."""
+    """Mean and difference of the primary measures other than the loss."""
     measures = {s.primary.key: s.primary for s in standings if s.primary is not LAST}
     return [column for m in measures.values() for column in (mean_column(m), difference_column(m))]
 
@@ -251,7 +251,7 @@ def _number_or_text(value: Value) -> str:
 
 
 def _numbers(measure: Measure) -> Iterable[Column]:
-    """Mean and interval, and for what is judged all that is known of the difference."""
+    """Mean and interval, and for judged measures everything about the difference."""
     key, name = measure.key, measure.name
     yield _plain(key, f"{name}, mean", lambda s: mean_value(s.mean(measure)))
     if measure.share:

@@ -19,7 +19,7 @@ EXPLORATORY = 5  # seeds below which a study is a first look
 
 
 def verdict_sentence(standing: Standing, language: Language = ENGLISH) -> str:
-    """What may be concluded about its primary measure; `evidence_sentence` has the statistics behind it."""
+    """What can be concluded about its primary measure; `evidence_sentence` has the statistics behind it."""
     group, family = standing.group, standing.family
     say, seeds, reason = language.say, standing.seeds_in(language), family.reason(group)
     if family.baseline is None:

@@ -125,7 +125,7 @@ PHRASES = {
     # What has to be known beside it.
     "has-badge": "{name} has the badge {badge}: {means}",
     "per-cent": "Loss {cent}, perplexity {perplexity}.",
-    "diverged": "{n} of {total} seeds diverged and were excluded, so this mean looks better than it is.",
+    "diverged": "{n} of {total} seeds diverged and are excluded, so this mean looks better than it is.",
     "overfit": "{name} has the badge {badge}; at its best: {text}.",
     "falling": "Training stopped while the loss was still falling; this ranks the runs at this budget only.",
     "parameters.more": "It has {n} more parameters ({own} against {other}).",
@@ -150,10 +150,10 @@ PHRASES = {
     # What the numbers of a table mean.
     "note.interval": "± is half of the 95 % t interval over seeds; Δ is the variant minus the baseline on the same "
     "seeds.",
-    "note.shares": "Shares have their 95 % interval in brackets; it covers seeds and, where their number is known, "
-    "questions.",
-    "note.corrected": "Verdicts share one error rate of 5 % over {n} comparisons, with the most weight on {primary} "
-    "(Holm), and allow for judging once more after adding seeds. Intervals are of one comparison alone.",
+    "note.shares": "Shares have their 95 % interval in brackets; it covers the variation over seeds "
+    "and, where their number is known, over questions.",
+    "note.corrected": "Verdicts share one error rate of 5 % over {n} comparisons (Holm), with most weight on "
+    "{primary}, and allow for judging once more after adding seeds. Each interval is for one comparison alone.",
     "note.exploratory": "{n} seeds can miss small differences; use 5 or more for a firm verdict.",
     "note.handed-in": "Percentages of loss and ranks ignore noise; included because some assignments ask for them.",
     "note.bleu": "± over seeds says nothing of the noise of the sentences: for BLEU that is the p given seed by seed.",

@@ -54,14 +54,14 @@ class Measure:
         return shown if abs(scaled) < 1e6 else f"{scaled:{'+' if sign else ''}.4g}"
 
     def spread(self, found: Mean, *, sign: bool = False) -> str:
-        """`1.2431 ± 0.0031`, a share `97.1 [90.2, 99.8]`; where no interval is known the number alone."""
+        """`1.2431 ± 0.0031`, or for a share `97.1 [90.2, 99.8]`; just the number if there is no interval."""
         own = self.amount(found.mean, sign=sign)
         if self.share:
             return own + self._between(found.interval)
         return own + ("" if found.half is None else f" ± {self.amount(found.half)}")
 
     def change(self, found: Paired) -> str:
-        """`+0.0476 ± 0.0050`, of shares in points `-21.1 [-30.3, -11.9]`; with one seed the number alone."""
+        """`+0.0476 ± 0.0050`, or for shares in points `-21.1 [-30.3, -11.9]`; just the number with one seed."""
         own = self.amount(found.difference, sign=True)
         if self.share:
             return own + self._between(found.interval if found.half else None, sign=True)
@@ -74,7 +74,7 @@ class Measure:
         return f" [{low}, {high}]"
 
 
-LOSS = "loss"  # as a study calls it
+LOSS = "loss"  # its name in a study file
 LOSS_MARGIN = 0.01  # nats: one per cent of perplexity
 SHARE_MARGIN = 0.02
 POINTS_MARGIN = 0.5  # of BLEU and chrF
@@ -107,12 +107,12 @@ def probe(name: str) -> Measure:
 
 
 def judged(entries: Sequence[Entry]) -> tuple[Measure, ...]:
-    """All in which variants of these runs are compared."""
+    """All measures in which variants of these runs are compared."""
     return (LAST, BEST, *probes(entries), *(measure for measure in scores(entries) if measure.judged))
 
 
 def meant(name: str, among: Sequence[Measure]) -> Measure | None:
-    """The measure that a study calls so: `loss`, a score, a probe, or a family of probes for the first of it."""
+    """The measure with this name in a study: `loss`, a score, a probe, or a probe family (its first probe)."""
     if name == LOSS:
         return LAST
     named = [measure for measure in among if measure.key == name]

@@ -1,6 +1,6 @@
 """Variants beside their baseline: what they score over seeds, and what may be concluded. The engine has the statistics.
 
-A family is the variants that share a baseline and one error rate: those of a study, or all that belong to none. The
+A family is the set of variants that share a baseline and one error rate: those of a study, or all outside studies. The
 correction is over all variants and measures of a family, whatever part of it a filter shows.
 """
 
@@ -78,19 +78,19 @@ class Family:
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """All in which its variants are compared, and corrected together."""
+        """All measures in which its variants are compared, corrected together."""
         return judged([run for group in self.groups for run in group.runs])
 
     @cached_property
     def primary(self) -> Measure:
-        """The measure that its verdict is about: the study's, else what its runs select checkpoints by."""
+        """The measure behind its verdict: the study's, else the one its runs select checkpoints by."""
         configs = [group.representative.config for group in (self.baseline, *self.groups) if group is not None]
         selected = text(configs[0].get("evaluation.select")) if configs else ""
         said = self.file.primary if self.file is not None else ""
         return meant(said or selected, self.measures) or LAST
 
     def differences(self, measure: Measure) -> Mapping[Path, Paired]:
-        """Of every variant that can be compared to the baseline, paired by seed, corrected over all measures."""
+        """The differences of every comparable variant to the baseline, paired by seed, corrected over all measures."""
         if measure.key not in self._differences:
             if measure.judged:
                 study = {one.key: self._paired(one) for one in self.measures}
@@ -142,7 +142,7 @@ def values(group: Group, measure: Measure) -> dict[int, float]:
 
 
 def places(group: Group, measure: Measure) -> int | None:
-    """Questions behind a share, the fewest of any run that counts; None where it is none, or a run does not say."""
+    """Questions behind a share, the fewest of any counted run; None if it is not a share, or a run does not say."""
     if not measure.share:
         return None
     found = [run.places.get(measure.key) for run in group.counted.values() if measure.of(run) is not None]
@@ -182,7 +182,7 @@ class Standing:
 
     @property
     def checked(self) -> bool:
-        """Whether checks have looked at each of its runs and at a score."""
+        """Whether each of its runs, and a score of it, has been checked."""
         return all(run.checked for run in self.runs)
 
     @property
@@ -259,7 +259,7 @@ class Standing:
 
     @property
     def primary(self) -> Measure:
-        """What its verdict is about."""
+        """The primary measure."""
         return self.family.primary
 
     @property

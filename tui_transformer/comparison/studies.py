@@ -20,7 +20,7 @@ class StudyFile:
     Args:
         name: of the study; its runs have it.
         baseline: the variant that the others are held against; "" if the file does not say.
-        primary: the measure that the verdict is about; "" if the file does not say.
+        primary: the primary measure; "" if the file does not say.
         variants: their names, in the file's order.
         seeds: that each is to be trained with.
         expect: variant -> what is scored ("loss", or a family of probes) -> one of `EXPECTED`, said before it ran.

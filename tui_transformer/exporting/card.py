@@ -26,11 +26,11 @@ from engine.training.pretrained import load_pretrained  # of the package tui-tra
 model, tokenizer = load_pretrained(Path("."))
 ```
 
-`tokenizers.Tokenizer.from_file("tokenizer.json")` gives the same token ids{source}; special tokens have the ids in
-`config.json`. `transformers.AutoModel` cannot load the network, which is written from scratch."""
+`tokenizers.Tokenizer.from_file("tokenizer.json")` gives the same token ids{source}; the ids of special tokens are
+in `config.json`. `transformers.AutoModel` cannot load the network, which is written from scratch."""
 LOADED_BY = (
-    "Loaded by `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** by "
-    "`transformers.AutoModel`; `tokenizer.json` by `tokenizers`."
+    "Load it with `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** with "
+    "`transformers.AutoModel`; `tokenizers` reads `tokenizer.json`."
 )
 # Field of a validation record → its name and how it is written.
 SCORES = (
@@ -66,7 +66,7 @@ def card(run: Recorded, which: str, step: int) -> str:
         "## Data",
         *_data(run),
         "## Loading",
-        LOADING.format(source=" of what it writes" if run.config.has_source else ""),
+        LOADING.format(source=" for the target" if run.config.has_source else ""),
         "## Licence",
         "Unknown: whoever trained this model has not said.",
         *_samples(run, step),

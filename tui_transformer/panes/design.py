@@ -48,7 +48,7 @@ from tui_transformer.widgets.design.toml_page import TomlPage
 from tui_transformer.widgets.dialog import Answer, Ask, AskText
 
 BROAD = 150  # columns
-TICK = 1.0  # seconds between two words on a measurement
+TICK = 1.0  # seconds between updates on a measurement
 
 
 class DesignPane(Vertical):
@@ -93,7 +93,7 @@ class DesignPane(Vertical):
         self._fits = Fits(device, data_dir, runs_dir)
         self._glimpses: dict[str, Glimpse] = {}
         self._measuring: Draft | None = None
-        self._since = 0.0  # when that began
+        self._since = 0.0  # when it began
         self._tick: Timer | None = None
         self._failed: tuple[Draft, str] | None = None
 
@@ -249,7 +249,7 @@ class DesignPane(Vertical):
         self.query_one(PresetList).search()
 
     def action_to_presets(self) -> None:
-        """To the list of presets; a measurement is given up first."""
+        """Back to the list of presets; a running measurement is cancelled first."""
         if self._measuring is not None:
             self.action_measure()
         else:
@@ -371,7 +371,7 @@ class DesignPane(Vertical):
             self._say(str(error), "error")
 
     def action_measure(self) -> None:
-        """Train a few steps in a process of their own; once more to give that up."""
+        """Train a few steps in a separate process; pressed again, cancel it."""
         draft = self.draft
         if self._measuring is not None:
             self._stop_measuring()

@@ -79,8 +79,8 @@ class PlaygroundPane(RunChoice):
         self._likeliest, self._map = Likeliest(), AttentionMap()
         self._mode: Mode = "write"
         self._layer, self._head, self._kind = 1, 1, "self"
-        self._own: dict[Path | None, Settings] = {}  # what was set by hand, by the run that it was set for
-        self._held = ""  # a line that waits for its model
+        self._own: dict[Path | None, Settings] = {}  # settings made by hand, per run
+        self._held = ""  # a line waiting for its model to load
         self._rest: Timer | None = None
         self._surprised: int | None = None  # the token that was gone to as a surprising one
         self.session = Prompt(
@@ -127,13 +127,13 @@ class PlaygroundPane(RunChoice):
     # Prompts
 
     def on_prompt_line_given(self, event: PromptLine.Given) -> None:
-        """A line was typed; a text waits until there is a model to read it."""
+        """A line was submitted; text waits until the model is loaded."""
         if event.line.startswith("/") or self._first.writer is not None:
             self._take_line(event.line)
             return
         self._held = event.line
         self._first.announce(event.line)
-        if self._first.run_path is not None and not self._first.busy:  # the last try went wrong
+        if self._first.run_path is not None and not self._first.busy:  # the last attempt failed
             self._first.take(self._first.run_path, self._first.which)
 
     def _take_line(self, line: str) -> None:
@@ -146,7 +146,7 @@ class PlaygroundPane(RunChoice):
         self._set_by_hand({name: value for name, value in self.session.settings.items() if before[name] != value})
 
     def _set_by_hand(self, changed: Settings) -> None:
-        """Remember what was set for the run that writes: another one begins with its own."""
+        """Remember the settings of the current run; another run has its own."""
         self._own.setdefault(self._first.run_path, {}).update(changed)
         self._controls.show(self.session.settings)
 
@@ -325,7 +325,7 @@ class PlaygroundPane(RunChoice):
             held, self._held = self._held, ""
             if column.writer is not None:
                 self._take_line(held)
-            elif not self._line.value:  # to be sent again
+            elif not self._line.value:  # so that it can be sent again
                 self._line.value = held
         self._detail()
 

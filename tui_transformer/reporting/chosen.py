@@ -1,4 +1,4 @@
-"""What a report from the studio is of: what is selected; else the study that is pinned or under the cursor."""
+"""What a report from the studio covers: the selection, else the study that is pinned or under the cursor."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from tui_transformer.comparison.folder import Look
 from tui_transformer.comparison.standing import Standing
 from tui_transformer.comparison.studies import StudyFile
 
-MOST = 12  # runs that a question names
+MOST = 12  # runs named in a question
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Chosen:
 
     @property
     def names(self) -> str:
-        """Its runs by name, the first of many."""
+        """The names of its runs, shortened if there are many."""
         names = [entry.name for entry in self.entries]
         more = [f"and {len(names) - MOST} more"] if len(names) > MOST else []
         return ", ".join([*names[:MOST], *more])
@@ -56,12 +56,12 @@ def of_variants(
     at: Standing | None,
     selected: Sequence[Path] = (),
 ) -> Chosen:
-    """Where variants are shown: all runs of those that are selected, the baseline's first.
+    """In the view by variant: all runs of the selected variants, the baseline's first.
 
-    Without a selection, the whole study that is pinned, else of the one under the cursor; variants that belong to no
-    study are then reported as they are shown. A selection of all that a study has is that study.
+    Without a selection: the whole pinned study, else the one under the cursor; variants that belong to no
+    study are then reported as shown. Selecting all variants of a study selects the study.
     """
-    wanted = {*selected, pinned} if set(selected) - {pinned} else set()  # what is pinned alone is no selection
+    wanted = {*selected, pinned} if set(selected) - {pinned} else set()  # the pinned one alone is not a selection
     taken = [standing for standing in shown if any(run.path in wanted for run in standing.runs)]
     taken.sort(key=lambda standing: not _leads(standing, pinned))
     runs = tuple(run for standing in taken for run in standing.runs)

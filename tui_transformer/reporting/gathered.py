@@ -74,7 +74,7 @@ class Gathered:
         return list(RunReader(run.path).records("samples"))
 
     def floor(self, run: Entry) -> Floor | None:
-        """The floor of its text that its excess is above."""
+        """The floor of its text that its excess refers to."""
         return next(iter(floors(self.facts(run, "data"))), None)
 
     def study_text(self, study: StudyFile, folder: Path) -> str:

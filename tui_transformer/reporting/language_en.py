@@ -43,9 +43,9 @@ PHRASES = {
     "alarm.BROKEN.one": "{names} cannot be compared: a self-check failed, so the code did not do what its settings "
     "say.",
     "alarm.OVERLAP": "{names} cannot be compared: much of their held-out data also appears in their training data, so "
-    "their losses measure memory.",
+    "their losses measure memorization.",
     "alarm.OVERLAP.one": "{names} cannot be compared: much of its held-out data also appears in its training data, so "
-    "its loss measures memory.",
+    "its loss measures memorization.",
     "alarm.IMPLAUSIBLE": "{names} cannot be compared: their losses are lower than this text allows, so something is "
     "wrong with how they were trained or scored.",
     "alarm.IMPLAUSIBLE.one": "{names} cannot be compared: its loss is lower than this text allows, so something is "
@@ -90,10 +90,10 @@ PHRASES = {
     # The first paragraph: verdicts.
     "alone": "{name} reached a validation loss of {loss} nats per {unit} ({seeds}).",
     "alone.void": "Its recorded validation loss of {loss} nats per {unit} ({seeds}) must not be reported as a result.",
-    "alone.excess": "That is {excess} nats per {unit} from the floor given the whole past, below which no model of "
-    "this text can get but by luck.",
+    "alone.excess": "That is {excess} nats per {unit} from the floor given the whole past, which no model of "
+    "this text can beat except by luck.",
     "alone.excess.window": "That is {excess} nats per {unit} from the floor reachable at this context and stride, "
-    "below which no model that sees only its window can get but by luck.",
+    "which no model that sees only its window can beat except by luck.",
     "answers": "Of the held-out questions are answered exactly: {each}.",
     "answers.each": "{share} {unit} by {name}",
     "answers.majority": "Always “{answer}” would be right in {share}.",
@@ -109,7 +109,7 @@ PHRASES = {
     "compared.of-score": "by {name}",
     "compared.of-share": "by {name}, in points",
     "compared.same": "No different from the baseline {baseline} by as much as would matter: {names}.",
-    "compared.inconclusive": "Inconclusive against the baseline {baseline} with these seeds: {names}.",
+    "compared.inconclusive": "Inconclusive compared to the baseline {baseline} with these seeds: {names}.",
     "compared.one-seed": "Every comparison here rests on a single seed: no difference can be told from luck, so no "
     "variant is called better or worse.",
     "compared.some-one-seed": "With a single seed in common with the baseline, nothing can be told of {names}.",
@@ -117,15 +117,15 @@ PHRASES = {
     "first.worse": "by {0} {1}",
     "first.same": "no more than {0}",
     "first.same.none": "not at all",
-    "first.inconclusive": "if it is really this large, about {seeds} seeds would show it, {fewest} to {most}",
+    "first.inconclusive": "if it is really this large, about {seeds} seeds would show it (range {fewest} to {most})",
     "first.inconclusive.open": "there may be no difference; if it is really this large, about {seeds} seeds would "
     "show it",
     "first.inconclusive.never": "there may be no difference",
-    "first.inconclusive.identical": "the same difference in every seed, so its noise is unknown",
+    "first.inconclusive.identical": "exactly the same difference in every seed, so its noise is unknown",
     "first.inconclusive.questions": "there may be no difference; too few questions for more seeds to show one",
     "compared.exploratory": "{n} seeds can miss small differences; use 5 or more for a firm verdict.",
     "compared.nothing": "So no variant is judged here.",
-    "compared.no-baseline": "There is no baseline to compare {names} to, so none of them is called better or worse.",
+    "compared.no-baseline": "There is no baseline to compare {names} to, so none can be called better or worse.",
     "compared.measures": "Not everything here can be held against each other: {why}",
     # What was run.
     "runs.one": "One run was trained, on {corpora}.",
@@ -196,7 +196,7 @@ PHRASES = {
     "level.floor": "floor given the whole past",
     "level.floor.means": "what the grammar itself needs; no model gets below it but by luck",
     "level.window": "floor reachable at this context and stride",
-    "level.window.means": "the same for a predictor that sees only its window; excess is above this one",
+    "level.window.means": "the same for a predictor that sees only its window; excess is measured from this one",
     "level.bigram": "bigram",
     "level.bigram.means": "knowing the token before, and no more",
     "level.unigram": "unigram",
@@ -213,10 +213,10 @@ PHRASES = {
     "caption.curves.several": "Loss, perplexity, the end of the loss, and the learning rate over optimizer steps. "
     "Thin: training loss of one seed, smoothed; thick: validation loss.",
     "caption.band": "Lines are means over seeds, bands their 95 % t intervals at each step alone.",
-    "caption.floor": "Dashed: the floor given the whole past, which no model can beat but by luck.",
-    "caption.floor.window": "Dashed: the floor reachable at this context and stride, which no model can beat but by "
+    "caption.floor": "Dashed: the floor given the whole past, which no model can beat except by luck.",
+    "caption.floor.window": "Dashed: the floor reachable at this context and stride, which no model can beat except by "
     "luck.",
-    "caption.void": "Dotted: a loss that means nothing, because its run leaks, overlaps or is implausible.",
+    "caption.void": "Dotted: a loss that means nothing, because the run leaks, overlaps or is implausible.",
     "table.evaluations": "The evaluations.",
     "table.evaluations.best": "Set off: the best of them.",
     "table.evaluations.cut": "{shown} of {total} evaluations are shown, at equal distances.",
@@ -269,7 +269,7 @@ PHRASES = {
     "are normally distributed, which so few cannot test.",
     "limits.left-out": "Not all runs of {names} count (see What was run): if those that do not would have scored "
     "otherwise, the means are off.",
-    "limits.inconclusive": "An inconclusive verdict on {names} is no evidence of no difference: more seeds might show "
+    "limits.inconclusive": "An inconclusive verdict on {names} is not evidence of no difference: more seeds might show "
     "one.",
     "limits.falling": "The losses of {names} were still falling: trained longer, their order may change.",
     "limits.falling.one": "The loss of {names} was still falling: trained longer, it would be lower.",

@@ -42,7 +42,7 @@ class Asked:
         """
         if self.study is None and self.preset is None:
             raise InputError(
-                f"say what to study: --study NAME (`{command_line('ablate', '--list')}` shows them), "
+                f"say what to study: --study NAME (`{command_line('ablate', '--list')}` lists them), "
                 "or --preset NAME --vary KEY=VALUE,VALUE"
             )
         if self.study is not None and (self.preset is not None or self.vary):

@@ -34,7 +34,7 @@ def show_plan(ready: Ready, how: How) -> None:
     seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
     variants = f"{len(study.variants)} variants × {len(study.seeds)} seeds ({seeds}){_in_stages(study)}"
     answer(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
-    answer(f"verdicts are about {primary_of(ready)}; other measures are corrected together with it", flush=True)
+    answer(f"primary measure: {primary_of(ready)}; all measures share one error rate of 5 %", flush=True)
     rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
     for cell in ready.first:
         price, expected = plan.prices[cell.kind], "" if cell.stage else _expected(study, cell.variant)
@@ -47,7 +47,7 @@ def show_plan(ready: Ready, how: How) -> None:
 
 
 def primary_of(ready: Ready) -> str:
-    """The measure that the study's verdicts are about: as it says, else what the baseline selects checkpoints by."""
+    """The study's primary measure: the one it names, else the one its baseline selects checkpoints by."""
     baseline = next(cell for cell in ready.first if cell.variant == ready.study.baseline and not cell.stage)
     return ready.study.primary or baseline.config.evaluation.select
 

@@ -36,7 +36,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Mark:
-    """A single character. `on`: the style of the line that it stands on; "" for none in particular."""
+    """A single character. `on`: the style of the line that it is on; "" for none."""
 
     x: float
     y: float
@@ -193,7 +193,7 @@ def _cells(text: str, width: int, height: int, styles: dict[str, str]) -> list[l
 
 
 def _put(canvas: Canvas, mark: Mark) -> None:
-    """A mark, in the cell where its line is: plotext rounds a line's dots and a character's cell apart."""
+    """A mark in its line's cell: plotext rounds a line's dots and a character's cell differently."""
     column, row = canvas.column_of(mark.x), round((1.0 - canvas.height_of(mark.y)) * (canvas.rows - 1))
     rows = [at for at in (row, row - 1, row + 1) if 0 <= at < canvas.rows]
     beside = [at for at in (column - 1, column + 1) if canvas.margin <= at < len(canvas.cells[0])]

@@ -163,7 +163,7 @@ class Chart(Widget, can_focus=True):
 
 
 def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
-    """The first parts that there is room for, each whole: a number that is cut is another number."""
+    """The first parts that fit, each in full: a truncated number is a different number."""
     cells: list[Cell] = []
     for part in parts:
         if len(cells) + len(part) > width:

@@ -89,8 +89,8 @@ class Picture:
 
     Args:
         raw: the train curve before it was smoothed; empty where it was not.
-        floors: levels of perfect predictors: in its window first, then given the whole past. Runs of earlier
-            versions have the latter only.
+        floors: losses of perfect predictors: given its window first, then the whole past. Runs of earlier
+            versions have only the latter.
         best: index into `validation`, None where there is none.
     """
 

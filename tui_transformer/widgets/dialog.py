@@ -65,7 +65,7 @@ class Ask(ModalScreen[T | None], Generic[T]):
         self._highlight()
 
     def show(self, answers: "list[Answer[T]]") -> None:
-        """Offer other answers; the highlighted one stays so, where it is among them."""
+        """Offer different answers; keep the highlighted one if it is among them."""
         if answers == self._answers or not self.is_mounted:
             return
         names = self.query_one(OptionList)

@@ -7,7 +7,7 @@ from tui_transformer.widgets.canvas import BLANK, Canvas, Cell, Line, Mark, draw
 from tui_transformer.widgets.chart import Chart, cells_of, whole
 from tui_transformer.widgets.curves import AXIS_LABELS, Picture, axis_text, value_text
 
-FULL, USUAL, BRIEF = range(3)  # how much a legend says
+FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
 STYLES = ("train", "raw", "validation", "floor", "past", "best")
 
 
@@ -35,7 +35,7 @@ class RunChart(Chart):
         self.redraw()
 
     def paint(self, width: int, height: int) -> Canvas | None:
-        """Its lines, the floors as levels, the best marked."""
+        """Its curves, with the floors as levels and the best marked."""
         made = self._picture
         if made is None or made.empty:
             return None

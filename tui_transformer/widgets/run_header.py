@@ -23,7 +23,7 @@ COLOURS = {
     "warning": "$warning",
     "error": "$error",
 }
-ALARMS = {"bad": "$error bold", "warn": "$warning bold"}  # how severe badges look
+ALARMS = {"bad": "$error bold", "warn": "$warning bold"}  # style by severity of a badge
 LEAST_BAR = 8
 
 
@@ -57,7 +57,7 @@ class RunHeader(Static):
             self.update(Content("\n").join(lines))
 
     def on_resize(self) -> None:
-        """The same in other room."""
+        """The same at another width."""
         if self._of is not None:
             self.show(*self._of)
 

@@ -58,7 +58,7 @@ def _with(reason: str, rest: str) -> str:
 
 def _goes_on(row: RunRow) -> str:
     if row.saved is None:
-        return "r begins it again: it had no checkpoint yet"
+        return "r starts it over: it had no checkpoint yet"
     return f"r resumes from step {row.saved:,}"
 
 
@@ -73,8 +73,8 @@ def _queued(row: RunRow, view: RunView | None) -> Notice:
 
 
 def _paused(row: RunRow, view: RunView | None) -> Notice:
-    full = row.phase == WAITING_FOR_SPACE  # it goes on by itself
-    return Notice(row.reason if full else _with(row.reason, "space goes on"), "warning")
+    full = row.phase == WAITING_FOR_SPACE  # it continues by itself
+    return Notice(row.reason if full else _with(row.reason, "space continues"), "warning")
 
 
 def _running(row: RunRow, view: RunView | None) -> Notice:
@@ -143,10 +143,10 @@ def _resume(row: RunRow, here: bool) -> str:
     if row.state == "queued":
         return f"{row.name} is queued: it begins by itself" if row.waits_for else ""
     if row.state == "paused":
-        return f"{row.name} is paused: space goes on"
+        return f"{row.name} is paused: space continues"
     if row.state not in ENDED:
         return f"{row.name} is {row.state}: there is nothing to resume"
-    return ""  # without a checkpoint it is begun again
+    return ""  # without a checkpoint it is started over
 
 
 def _detach(row: RunRow, here: bool) -> str:

@@ -28,7 +28,7 @@ class Tab(Static):
         self.tell_key(typing=False)
 
     def tell_key(self, *, typing: bool) -> None:
-        """Show the key that leads to the pane; with alt where a digit would be typed into a line."""
+        """Show the pane's key, with alt while digits are typed into a line."""
         self.update(Text.assemble((f" {'alt+' if typing else ''}{self._number} ", "bold"), f"{self._label} "))
 
     def on_click(self, event: Click) -> None:
@@ -53,7 +53,7 @@ class TopBar(Horizontal):
             tab.set_class(tab.pane == pane, "chosen")
 
     def tell_keys(self, *, typing: bool) -> None:
-        """Show the keys that lead to the panes now."""
+        """Show the keys that currently lead to the panes."""
         for tab in self.query(Tab):
             tab.tell_key(typing=typing)
 

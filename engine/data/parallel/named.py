@@ -47,7 +47,7 @@ def load_tatoeba(folders: Sequence[Path]) -> Loaded | None:
             raw, where = found
             pairs = table(lines_of(raw, where)).pairs
             splits = grouped_split(pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
-            note = "validation and test share no sentence with training, on either side, but for its punctuation"
+            note = "validation and test share no sentence with training on either side, unless punctuation is ignored"
             return splits, place, (note,)
     return None
 

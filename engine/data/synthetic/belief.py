@@ -1,11 +1,11 @@
-"""What a window of a generated text tells of its next character: the Bayes-optimal predictor of a limited context.
+"""What a window of a generated text says about its next character: the Bayes-optimal predictor for a limited context.
 
-A window may begin anywhere: within a scene, a line, a word. A belief is a distribution over hypotheses of where in the
-grammar the text now is and what the window has shown so far; each character read rules some of them out (the forward
+A window may begin anywhere: within a scene, a line, a word. A belief is a distribution over hypotheses about where in
+the grammar the text is now and what the window has shown so far; each character rules some of them out (the forward
 algorithm of a hidden Markov model; Rabiner 1989, §III.A). What a hypothesis has not seen is not enumerated: it stays
-unknown and is summed out when the text comes back to it.
+unknown and is summed out when the text returns to it.
 
-This module knows no particular grammar.
+This module is independent of any particular grammar.
 """
 
 from collections import defaultdict
@@ -23,19 +23,19 @@ Nats = npt.NDArray[np.float64]
 
 
 class Automaton(Protocol[S]):
-    """A grammar as states. A state is a place in the grammar with all that has been seen and still matters."""
+    """A grammar as states. A state is a place in the grammar plus everything seen that still matters."""
 
     def choice(self, state: S) -> Choice:
-        """Return what is drawn here, given what the state knows."""
+        """Return the choice drawn from here, given what the state knows."""
 
     def after(self, state: S, literal: str) -> Sequence[tuple[float, S]]:
         """Return the states that `literal` leads to, with probabilities that sum to 1."""
 
     def stationary(self) -> Sequence[tuple[float, S]]:
-        """Return states that know nothing of their past, each with its expected number of visits per unit."""
+        """Return states without any past, each with its expected number of visits per unit."""
 
     def knows_all(self, state: S) -> bool:
-        """Return whether nothing that the past could add would change a prediction from here on."""
+        """Return whether more of the past could no longer change any prediction from here on."""
 
 
 Belief = dict[tuple[S, str], float]  # (state, what its choice has spelled so far) → probability
@@ -94,7 +94,7 @@ class WindowFilter(Generic[S]):
         """Return p(character | window) and the belief after it.
 
         Raises:
-            ValueError: the grammar cannot go on with this character.
+            ValueError: the grammar cannot continue with this character.
         """
         found: Belief[S] = {}
         for (state, typed), p in belief.items():
@@ -103,17 +103,17 @@ class WindowFilter(Generic[S]):
             if share is not None:
                 self._step(state, choice, typed + character, p * share, found)
         if not found:
-            raise ValueError(f"no text of this grammar goes on with {character!r} here")
+            raise ValueError(f"no text of this grammar continues with {character!r} here")
         return _normalised(found)
 
     def nats(self, text: str, start: int, stop: int, whole_past: Nats) -> Nats:
-        """Return −log p of the characters from `start` + 1 up to, without, `stop`, given those from `start` on.
+        """Return −log p of the characters from `start` + 1 up to `stop` (exclusive), given those from `start` on.
 
         Args:
             text: of the grammar.
             start: where the window begins.
             stop: where it ends; at least `start` + 1.
-            whole_past: (n,) −log p(character | whole past) of the text: what the window's are where it shows enough.
+            whole_past: (n,) −log p(character | whole past) of the text, used where the window shows enough.
 
         Returns:
             (stop − start − 1,) nats.
@@ -131,7 +131,7 @@ class WindowFilter(Generic[S]):
                 found[at - start - 1] = -np.log(p)
                 at += 1
                 continue
-            # All hypotheses draw from one choice: a whole literal is read at once.
+            # All hypotheses draw from the same choice, so a whole literal is read at once.
             match = shared.pattern.match(text, at)
             if match is None:  # the text ends within it
                 literal = next(literal for literal in shared.literals if literal.startswith(text[at:stop]))

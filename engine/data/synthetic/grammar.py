@@ -98,7 +98,7 @@ class GeneratedText:
         The characters of a unit depend on each other, the units do not: the error is clustered by unit.
 
         Args:
-            nats: one number per character; nan where a character does not count.
+            nats: one number per character; nan if a character does not count.
         """
         sums = np.add.reduceat(np.nan_to_num(nats), self.units)
         counted = np.add.reduceat(np.isfinite(nats).astype(np.float64), self.units)

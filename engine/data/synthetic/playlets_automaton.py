@@ -1,8 +1,8 @@
-"""Playlets as states, for `belief`: the tables and the order of draws of `playlets.scene`, with gaps in the memory.
+"""Playlets as states, for `belief`: the tables and draw order of `playlets.scene`, with gaps in what was seen.
 
-A window that begins within a scene has not seen all of its cast, or which couplet of which speech it is in. Players
-are exchangeable: an unknown sign or name is any that no other player is known to have, each as likely, and the next
-speaker is each of those who may speak, known or not. A test checks every character against `playlets.scene`.
+A window that begins within a scene has not seen the whole cast, or which couplet of which speech it is in. Players are
+exchangeable: an unknown sign or name is any that no other player is known to have, with equal probability, and the next
+speaker is any of those who may speak, known or not. A test checks every character against `playlets.scene`.
 """
 
 from collections import defaultdict
@@ -39,17 +39,17 @@ from engine.data.synthetic.playlets import (
 
 
 class Player(NamedTuple):
-    """A player; "" is what the window has not shown."""
+    """A player; "" means that the window has not shown it."""
 
     sign: str = ""
     name: str = ""
 
 
 class State(NamedTuple):
-    """A place in a scene, and what the window has shown of what comes back later; "" and 0 are unknown.
+    """A place in a scene, plus what the window has shown of what recurs later; "" and 0 mean unknown.
 
     Args:
-        place: of `PLACE` below.
+        place: one of `PLACE` below.
         number: of the speech, or of the player who enters; 0: unknown.
         couplet: of the speech, from 1.
         speaker: who speaks, or enters; None before the first.
@@ -73,7 +73,7 @@ class State(NamedTuple):
 
 Branches = Sequence[tuple[float, State]]
 SCENE = State("scene")
-KEEPS_NUMBER = ("enter", "entering sign", "entering name", "number")  # where the next character tells it
+KEEPS_NUMBER = ("enter", "entering sign", "entering name", "number")  # where the next character shows it
 
 
 @cache
@@ -88,7 +88,7 @@ def _weighted(*weights: tuple[str, float]) -> Choice:
 
 @cache
 def _unused(choice: Choice, used: tuple[str, ...], after: str = "") -> Choice:
-    """What is left of a choice, with something said `after` it."""
+    """What is left of a choice, with a literal `after` it."""
     return Choice({literal + after: weight for literal, weight in choice.weights.items() if literal not in used})
 
 
@@ -102,7 +102,7 @@ def _mixed(choices: tuple[Choice, ...], shares: tuple[float, ...]) -> Choice:
     return Choice(weights)
 
 
-# Literals as they are taken up again.
+# Literals that recur.
 SAID_VERBS = Choice({literal.removesuffix("s ") + ", ": weight for literal, weight in VERBS.weights.items()})
 SAID_SUBJECTS = Choice({literal.strip() + ", ": weight for literal, weight in SUBJECTS.weights.items()})
 CLOSED = Choice({CLOSERS[lit[-1]] + "\n": weight for lit, weight in ASIDE.weights.items() if lit[-1] in CLOSERS})
@@ -144,12 +144,12 @@ class PlayletsAutomaton:
 
     def knows_all(self, state: State) -> bool:
         """See `Automaton`."""
-        # At a speech's number nothing older matters but the cast.
+        # At a speech's number only the cast still matters.
         return state.place == "scene" or (state.place == "number" and all(all(player) for player in _cast(state)))
 
     @cache  # noqa: B019  one automaton lives as long as the process
     def _visits(self) -> dict[State, float]:
-        """Expected visits per scene of each state without its memory, and of their couplets and numbers."""
+        """Expected visits per scene to each state, ignoring what was seen, and of their couplets and numbers."""
         onward: dict[State, dict[State, float]] = {}
         total: dict[State, float] = defaultdict(float)
         current = {SCENE: 1.0}
@@ -183,7 +183,7 @@ class PlayletsAutomaton:
 
     @cache  # noqa: B019
     def _unknown(self, place: str, field: str) -> tuple[tuple[int, float], ...]:
-        """How likely each number, or couplet, is at a place when nothing else is known."""
+        """The probability of each number or couplet at a place when nothing else is known."""
         found: dict[int, float] = defaultdict(float)
         for state, visits in self._visits().items():
             if state.place == place:
@@ -200,7 +200,7 @@ class PlayletsAutomaton:
         return _mixed(tuple(by_count[count] for count in counts), shares)
 
     def _known(self, state: State, field: str, by_count: Mapping[int, Choice], literal: str) -> Branches:
-        """The state, with a number that was unknown made known in every way that allows for `literal`."""
+        """The state with an unknown number resolved in every way that is consistent with `literal`."""
         if getattr(state, field):
             return ((1.0, state),)
         found = [
@@ -234,7 +234,7 @@ class PlayletsAutomaton:
     # --- a speech
 
     def _signs(self, state: State) -> Choice:
-        """The next speaker is any of the others; one whose sign is unknown has any that is not taken."""
+        """The next speaker is any of the others; an unknown sign is any that is not taken."""
         share = 1.0 / len(state.others)
         unused = _unused(SIGNS, _signs_of(state)).literals
         weights = {player.sign: share for player in state.others if player.sign}
@@ -250,7 +250,7 @@ class PlayletsAutomaton:
         for i, player in enumerate(candidates):
             others = list(state.others)
             others.remove(player)
-            if i and player == candidates[i - 1]:  # alike: one hypothesis for both
+            if i and player == candidates[i - 1]:  # identical: one hypothesis for both
                 share, same = found[-1]
                 found[-1] = (share + 1.0 / len(candidates), same)
                 continue
@@ -359,12 +359,12 @@ def _names_of(state: State) -> tuple[str, ...]:
 
 
 def _forgetful(state: State) -> State:
-    """The state of one who has seen nothing of the past, but counts."""
+    """The state that has seen nothing of the past, with its number."""
     speaker = None if state.speaker is None else Player()
     return State(state.place, state.number, state.couplet, speaker, (Player(),) * len(state.others))
 
 
 @cache
 def window_filter() -> WindowFilter[State]:
-    """The optimal predictor of playlets in a window."""
+    """The optimal predictor of playlets given a window."""
     return WindowFilter(PlayletsAutomaton())

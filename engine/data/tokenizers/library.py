@@ -1,4 +1,4 @@
-"""Our tokenizers in the form that Hugging Face `tokenizers` reads: `Tokenizer.from_file` gives the same ids and texts.
+"""Our tokenizers in the format of Hugging Face `tokenizers`: `Tokenizer.from_file` gives the same ids and texts.
 
 Special tokens are left out: the library would find their names in ordinary text as well.
 """
@@ -13,8 +13,8 @@ from engine.data.tokenizers.characters import CharacterTokenizer
 from engine.data.tokenizers.protocol import Tokenizer
 from engine.data.tokenizers.words import CLOSES, NOTHING, OPENS, SPACE, WordTokenizer
 
-PRIVATE = range(0xE000, 0xF900)  # code points that nobody has given a meaning
-# What Python's \w and \s mean, in the words of the library's own regular expressions.
+PRIVATE = range(0xE000, 0xF900)  # private-use code points
+# Python's \w and \s in the syntax of the library's own regular expressions.
 WORD, GAP = r"\p{L}\p{N}_", "\\s\x1c-\x1f"
 INNER = "'’-"  # within a word
 REPLACED = "\ufffd"
@@ -24,10 +24,10 @@ def library_json(tokenizer: Tokenizer) -> str:
     """The content of a tokenizer.json that `tokenizers.Tokenizer.from_file` reads.
 
     Args:
-        tokenizer: of characters, bytes or words; a text with what it has never seen is an error there as here.
+        tokenizer: of characters, bytes or words; text with unknown characters is an error in either form.
 
     Raises:
-        TypeError: of another kind.
+        TypeError: for any other kind.
     """
     if isinstance(tokenizer, CharacterTokenizer):
         return _characters(tokenizer).to_str()
@@ -35,7 +35,7 @@ def library_json(tokenizer: Tokenizer) -> str:
         return _bytes(tokenizer).to_str()
     if isinstance(tokenizer, WordTokenizer):
         return _words(tokenizer).to_str()
-    raise TypeError(f"no form for {type(tokenizer).__name__}")
+    raise TypeError(f"cannot convert a {type(tokenizer).__name__}")
 
 
 def _characters(tokenizer: CharacterTokenizer) -> hf.Tokenizer:
@@ -56,7 +56,7 @@ def _words(tokenizer: WordTokenizer) -> hf.Tokenizer:
     nothing, between = (chr(code) for code in _unused(used, 2))
     made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(tokenizer.words)}))
     opens, closes, inner = (_class(signs) for signs in (OPENS, CLOSES, INNER))
-    # Two tokens with nothing between them where a space is usual: a sign of our own stands there.
+    # Two tokens without the usual space between them are marked by a private character.
     touch = "|".join(
         (
             rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",

@@ -14,7 +14,7 @@ from engine.errors import InputError, damaged, one_of
 from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
-MOST_VALUES = 3_000_000  # a million merges of two tokens are two; more would take gigabytes as objects
+MOST_VALUES = 3_000_000  # a million merges have two million; more would take gigabytes as objects
 
 AnyTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer | PairTokenizer
 
@@ -60,7 +60,7 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
     try:
         raw = read_plain(path, MAX_BYTES)
         if raw.count(b",") > MOST_VALUES:
-            raise ValueError("more tokens than any has")
+            raise ValueError("more tokens than any tokenizer has")
         return parsed(json.loads(raw.decode("utf-8")))
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: cannot read this tokenizer: {damaged(error)}") from None

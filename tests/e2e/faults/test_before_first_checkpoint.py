@@ -1,4 +1,4 @@
-"""What is ended before its first checkpoint is begun again, and becomes the run that it would have been."""
+"""A run that ended before its first checkpoint is started over, and becomes the run it would have been."""
 
 import os
 import random
@@ -58,7 +58,7 @@ def killed(root: Path, plant: Plant, work: Callable[[], int]) -> None:
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_run_killed_before_its_first_checkpoint_is_begun_again_by_resume(tmp_path, whole, moment: str) -> None:
+def test_resume_starts_a_run_over_that_was_killed_before_its_first_checkpoint(tmp_path, whole, moment: str) -> None:
     killed(tmp_path, MOMENTS[moment], lambda: train(tmp_path, "run", BUSY))
     reader = RunReader(tmp_path / "run")
     assert reader.state == "lost" and checkpoint.never_saved(reader) and reader.config.train.steps == 30
@@ -68,7 +68,7 @@ def test_a_run_killed_before_its_first_checkpoint_is_begun_again_by_resume(tmp_p
     assert events.count("started") == events.count("begun again") == 1 and reader.status["attempt"] == 2
 
 
-def test_a_queued_run_killed_before_its_first_checkpoint_is_begun_again(tmp_path, whole) -> None:
+def test_a_queued_run_killed_before_its_first_checkpoint_is_started_over(tmp_path, whole) -> None:
     run = enqueue(BUSY, runs_dir=tmp_path, name="run", command="")
     killed(tmp_path, MOMENTS["it is ready"], lambda: 0 if begin(run, device="cpu").trainer.run() else 1)
     assert RunReader(run).state == "lost"
@@ -86,7 +86,7 @@ def test_a_run_killed_before_its_folder_is_whole_leaves_its_name_free(tmp_path, 
     assert outcome(tmp_path / "run") == whole
 
 
-def test_the_empty_folder_of_an_earlier_version_is_no_run(tmp_path) -> None:
+def test_an_empty_folder_from_an_earlier_version_is_not_a_run(tmp_path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     (tmp_path / "run" / ".lock").touch()
     (tmp_path / "run" / "metrics.jsonl").touch()
@@ -96,7 +96,7 @@ def test_the_empty_folder_of_an_earlier_version_is_no_run(tmp_path) -> None:
         other = tmp_path / content.replace("/", "-")
         (other / content).parent.mkdir(parents=True)
         (other / content).write_text("")
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             RunWriter.create(tmp_path, other.name, BUSY, {})
         assert (other / content).exists()
 
@@ -110,14 +110,14 @@ def test_a_torn_config_says_what_to_do_and_that_works(tmp_path, capsys, torn: st
     assert main(["resume", "run", "--runs-dir", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     advice = f"delete run --runs-dir {tmp_path}"
-    assert f"`tui-transformer {advice}` frees its name" in said and len(said.splitlines()) == 1
+    assert f"`tui-transformer {advice}` frees the name" in said and len(said.splitlines()) == 1
     status = tmp_path / "run" / "status.json"
     status.write_text(status.read_text().replace('"starting"', '"lost"'))
     assert main([*advice.split(), "--yes"]) == 0
     assert not (tmp_path / "run").exists()
 
 
-def test_a_run_whose_checkpoints_were_taken_away_is_not_begun_again(tmp_path) -> None:
+def test_a_run_whose_checkpoints_were_removed_is_not_started_over(tmp_path) -> None:
     train(tmp_path, "run", BUSY)
     run = tmp_path / "run"
     status = run / "status.json"
@@ -128,7 +128,7 @@ def test_a_run_whose_checkpoints_were_taken_away_is_not_begun_again(tmp_path) ->
 
 
 class StopsSoon(Control):
-    """Is told to stop at the n-th look in the middle of something."""
+    """Is asked to stop at the n-th check in the middle of something."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ class StopsSoon(Control):
         return super().stop_waits()
 
 
-def test_a_stop_is_heard_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:
+def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:
     ends = []
     for n in (1, 6, 9, 12, 60, 200, 333):
         control = StopsSoon(n)
@@ -191,7 +191,7 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
 
 
 def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float = 2.0) -> Counter[str]:
-    """Kill runs at random moments of their first seconds, go on with each, compare; says what the kills left."""
+    """Kill runs at random moments of their first seconds, resume each, compare; return what the kills left."""
     draw, left = random.Random(23), Counter[str]()
     for i in range(kills):
         run = root / f"run-{i}"
@@ -215,12 +215,12 @@ def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float =
     return left
 
 
-def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit(tmp_path, whole) -> None:
+def test_runs_killed_in_their_first_two_seconds_resume_bit_for_bit(tmp_path, whole) -> None:
     assert killed_early(tmp_path, whole, 4).total() == 4
 
 
 @pytest.mark.slow
-def test_runs_killed_in_their_first_two_seconds_go_on_bit_for_bit_two_hundred_times(tmp_path, whole) -> None:
+def test_two_hundred_runs_killed_in_their_first_two_seconds_resume_bit_for_bit(tmp_path, whole) -> None:
     left = killed_early(tmp_path, whole, 200)
     print(dict(left))
     assert left.total() == 200 and left["no checkpoint"] and left["a checkpoint"], left

@@ -1,4 +1,4 @@
-"""A run that waits for room says so wherever it is shown: one word, and why."""
+"""A run paused on a full disk says so wherever it is shown: one word, and why."""
 
 import errno
 import json
@@ -52,14 +52,14 @@ class Full:
 
 @pytest.mark.parametrize("lines_fit", [True, False])
 @pytest.mark.parametrize("form", [(), ("--json",)])
-def test_a_pause_for_want_of_room_is_said(tmp_path, capsys, monkeypatch, lines_fit: bool, form) -> None:
+def test_a_pause_on_a_full_disk_is_reported(tmp_path, capsys, monkeypatch, lines_fit: bool, form) -> None:
     run = tmp_path / "runs" / "a"
     full = Full(monkeypatch, run, lines_fit=lines_fit)
     assert main([*run_words(tmp_path / "runs", SETTINGS), *form]) == 0
     why = f"the disk of {run} is full"
     assert full.shown["status"]["state"] == full.shown["row"].state == "paused"
     assert why in full.shown["status"]["reason"] and why in full.shown["notice"]
-    assert "space goes on" not in full.shown["notice"]
+    assert "space continues" not in full.shown["notice"]
     events = {event["event"]: event for event in RunReader(run).records("events")}
     assert why in events["paused"]["text"] and events["paused"]["step"] == 2 and "continued" in events
     assert lines_fit == any(event["event"] == "paused" for event in full.shown["events"])
@@ -70,7 +70,7 @@ def test_a_pause_for_want_of_room_is_said(tmp_path, capsys, monkeypatch, lines_f
         assert states == [("paused", True), ("running", False)]
     else:
         lines = [line for line in said.err.splitlines() if line.startswith("a: paused")]
-        assert len(lines) == 1 and why in lines[0] and "a: training goes on" in said.err
+        assert len(lines) == 1 and why in lines[0] and "a: training continues" in said.err
 
 
 @pytest.mark.parametrize("command", ["runs", "doctor", "runs --json"])

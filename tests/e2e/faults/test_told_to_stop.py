@@ -1,4 +1,4 @@
-"""TERM is heard at any moment: while a run is made ready, within its checks, and in the middle of a step."""
+"""TERM takes effect at any moment: while a run is being prepared, during its checks, and in the middle of a step."""
 
 import os
 import select
@@ -33,7 +33,7 @@ def ends(pid: int) -> int:
 
 
 @pytest.mark.parametrize("moment", ["the corpus is read", "the model is built"])
-def test_a_run_that_is_not_ready_ends_whatever_it_is_at_and_leaves_nothing(tmp_path, moment: str) -> None:
+def test_a_run_stopped_while_being_prepared_ends_and_leaves_nothing(tmp_path, moment: str) -> None:
     told, tell = os.pipe()
 
     def never(*_: Any, **__: Any) -> None:
@@ -58,7 +58,7 @@ MOMENTS = {"its checks": 3, "a step forwards": 2, "another one": 7}
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
+def test_no_further_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     assert train(tmp_path, "whole", BUSY) == 0
     (told, tell), (go, gone) = os.pipe(), os.pipe()
     real, step, count, counting = Layer.forward, Trainer._step, [0], [moment == "its checks"]
@@ -96,7 +96,7 @@ def test_no_other_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")
 
 
-def test_a_stop_is_heard_on_the_way_back_too(tmp_path, monkeypatch) -> None:
+def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> None:
     """Of a step that takes long, two thirds are the backward pass."""
     from engine.runs.commands import Command
     from engine.training.assemble import assemble
@@ -127,7 +127,7 @@ def test_a_stop_is_heard_on_the_way_back_too(tmp_path, monkeypatch) -> None:
     assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BUSY.model.n_layers, 3)
 
 
-def test_what_listens_changes_no_number(tmp_path, monkeypatch) -> None:
+def test_checking_for_stops_changes_no_number(tmp_path, monkeypatch) -> None:
     from contextlib import nullcontext
 
     from engine.training import trainer

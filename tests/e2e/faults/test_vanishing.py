@@ -50,7 +50,7 @@ def test_a_run_whose_folder_vanishes_while_it_trains(tmp_path, capsys, monkeypat
 
 @pytest.mark.parametrize("step", [3, 5])  # before the first evaluation, and between two
 @pytest.mark.parametrize("how", ["removed", "moved"])
-def test_a_run_whose_folder_goes_away_before_an_evaluation_says_so(tmp_path, capsys, monkeypatch, step, how) -> None:
+def test_a_run_whose_folder_disappears_before_an_evaluation_says_so(tmp_path, capsys, monkeypatch, step, how) -> None:
     runs, elsewhere = tmp_path / "runs", tmp_path / "elsewhere"
     real = Inspector.scores
 
@@ -63,7 +63,7 @@ def test_a_run_whose_folder_goes_away_before_an_evaluation_says_so(tmp_path, cap
     assert main(training(runs, "--set", "evaluation.every=2")) == 1
     became = "vanished"
     if how == "moved":
-        became = f"was moved to {elsewhere} while it trained" if Path("/proc/self/fd").exists() else became
+        became = f"was moved to {elsewhere} during training" if Path("/proc/self/fd").exists() else became
         assert RunReader(elsewhere).config.train.steps == 6 and RunReader(elsewhere).status["step"] > 0
     assert complaint(capsys) == f"tui-transformer: run 'a' failed: its folder {runs / 'a'} {became}"
 

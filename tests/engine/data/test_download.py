@@ -121,7 +121,7 @@ def test_no_network_says_what_to_do_instead(tmp_path, error: Exception) -> None:
     def fails(url: str, start: int):
         raise error
 
-    with pytest.raises(InputError, match=r"put that file at .*folder/a\.txt.*built in needs no download"):
+    with pytest.raises(InputError, match=r"put that file at .*folder/a\.txt.*built-in corpora .*need no download"):
         fetch(REMOTE, tmp_path, opener=fails)
 
 

@@ -1,4 +1,4 @@
-"""An exported tokenizer gives in Hugging Face `tokenizers` the ids and texts that it gives here."""
+"""An exported tokenizer gives the same ids and texts in Hugging Face `tokenizers` as here."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How much of what is held out also appears in training: found where it does, and not where a text repeats itself."""
+"""How much held-out data also appears in training: true overlap is found, natural repetition is not."""
 
 import random
 
@@ -40,7 +40,7 @@ def of(text: str) -> Overlap:
 # Texts
 
 
-def test_a_text_written_twice_is_held_out_from_nothing() -> None:
+def test_a_text_written_twice_overlaps_with_itself_completely() -> None:
     once = words(5_000)
     assert of(once).seen == 0 and not of(once).worth_saying
     twice = of(once * 2)
@@ -86,7 +86,7 @@ def test_every_byte_in_a_common_passage_counts_and_no_other(train: list[str], he
     assert found.seen == by_hand("".join(train).encode(), raw, min(4, len(raw)))
 
 
-def test_of_a_long_text_evenly_spread_stretches_are_looked_at(monkeypatch) -> None:
+def test_a_long_text_is_sampled_in_evenly_spaced_stretches(monkeypatch) -> None:
     monkeypatch.setattr(overlap, "LOOKED_AT", 40_000)
     monkeypatch.setattr(overlap, "STRETCH", 2_000)
     train, new = words(30_000, seed=1), words(30_000, seed=2)
@@ -132,7 +132,7 @@ def test_three_pairs_that_differ_in_a_comma_overlap() -> None:
         "them on both sides; for example “Tom come here.”"
     )
     none = pair_overlap(TRAIN, others, "validation")
-    assert none is not None and none.seen == 0 and none.said.startswith("none of the 17 validation pairs shares")
+    assert none is not None and none.seen == 0 and none.said.startswith("none of the 17 validation pairs share")
 
 
 @pytest.mark.parametrize(("source", "target"), [("tom COME here", "Etwas anderes."), ("Else.", "„Tom, komm her!“")])
@@ -158,7 +158,7 @@ def test_sentences_are_equal_but_for_case_and_punctuation_of_any_script(one: str
 @pytest.mark.parametrize(
     ("one", "other"), [("कि", "की"), ("2 + 2", "2 - 2 = 0"), ("?", "!"), ("café", "cafe"), ("$5", "€5")]
 )
-def test_other_sentences_stay_others(one: str, other: str) -> None:
+def test_different_sentences_stay_different(one: str, other: str) -> None:
     assert words_alone([one]) != words_alone([other])
 
 
@@ -194,7 +194,7 @@ def test_the_phrasebook_overlaps_with_nothing() -> None:
     assert found is not None and found.seen == 0
 
 
-def test_real_corpora_get_no_badge_and_what_overlaps_is_said(real_data) -> None:
+def test_real_corpora_get_no_badge_and_their_overlap_is_reported(real_data) -> None:
     def pairs(name: str) -> Overlap:
         splits = load_parallel(DataConfig(corpus=name), real_data).splits
         found = pair_overlap(splits["train"], splits["validation"], "validation")

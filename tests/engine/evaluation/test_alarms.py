@@ -34,13 +34,13 @@ def test_without_a_floor_a_bound_of_the_corpus_speaks() -> None:
     assert verdict(1.46, NO_FLOOR | {"plausible": 1.2}) == "ok"  # the best published
 
 
-def test_a_low_loss_of_a_text_nobody_has_a_bound_for_is_suspicious_and_excludes_nothing() -> None:
+def test_a_low_loss_on_a_text_without_a_known_bound_is_suspicious_and_excludes_nothing() -> None:
     assert verdict(0.0297, NO_FLOOR) == SUSPICIOUS and not badge(SUSPICIOUS).void
     assert verdict(1.46, NO_FLOOR) == "ok"
 
 
 @pytest.mark.parametrize("leak_free", [True, False])
-def test_the_leak_probe_is_said_to_have_passed_only_where_it_has(leak_free: bool) -> None:
+def test_the_alarm_says_that_the_leak_probe_passed_only_if_it_did(leak_free: bool) -> None:
     record, more = {"loss": 0.5}, {"kind": TEXT, "conditional": False, "when": "evaluation", "step": 1}
     found = implausible(record, NO_FLOOR, leak_free=leak_free, **more)
     assert found is not None and ("the leak probe passed" in found.why) is leak_free
@@ -48,7 +48,7 @@ def test_the_leak_probe_is_said_to_have_passed_only_where_it_has(leak_free: bool
 
 
 @pytest.mark.parametrize("make", [repetitive_texts.chinese, repetitive_texts.log, repetitive_texts.code])
-def test_simple_chinese_logs_and_code_never_wear_red(make) -> None:
+def test_simple_chinese_logs_and_code_never_get_a_red_badge(make) -> None:
     """At the loss of a compressor, which a trained model beats, at half and at a tenth of it."""
     text = make()
     held_out = text[len(text) * 9 // 10 :]

@@ -1,4 +1,4 @@
-"""What an evaluation draws does not follow from the run's seed: runs of different seeds are asked the same."""
+"""Random choices in an evaluation do not depend on the run's seed: runs with different seeds are asked the same."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def test_runs_of_two_seeds_are_asked_the_same(changes, tiny) -> None:
     assert records[0] == records[1]
 
 
-def test_an_older_run_goes_on_with_the_questions_of_its_own_seed(tiny, tmp_path) -> None:
+def test_an_older_run_keeps_the_questions_of_its_own_seed(tiny, tmp_path) -> None:
     config = tiny(*ENCODER, "seed=5")
     ready = assemble(config, runs_dir=tmp_path, name="run", device="cpu")
     kept = ready.path / "config.toml"

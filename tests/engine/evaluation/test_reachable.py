@@ -1,4 +1,4 @@
-"""The floor reachable in a window: a perfect model reaches it, and nothing honest gets far below."""
+"""The floor reachable in a window: a perfect model reaches it, and no honest model gets far below."""
 
 import json
 import math
@@ -106,7 +106,7 @@ def test_the_floor_is_of_the_characters_that_are_scored() -> None:
     assert set(found.facts()) == {"nats_per_char", "se", "luck", "context", "stride"}
 
 
-def test_of_too_many_windows_evenly_spaced_ones_stand_for_all(monkeypatch) -> None:
+def test_evenly_spaced_windows_represent_too_many_to_read(monkeypatch) -> None:
     split = corpus().splits["validation"]
     every = reachable_floor(split, 64, 8)
     monkeypatch.setattr(reachable, "MOST_READ", 30_000)
@@ -135,7 +135,7 @@ def test_a_floor_is_computed_once(monkeypatch, tmp_path) -> None:
     assert third is not None and third.nats_per_char == first.nats_per_char
 
 
-def test_a_text_that_nobody_generated_has_no_such_floor() -> None:
+def test_a_text_that_was_not_generated_has_no_such_floor() -> None:
     assert reachable_floor(Split("to be or not to be"), 8, 4) is None
 
 

@@ -41,7 +41,7 @@ def test_a_name_that_is_taken_gets_a_number(tmp_path) -> None:
 def test_a_second_writer_is_told_who_owns_the_run(tmp_path, writer) -> None:
     with pytest.raises(InputError, match=f"written by process {os.getpid()}"):
         RunWriter(writer.path)
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(InputError, match="already exists"):
         RunWriter.create(tmp_path, "a", RunConfig(), {})
 
 

@@ -1,4 +1,4 @@
-"""Error rates and power of verdicts, measured on drawn studies: the tables of docs/verdicts.md.
+"""Error rates and power of verdicts, measured on simulated studies: the tables of docs/verdicts.md.
 
 pytest -m slow -s tests/engine/runs/test_error_rates.py
 """
@@ -40,7 +40,7 @@ def called(study):
 
 
 def told(study):
-    """The seeds that the primary measure's verdicts name."""
+    """The seeds suggested by the primary measure's verdicts."""
     sizes = ((abs(found.difference), found) for found in study["m0"].values() if found.adjusted_p >= LEVEL)
     return [n for size, found in sizes if (n := statistics._seeds_for(size, found)) is not None]
 
@@ -113,7 +113,7 @@ def test_equal_variants_scored_by_few_questions_get_few_false_verdicts(questions
 
 
 def advice(d, n, studies):
-    """What a study of one variant is told whose difference is d standard deviations."""
+    """The verdict on a study of one variant whose difference is d standard deviations."""
     draws = np.random.default_rng(round(100 * d) + n)
     verdicts, named, settled, open_ended, ranged, held = 0, [], 0, 0, 0, 0
     truth = statistics._seeds_for(d, Paired(d, 0.0, 1, 1.0, 0.5, None, None)) if d else None
@@ -153,7 +153,7 @@ def test_most_studies_without_a_difference_are_told_that_there_may_be_none() -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("d", [0.0, 0.25, 0.5, 1.0, 2.0])
-def test_the_seeds_named_beside_those_truly_needed(d) -> None:
+def test_the_suggested_seeds_compared_to_those_actually_needed(d) -> None:
     found = advice(d, 3, 4_000)
     middle, low, high = (f"{n:,.0f}" if n < math.inf else "> 1,000" for n in found["told"])
     truth = "none" if found["truth"] is None else f"{found['truth']:,}"

@@ -73,6 +73,6 @@ def test_runs_of_earlier_versions_are_still_compared_with_each_other(tmp_path) -
 
 
 @pytest.mark.parametrize("changes", [(), ("evaluation.patience=5",)])
-def test_a_plain_repeat_is_no_twin(tmp_path, changes) -> None:
+def test_a_plain_repeat_is_not_a_twin(tmp_path, changes) -> None:
     run(miniature("baseline"), tmp_path, "a")
     assert run(miniature("baseline", *changes), tmp_path, "b").badges == {}

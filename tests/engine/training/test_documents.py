@@ -290,7 +290,7 @@ def test_the_vocabulary_must_be_large_enough(small) -> None:
 
 def test_what_fills_in_is_not_asked_to_go_on(tmp_path) -> None:
     run = trained(config("question-answer", train={"steps": 1}), tmp_path)
-    with pytest.raises(InputError, match="answers questions instead of going on"):
+    with pytest.raises(InputError, match="answers questions instead of continuing"):
         load_trained(run, "last")
 
 

@@ -209,7 +209,7 @@ WARNED: dict[str, tuple[tuple[str, ...], str]] = {
         ("train.init_from=learned", "model.position=learned", "model.context_length=24"),
         "positions.table.weight: rows 16 to 23 of the table of positions begin afresh",
     ),
-    "held-out text": (("data.validation_fraction=0.5",), "was trained on .*% of what is held out here"),
+    "held-out text": (("data.validation_fraction=0.5",), "was trained on .*% of the data held out here"),
 }
 
 

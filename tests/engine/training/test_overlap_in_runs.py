@@ -1,4 +1,4 @@
-"""Held-out text that training holds too: said when a run starts, and a badge that stays to its end."""
+"""Held-out text that is also in training is reported when a run starts, and its badge stays to the end."""
 
 import json
 from pathlib import Path
@@ -43,7 +43,7 @@ def cut_from_training(folder: Path) -> tuple[str, ...]:
 
 
 def three_commas(folder: Path) -> tuple[str, ...]:
-    """Three of twenty held-out pairs are pairs of training without their comma."""
+    """Three of twenty held-out pairs are training pairs without their comma."""
     for language in ("en", "de"):
         known, new = lines(60, language), [f"other {line}" for line in lines(80, language)[60:77]]
         (folder / f"train.{language}").write_text("\n".join(known))
@@ -136,7 +136,7 @@ def test_a_clean_text_says_nothing_and_records_the_share(tiny: Tiny, tmp_path) -
     assert not [lint for lint in ready.lints if lint.key == "data.corpus"]
 
 
-def test_a_little_overlap_is_said_and_is_no_badge(tiny: Tiny, tmp_path) -> None:
+def test_a_little_overlap_is_reported_without_a_badge(tiny: Tiny, tmp_path) -> None:
     settings = cut_from_training(tmp_path)
     for language in ("en", "de"):
         new = [f"other {line}" for line in lines(90, language)[60:]]

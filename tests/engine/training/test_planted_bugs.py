@@ -1,4 +1,4 @@
-"""Every bug that is planted in the code is heard by a named check, in `check` and in a run, and by no check without it.
+"""Every bug planted in the code is caught by a named check, in `check` and in a run, and no check fails without it.
 
 Each is planted alone, by replacing a function. A leak refuses to start; what else is wrong is a badge of the run.
 """
@@ -176,7 +176,7 @@ def _last_layer_dead(patch: pytest.MonkeyPatch) -> None:
 
 
 def _steps_at(place: Callable[[int], int]) -> Plant:
-    """Decoding steps that believe to stand at another place."""
+    """Decoding steps with a wrong position."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         def take(self, tokens):
@@ -304,7 +304,7 @@ def _seed_ignored_by(*modules) -> Plant:
 
 @dataclass(frozen=True)
 class Bug:
-    """What is planted, with which settings, and which checks must speak."""
+    """The bug, the settings it needs, and the checks that must fail."""
 
     plant: Plant
     checks: set[str]
@@ -381,13 +381,13 @@ def begun(config: RunConfig, root: Path) -> tuple[RunReader, bool]:
 
 
 def wrong(reader: RunReader) -> set[str]:
-    """The checks that spoke before the first step."""
+    """The checks that failed before the first step."""
     return {v["check"] for v in reader.verdicts if v["when"] == "before" and v["verdict"] != "ok"}
 
 
 @pytest.mark.one_in(3)
 @PLANTED
-def test_a_planted_bug_is_heard_in_a_run(bug: Bug, tmp_path, monkeypatch) -> None:
+def test_a_run_detects_a_planted_bug(bug: Bug, tmp_path, monkeypatch) -> None:
     bug.plant(monkeypatch)
     reader, refused = begun(configured(bug.preset, bug.changes), tmp_path)
     assert wrong(reader) == bug.checks
@@ -396,7 +396,7 @@ def test_a_planted_bug_is_heard_in_a_run(bug: Bug, tmp_path, monkeypatch) -> Non
 
 @pytest.mark.slow
 @PLANTED
-def test_a_planted_bug_is_heard_by_check(bug: Bug, tmp_path, monkeypatch, capsys) -> None:
+def test_check_detects_a_planted_bug(bug: Bug, tmp_path, monkeypatch, capsys) -> None:
     bug.plant(monkeypatch)
     changes = (SMALL if bug.preset == "demo" else TRANSLATING) + bug.changes
     words = [word for change in changes for word in ("--set", change)]

@@ -358,7 +358,7 @@ def test_a_gpu_is_not_held_to_the_last_bit(honest, monkeypatch) -> None:
 
 
 def recorded_by_version_1(run: Path) -> Path:
-    """As a run of the first version stands on a disk: numbers that were defined otherwise since are others."""
+    """A run as version 1 would have recorded it: numbers redefined since have other values."""
     edit(run, "run.json", lambda born: {key: value for key, value in born.items() if key != "records"})
     edit(run, "model.json", lambda found: found | {"flops_per_token": 7, "memory_bytes": 7})
 
@@ -370,13 +370,13 @@ def recorded_by_version_1(run: Path) -> Path:
     return run
 
 
-def test_what_an_older_version_defined_otherwise_is_not_called_different(honest, tmp_path) -> None:
+def test_a_number_that_an_older_version_defined_differently_is_not_reported_as_different(honest, tmp_path) -> None:
     run = recorded_by_version_1(shutil.copytree(honest / "run", tmp_path / "run"))
     found = findings(run)
     for claim in ("config", "best score", "last score"):
         assert found[claim].result is Result.CONFIRMED, found[claim]
-    assert "older version defined it otherwise: flops_per_token, memory_bytes" in found["config"].text
-    assert "older version defined it otherwise: probes, excess" in found["best score"].text
+    assert "older version defined it differently: flops_per_token, memory_bytes" in found["config"].text
+    assert "older version defined it differently: probes, excess" in found["best score"].text
     the_version = json.loads((honest / "run" / "run.json").read_text())["records"]
     edit(run, "run.json", lambda born: born | {"records": the_version})
     assert {"config", "best score", "last score"} <= set(differing(run))

@@ -196,7 +196,7 @@ def test_names_that_are_no_ascii_are_runs_too(tmp_path) -> None:
     assert Folder(Path(tmp_path)).look().entries[0].name == "模型🚀"
 
 
-def test_what_an_older_version_defined_otherwise_never_stands_beside_newer_scores(tmp_path) -> None:
+def test_a_number_that_an_older_version_defined_differently_is_not_compared_to_newer_ones(tmp_path) -> None:
     run = variant(tmp_path, "a")
     now = read_entry(run)
     change(run / "run.json", records=1)

@@ -64,7 +64,7 @@ class Panels:
     Args:
         lines: the variants.
         unit: of the loss.
-        floor: of their text and its windows; None where it is not known.
+        floor: of their text and its windows; None if unknown.
         unigram: the loss of knowing only how often each token occurs.
     """
 
@@ -223,6 +223,6 @@ def floor_of(gathered: Gathered, standings: Sequence[Standing]) -> Floor | None:
 
 
 def floor_text(floor: Floor, language: Language) -> str:
-    """What a legend says of it."""
+    """Its entry in a legend."""
     key = "figure.floor.window" if floor.context else "figure.floor"
     return language.say(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)

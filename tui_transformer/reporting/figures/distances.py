@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 2  # panels beside each other
-MOST = 6  # panels; a table has the others
+MOST = 6  # panels; the rest go into a table
 
 
 def by_distance(gathered: Gathered, standings: Sequence[Standing]) -> tuple[Overlay, ...]:

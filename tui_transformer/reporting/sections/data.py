@@ -78,7 +78,7 @@ def _splits(told: Told, found: Record) -> Table:
 
 
 def _levels(told: Told, run: Entry, found: Record) -> Table:
-    """The floors, and what counting tokens scores."""
+    """The floors, and the scores of counting tokens."""
     unit = told.language.word(run.protocol.unit)
     known = [
         *(("level.window" if floor.context else "level.floor", floor.nats, floor.se) for floor in floors(found)),

@@ -201,7 +201,7 @@ def _kinds(told: Told, baseline: str, family: Sequence[Standing]) -> Iterator[Se
 
 
 def _measure(told: Told, standing: Standing) -> str:
-    """What the verdicts of its family are about: `in nats per character`."""
+    """The unit of its family's verdicts: `in nats per character`."""
     primary = standing.primary
     if primary is LAST:
         return told.say("compared.of-loss", unit=told.language.word(standing.protocol.unit))

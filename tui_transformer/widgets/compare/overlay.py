@@ -25,7 +25,7 @@ class Stroke:
         train: empty where it is not asked for.
         seeds: how many the curve is a mean of; None where it is one run's own.
         half: half the width of the interval at each point of the curve; empty where there is none.
-        ends: of shares, both ends of the interval instead.
+        ends: for shares, both ends of the interval instead.
     """
 
     slot: int

@@ -15,8 +15,8 @@ from tui_transformer.widgets.compare.overlay_canvas import paint
 from tui_transformer.widgets.curves import Curve, axis_text
 
 WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
-BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still that value
-MORE = "…"  # stands for runs that there is no room for
+BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
+MORE = "…"  # stands for runs that do not fit
 SHORTEST = 6  # columns of a name in the legend that still says something
 
 

@@ -23,7 +23,7 @@ class Known:
 
     Args:
         fit: what was measured.
-        measuring: seconds since a measurement began; None where none is under way.
+        measuring: seconds since a measurement began; None if none is running.
         failed: why the last one gave nothing.
         glimpse: of its corpus.
     """

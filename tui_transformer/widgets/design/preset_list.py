@@ -70,7 +70,7 @@ def matching(all_entries: Iterable[Entry], words: str) -> list[Entry]:
 
 
 def nearness(entry: Entry, words: str) -> int:
-    """How near a preset's name is to what is looked for: 0 the name itself, 1 its beginning, 2 a part, 3 none of it."""
+    """How well a preset's name matches a search: 0 exactly, 1 at the start, 2 somewhere, 3 not at all."""
     name, wanted = entry.name.lower(), words.lower().strip()
     return next((at for at, so in enumerate((name == wanted, name.startswith(wanted), wanted in name)) if so), 3)
 

@@ -45,7 +45,7 @@ from tui_transformer.widgets.help import help_screen
 
 KEYS = "? all keys"
 LEAST = 20  # columns to draw in
-TICK = 1.0  # seconds between two words on a measurement
+TICK = 1.0  # seconds between updates on a measurement
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class StudyBuilder(ModalScreen[Left]):
         self._draft, self._known = draft, known
         self._measured: dict[str, Estimate] = {}  # by the study as a file
         self._measuring = ""
-        self._since = 0.0  # when that began
+        self._since = 0.0  # when it began
         self._tick: Timer | None = None
         self._failed: tuple[str, str] = ("", "")
         self._ids: list[str] = []
@@ -293,7 +293,7 @@ class StudyBuilder(ModalScreen[Left]):
     # The plan
 
     def action_measure(self) -> None:
-        """Time a step of every variant, in a process of its own; once more to give that up."""
+        """Time a step of every variant in a separate process; pressed again, cancel it."""
         if self._measuring:
             self._stop_measuring()
             self._redraw()

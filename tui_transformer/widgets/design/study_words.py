@@ -113,7 +113,7 @@ def plan_words(
         estimate: of its cost.
         palette: colours.
         width: columns.
-        measuring: seconds since its steps began to be timed; None where they are not.
+        measuring: seconds since timing began; None if not timing.
         failed: why that gave nothing.
         started: whether a study of this name was started already.
     """

@@ -163,7 +163,7 @@ class Switches(OptionList):
         self._say()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Digits begin a number; what is typed after them, and what ends it, is for the switch."""
+        """Digits begin a number; the switch also gets the keys that continue and end it."""
         switch = self.current
         if switch is None or switch.ladder is None:
             return False

@@ -167,7 +167,7 @@ class RunColumn(Vertical):
     # What it does to a text
 
     def announce(self, text: str) -> None:
-        """Show a text that is read once there is a model."""
+        """Show a text that is read once the model is loaded."""
         self._page.show([Token(character, "given") for character in text])
 
     def answer(self, text: str, settings: Settings, keep: Sequence[Piece] = ()) -> None:

@@ -41,8 +41,8 @@ class RunChoice(Vertical):
         self._active = self._first
         self._line, self._nothing = PromptLine(), Static("", id="nothing")
         self._looking = self._looked = False
-        self._asked: tuple[RunColumn, Ask[Path | str]] | None = None  # the question that was asked last
-        self._heard = 0  # keys, when the pane was shown, or was found to have no run
+        self._asked: tuple[RunColumn, Ask[Path | str]] | None = None  # the last question
+        self._heard = 0  # key count when the pane was shown, or was found to have no run
 
     def on_mount(self) -> None:
         """Look out for runs and newer checkpoints."""
@@ -70,7 +70,7 @@ class RunChoice(Vertical):
         """Where keys go when the pane is shown."""
         self.screen.set_focus(
             self if self.has_class("-empty") else self._line
-        )  # now: what is typed next is meant for it
+        )  # now, since the next keys are meant for it
         self._heard = self._keys_heard
         self.run_worker(self._look(), group="look")
 
@@ -100,7 +100,7 @@ class RunChoice(Vertical):
             self._say_nothing()
             return
         self._write_with(found.path)
-        if self.has_focus and self._heard == self._keys_heard:  # who presses keys already is not sent to the line
+        if self.has_focus and self._heard == self._keys_heard:  # leave the focus alone if keys were pressed meanwhile
             self.screen.set_focus(self._line)
 
     def _say_nothing(self) -> None:
@@ -140,7 +140,7 @@ class RunChoice(Vertical):
         self._ask(event.column)
 
     def _ask(self, column: RunColumn) -> None:
-        """Ask at once; runs that are found while the question is asked are answers too."""
+        """Ask at once; runs found meanwhile are added to the answers."""
         title = "Which run writes?" if column is self._first else "Which run stands beside it?"
 
         def chosen(run: Path | str | None) -> None:
@@ -161,7 +161,7 @@ class RunChoice(Vertical):
             for row in self._rows
         ]
         if not self._looked:
-            answers = [Answer("", "reading the runs…", "they are listed in a moment")]
+            answers = [Answer("", "reading the runs…", "the list appears in a moment")]
         return [Answer(NOBODY, NOBODY), *answers] if column is self._second else answers
 
     def _take_named(self, column: RunColumn, name: str) -> None:

@@ -23,7 +23,7 @@ def test_lengths_are_in_the_unit_that_is_measured() -> None:
     assert numbers.longer == 1.0 and numbers.source_longest == 25 and numbers.unit == "characters"
 
 
-def test_a_split_of_few_pairs_is_warned_of() -> None:
+def test_a_split_with_few_pairs_gets_a_warning() -> None:
     few = Pairs(("one", "two"), ("a", "b"))
     corpus = ParallelCorpus("x", "x", "x", ("en", "de"), {"train": PAIRS, "validation": few})
     lines = warnings("validation", corpus_statistics(corpus)["validation"])
