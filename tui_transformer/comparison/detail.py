@@ -54,7 +54,7 @@ def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
 
 def _probes(entry: Entry) -> Iterator[Line]:
     for name, share in entry.probes.items():
-        places = entry.probe_places.get(name)
+        places = entry.places.get(name)
         yield Line(clean_line(name), f"{share:.1%}" + (f" of {places:,} places" if places is not None else ""))
 
 

@@ -108,7 +108,6 @@ class Entry:
         tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
         scores: other scores of the last evaluation, by name.
         probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
-        probe_places: number of places behind each share; runs of earlier versions do not say.
         places: questions behind a share, by the name of the score or probe, where known.
         badges: what is wrong with its scores, and why.
         checked: both the model and a score have been checked.
@@ -139,7 +138,6 @@ class Entry:
     seconds: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
     probes: Mapping[str, float] = field(default_factory=dict)
-    probe_places: Mapping[str, int] = field(default_factory=dict)
     chances: Mapping[str, float] = field(default_factory=dict)
     places: Mapping[str, int] = field(default_factory=dict)
     badges: Mapping[str, str] = field(default_factory=dict)
@@ -249,7 +247,6 @@ class _Reading:
             seconds=number(summary.get("seconds")),
             scores=_numbers({name: last.get(name) for name in SCORES}),
             probes={} if "probes" in older else _numbers(first_probes(last.get("probes"))),
-            probe_places={name: int(n) for name, n in _numbers(first_probes(last.get("probe_places"))).items()},
             chances=_numbers(
                 {text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))[:MOST_PROBES]}
             ),
@@ -315,8 +312,8 @@ def _places(data: Record, last: Record, objective: str) -> dict[str, int]:
     asked = next((n for key in ("questions", "translated", "sentences") if (n := _count(last.get(key)))), None)
     tokens = _count(table(table(data.get("splits")).get("validation")).get("tokens"))
     of_text = tokens if objective == "next-token" else None
-    found = {text(probe.get("name")): _count(probe.get("n")) for probe in rows(data.get("probes"))}
-    found |= {name: _count(n) for name, n in table(last.get("probe_places")).items()}  # older: whole text
+    found = {text(probe.get("name")): _count(probe.get("n")) for probe in rows(data.get("probes"))[:MOST_PROBES]}
+    found |= {name: _count(n) for name, n in first_probes(last.get("probe_places")).items()}  # older: whole text
     if asked and "translated" in last:  # as many are translated as test sentences
         found = {name: min(n, asked) if n else None for name, n in found.items()}
     found |= {"exact_match": asked, "accuracy": asked or of_text}

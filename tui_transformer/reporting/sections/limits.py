@@ -6,7 +6,7 @@ from engine.config.lints import lint
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.group_sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.comparison.standing import Standing
-from tui_transformer.facts import MOST_PROBES, number, rows, table
+from tui_transformer.facts import MOST_PROBES, rows, table
 from tui_transformer.reporting.document import Block, Bullets, Heading
 from tui_transformer.reporting.gathered import corpus_name
 from tui_transformer.reporting.sections.model import config_of
@@ -64,8 +64,7 @@ def _scores(told: Told) -> Iterator[str]:
     few = [
         clean_line(str(probe.get("name")))
         for probe in rows(told.gathered.facts(runs[0], "data").get("probes"))[:MOST_PROBES]
-        if (places := runs[0].probe_places.get(str(probe.get("name")), number(probe.get("n")))) is not None
-        and places < FEW_PLACES
+        if (places := runs[0].places.get(str(probe.get("name")))) is not None and places < FEW_PLACES
     ]
     if few and any(run.probes for run in runs):
         yield told.say("limits.few-places", names=told.language.joined(few), most=FEW_PLACES)

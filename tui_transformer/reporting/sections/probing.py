@@ -51,7 +51,7 @@ def _described(told: Told, run: Entry, measured: Sequence[Measure]) -> Table:
     made = []
     for measure in measured:
         probe = known.get(measure.key, {})
-        places = run.probe_places.get(measure.key, number(probe.get("n")))
+        places = run.places.get(measure.key)
         share = [number(probe.get(key)) for key in ("chance", "shortcut")]
         texts = ["" if places is None else f"{places:,.0f}", *("" if s is None else f"{s:.1%}" for s in share)]
         what = told.language.word(clean_line(text(probe.get("description"))))
