@@ -35,7 +35,7 @@ def test_runs_with_different_seeds_and_equal_metrics_say_that_the_seed_had_no_ef
     real = RunConfig.__getattribute__  # every part of a run asks its config for the seed
     monkeypatch.setattr(RunConfig, "__getattribute__", lambda self, k: 1 if k == "seed" else real(self, k))
     second = run(miniature("baseline", "seed=2"), tmp_path, "b")
-    assert set(second.badges) == {"INERT", "BROKEN"} and "another seed" in second.badges["INERT"]
+    assert set(second.badges) == {"INERT", "BROKEN"} and "a different seed" in second.badges["INERT"]
     monkeypatch.undo()
     assert dict(inert_switches(RunReader(second.path), tmp_path)) == {"a": {"seed": (1, 2)}}
     assert run(miniature("baseline", "seed=2"), tmp_path, "c").badges == {}

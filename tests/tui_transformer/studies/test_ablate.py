@@ -88,7 +88,7 @@ def test_a_dry_run_tells_runs_time_disk_and_what_differs_and_writes_nothing(tmp_
     assert plan["changes"] == {"rope": {}, "alibi": {"model.position": ["rope", "alibi"]}}
     assert main([*words(written(tmp_path), runs), "--dry-run"]) == 0
     said = capsys.readouterr().out
-    assert "verdicts are about loss" in said
+    assert "primary measure: loss" in said
     assert "2 variants × 2 seeds (1, 2) = 4 runs" in said and 'model.position = "alibi"' in said and "of disk" in said
 
 
