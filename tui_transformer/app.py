@@ -276,7 +276,7 @@ class Studio(TypingOrder):
         name = here.name if here else "a run"
         answers = [
             Answer("hand-over", "Hand it over: it goes on in a process of its own"),
-            Answer("stop", "Stop it: a checkpoint is saved, resume goes on from there"),
+            Answer("stop", "Stop it: a checkpoint is saved, resume continues from there"),
             Answer("hand-over!", "Always hand over, and do not ask again"),
             Answer("stop!", "Always stop, and do not ask again"),
         ]

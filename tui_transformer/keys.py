@@ -81,7 +81,7 @@ STUDY = (
 
 TRAIN = (
     Key("pause", "space", "pause", "pause", "pause or continue the run; its process stays"),
-    Key("stop", "s", "stop", "stop", "stop with a checkpoint; resume goes on from there"),
+    Key("stop", "s", "stop", "stop", "stop with a checkpoint; resume continues from there"),
     Key("resume", "r", "resume('usual')", "resume", "go on with a run that stopped, failed, or was lost"),
     Key("resume-detached", "R", "resume('process')", "resume detached", "the same in a process of its own", False),
     Key("detach", "d", "detach", "detach", "hand the run that trains here over to a process of its own"),

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from engine.capabilities import with_value
-from engine.config.schema import RunConfig
+from engine.config.schema import Rows, RunConfig
 from engine.data.loader import Examples
 from engine.data.objectives import Batch, Objective
 from engine.data.padding import stands_at
@@ -28,6 +28,7 @@ from engine.training.task import load_task
 
 VOCABULARY = 70  # of the tiny model
 MOST = 8 * 2**30  # bytes a measurement may use
+TOKENS, STEPS = 1_000_000, 1_000  # of an epoch of data that is not available
 
 CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
 
@@ -105,7 +106,7 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int) -> Peak:
         task = None
     words = config.model.vocab_size or config.data.bpe_size
     vocabulary = words if task is None else config.needed_tokens(task.vocab_size)
-    resolved = config if task is None else task.resolved(config, config.preset, 1)
+    resolved = _without_data(config, vocabulary) if task is None else task.resolved(config, config.preset, 1)
     shape = BatchShape.of(resolved)
     while config.train.batch_tokens is None and memory_bytes(resolved, vocabulary, shape) > most and shape.rows > 1:
         resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
@@ -125,6 +126,12 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int) -> Peak:
     estimate = memory_bytes(resolved, vocabulary, shape)
     rows = asked // accumulation if config.train.batch_tokens is None else shape.rows
     return Peak(config.preset, shape, max(rows, shape.rows), task is not None, estimate, peak_bytes(train, device))
+
+
+def _without_data(config: RunConfig, vocabulary: int) -> RunConfig:
+    """Resolved as if for a corpus of `TOKENS`: durations in epochs need some length."""
+    rows = Rows(steps_per_epoch=STEPS) if config.on_rows else None
+    return config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=rows)
 
 
 class _Random:

@@ -54,8 +54,10 @@ class Ready:
 def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
     """Threads that wait for each other are many times slower where another program takes one of their cores."""
     threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
-    busy = busy_share()
-    if device.type != "cpu" or threads < 2 or threads <= cores * (1.0 - busy) + 0.5:
+    if device.type != "cpu" or threads < 2:
+        return []
+    busy = busy_share()  # takes a fifth of a second
+    if threads <= cores * (1.0 - busy) + 0.5:
         return []
     text = (
         f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each other "

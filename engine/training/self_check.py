@@ -34,9 +34,9 @@ def self_check(
         between: called before each check; may raise to stop.
     """
     few = step_checks.few_rows(config, batches)
-    own_words = config.needed_tokens(batches.objective.vocab_size)
     with torch.random.fork_rng([]), torch.enable_grad():
         copy = small_copy(config, min(model.vocab_size, WORDS))
+        reader = step_checks.reader(config, batches.objective.vocab_size)
         checks: dict[str, Callable[[], Verdict | None]] = {
             "order": lambda: order_check(copy.network, copy.network.vocab_size),
             "parameters": lambda: network_checks.parameters(config, model, copy),
@@ -44,9 +44,9 @@ def self_check(
             "source": lambda: network_checks.source(copy),
             "cache parity": lambda: network_checks.cache_parity(copy),
             "sampling": lambda: network_checks.sampling(copy),
-            "gradient": lambda: step_checks.gradient(config, own_words, few),
-            "update": lambda: step_checks.update(config, own_words, few),
-            "dropout": lambda: step_checks.dropout(config, own_words, few),
+            "gradient": lambda: step_checks.gradient(config, reader, few),
+            "update": lambda: step_checks.update(config, reader, few),
+            "dropout": lambda: step_checks.dropout(config, reader, few),
             "seed": lambda: step_checks.seed(config, copy, reseeded),
         }
         found = []

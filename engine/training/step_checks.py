@@ -19,7 +19,7 @@ from engine.data.objectives import IGNORED, Batch
 from engine.evaluation.metrics import score_batches, score_tokens
 from engine.evaluation.verdict import Verdict
 from engine.model.span import Span
-from engine.model.transformer import build_model
+from engine.model.transformer import Network, build_model
 from engine.training.copies import DROPOUTS, SmallCopy, small_copy
 from engine.training.network_checks import verdict
 from engine.training.optimizer import decay_groups
@@ -84,9 +84,15 @@ def few_rows(config: RunConfig, batches: Examples) -> FewRows:
     return FewRows(batches, min(config.train.accumulation, PIECES))
 
 
-def gradient(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
+def reader(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
+    """A copy that can read the run's own tokens, of which its tokenizer has `vocab_size`."""
+    words = config.needed_tokens(vocab_size)
+    return small_copy(config, words, source_vocab_size=config.model.source_vocab_size, **changes)
+
+
+def gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
     """Is the gradient of a step that of the mean loss over all its targets, with label smoothing as set?"""
-    copy, taken = (_copied(config, vocab_size) for _ in range(2))
+    copy, taken = small.another(), small.another()
     _trained(config, taken, few, 0.0).take(1)
     found = _gradient_of(taken)
     share = config.objective.label_smoothing
@@ -132,9 +138,9 @@ def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: floa
     return found
 
 
-def update(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
+def update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
     """Do learning rate, clipping, weight decay and update follow the config at the start, half-way and at the end?"""
-    copy = _copied(config, vocab_size)
+    copy = small.another()
     clip = _clip_that_acts(config, copy, few)
     stepper = _trained(config, copy, few, clip)
     named = dict(copy.network.named_parameters())
@@ -240,33 +246,33 @@ def _moved_wrongly(
     return ""
 
 
-def dropout(config: RunConfig, vocab_size: int, few: FewRows) -> Verdict:
+def dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
     """Does each nonzero rate drop something in training, and nothing in evaluation and scoring?"""
-    batch, wrong = few.first[0], ""
+    batch, words, wrong = few.first[0], few.objective.vocab_size, ""
     rates = {name: getattr(config.model, name) for name in DROPOUTS if getattr(config.model, name) > 0.0}
     with _own_chance(), torch.no_grad():
-        copy = _copied(config, vocab_size)
+        copy = small.another()
         kept = copy.network(*batch.inputs)
         in_training = copy.network.train()(*batch.inputs)
         if not torch.allclose(kept, in_training, rtol=0.0, atol=SCORE_LIMIT):
             wrong = "with dropout off, training mode and evaluation mode give different predictions"
         for name in rates:
-            network = _copied(config, vocab_size, **{name: DROPPED}).network.train()
+            network = reader(config, words, **{name: DROPPED}).network.train()
             passes = []
             for seed in (1, 2):
                 torch.default_generator.manual_seed(seed)
                 passes.append(network(*batch.inputs))
             if torch.equal(*passes):
                 wrong = f"model.{name} = {rates[name]:g} has no effect: two training passes give the same predictions"
-        wrong = wrong or _scored_wrongly(config, vocab_size, dict.fromkeys(rates, DROPPED), kept, batch)
+        scored = reader(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.another()
+        wrong = wrong or _scored_wrongly(config, scored.network.train(), kept, batch)
     said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
     right = f"{said}: active in training, off in scoring" if rates else "none is set, and training mode adds none"
     return verdict("dropout", wrong, right + copy.said)
 
 
-def _scored_wrongly(config: RunConfig, vocab_size: int, rates: Mapping[str, float], kept: Tensor, batch: Batch) -> str:
+def _scored_wrongly(config: RunConfig, network: Network, kept: Tensor, batch: Batch) -> str:
     """What is wrong with the scores of a batch, whose logits without dropout are `kept`; "" if nothing."""
-    network = _copied(config, vocab_size, **rates).network.train()
     asked = batch.targets != IGNORED
     meant = -kept[asked].log_softmax(-1).gather(1, batch.targets[asked][:, None])[:, 0].numpy()
     for seed in (1, 2):
@@ -282,11 +288,6 @@ def _scored_wrongly(config: RunConfig, vocab_size: int, rates: Mapping[str, floa
         if not network.training:
             return "after scoring, the network is no longer in training mode"
     return ""
-
-
-def _copied(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
-    """A copy that can read the run's own tokens."""
-    return small_copy(config, vocab_size, source_vocab_size=config.model.source_vocab_size, **changes)
 
 
 @contextmanager
