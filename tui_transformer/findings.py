@@ -41,7 +41,8 @@ class Finding:
 
 
 def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
-    """The verdicts of a run; the same one at many evaluations is one finding, with the newest reason.
+    """The verdicts of a run, briefly: the same one at many evaluations is one finding, with the newest reason, and so
+    are all that passed before training, but the leak probe. checks.json and `check` have the reason of each.
 
     Args:
         verdicts: as checks.json has them. Texts stay as they are: whoever shows them cleans them.
@@ -50,11 +51,21 @@ def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
     for verdict in verdicts:
         key = tuple(text(verdict.get(part)) for part in ("check", "verdict", "when"))
         alike.setdefault(key, []).append(verdict)
-    found = []
+    passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
+    found, alarmed = [], set()
     for (check, said, when), same in alike.items():
-        time = f"{when} training" if when != "evaluation" else "while training"
-        fine = said == "ok"
-        words = ("no leak" if check == "leak" else f"{check}: ok again") if fine else said
+        time, why = f"{when} training" if when != "evaluation" else "while training", text(same[-1].get("why"))
+        if said != "ok":
+            alarmed.add(check)
+            words = said
+        elif len(passed) > 1 and when == "before" and check in passed:
+            if check != passed[0]:
+                continue
+            words, why = f"{len(passed)} more checks passed", ", ".join(passed)
+        elif check == "leak":
+            words = "no leak"
+        else:
+            words = f"{check}: ok again" if check in alarmed else f"{check}: ok"
         again = f", {len(same)} times" if len(same) > 1 else ""
-        found.append(Finding(None if fine else said, f"{words}, {time}{again}", text(same[-1].get("why"))))
+        found.append(Finding(None if said == "ok" else said, f"{words}, {time}{again}", why))
     return tuple(found)

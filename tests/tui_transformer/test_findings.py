@@ -23,6 +23,23 @@ def test_the_same_finding_at_many_evaluations_is_one_line_with_the_newest_reason
     )
 
 
+def test_what_passed_before_training_is_one_line_and_what_failed_has_its_own() -> None:
+    parts = ("leak", "order", "reference", "cache parity", "seed")
+    passed = [verdict(name, "ok", "before", f"about {name}") for name in parts]
+    assert findings(passed) == (
+        Finding(None, "no leak, before training", "about leak"),
+        Finding(None, "4 more checks passed, before training", "order, reference, cache parity, seed"),
+    )
+    broken = [verdict("gradient", "BROKEN", "before", "half of it"), *passed, verdict("order", "ok", "after", "told")]
+    assert [found.words for found in findings(broken)] == [
+        "BROKEN, before training",
+        "no leak, before training",
+        "4 more checks passed, before training",
+        "order: ok, after training",
+    ]
+    assert findings(passed[:2])[1] == Finding(None, "order: ok, before training", "about order")
+
+
 def test_a_verdict_of_anything_is_survived() -> None:
     assert findings([{}, {"check": 3, "verdict": ["ok"], "when": None, "why": {}}]) == (
         Finding("", ",  training, 2 times", ""),
