@@ -1,4 +1,4 @@
-"""Shared by all tests: one CPU thread each (two workers share two cores), small configs, a small corpus."""
+"""Shared by all tests: one CPU thread each (three workers share two cores), small configs, a small corpus."""
 
 import os
 import signal
@@ -25,6 +25,12 @@ torch.set_num_threads(1)
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto`, half as many again as there are cores: many tests wait for a process or a screen."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + cores // 2
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -30,7 +30,7 @@ def keys(text: str) -> list[str]:
 
 FIRST = (("2", "down"), "100%")  # Train, with the run that was trained first
 DESIGN: Steps = [(("slash", *keys("win16"), "enter"), "what win16 changes")]
-TRAIN: Steps = [FIRST, (("v",), "rhyme")]
+TRAIN: Steps = [FIRST, (("v",), "recall<110")]
 COMPARE: Steps = [(("3",), "no-pe"), (("down", "p", "up", "space"), "at the end")]
 PLAYGROUND: Steps = [
     FIRST,
