@@ -89,8 +89,8 @@ class Stepper:
         self.optimizer = make_optimizer(model, config.optimizer)
         for stack in (part for part in model.modules() if isinstance(part, Stack)):
             stack.checkpointing = config.train.activation_checkpointing
-        self.compiles = compiles(config.train)
-        self._forward = compiled(model) if self.compiles else model
+        self.compiles = compiles(config, self.device)
+        self._forward = compiled(model, config.train) if self.compiles else model
         self._parameters = list(model.parameters())
         self._smoothing = config.objective.label_smoothing
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
@@ -130,6 +130,11 @@ class Stepper:
             with suppress(torch.OutOfMemoryError):  # this step is taken: the next one asks again
                 self._ahead = (step + 1, self._micro_batches(step + 1))
         return taken
+
+    def go_on_uncompiled(self) -> None:
+        """Give up compiling, as before the first step."""
+        self.compiles, self._forward = False, self.model
+        self.optimizer.zero_grad(set_to_none=True)
 
     def _micro_batches(self, step: int) -> list[Batch]:
         return [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]

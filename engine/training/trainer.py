@@ -257,6 +257,10 @@ class Trainer:
                 break
             except torch.OutOfMemoryError as error:
                 self._cut_smaller(step, error)
+            except RuntimeError as error:
+                if not (first and self._uncompiled(error)):
+                    raise
+                first = False
         if first:
             self._compiled = True
             self.writer.status(phase="training")
@@ -266,6 +270,16 @@ class Trainer:
         due = self._due_at_all(step) or step == self.config.train.steps or len(self._unread) >= MOST_UNREAD
         if due or not self.stepper.deferred:
             self._read()
+
+    def _uncompiled(self, error: RuntimeError) -> bool:
+        """Go on without compiling where that was not asked for in so many words; what else is wrong comes again."""
+        if self.config.train.compile == "always":
+            return False
+        self.stepper.go_on_uncompiled()
+        said = " ".join(str(error).split())[:200]
+        self.writer.event("compile", f"could not be compiled, goes on without: {type(error).__name__}: {said}")
+        self.writer.status(phase="training")
+        return True
 
     def _cut_smaller(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
