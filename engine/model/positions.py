@@ -14,7 +14,7 @@ from engine.config.sections import ModelConfig
 
 
 def widest_float(device: torch.device) -> torch.dtype:
-    """float64, but on MPS, which has none, float32. Angles need it: far positions would lose their precision."""
+    """float64, or float32 on MPS, which has no wider one. The angles of far positions need it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 

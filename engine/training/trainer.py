@@ -278,6 +278,7 @@ class Trainer:
         self.stepper.go_on_uncompiled()
         said = " ".join(str(error).split())[:200]
         self.writer.event("compile", f"could not be compiled, goes on without: {type(error).__name__}: {said}")
+        self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
         self.writer.status(phase="training")
         return True
 

@@ -304,16 +304,18 @@ def test_compiling_is_for_large_models_on_cuda(preset: str, device: str, train: 
     assert numerics.compiles(resolved(preset, **train), torch.device(device)) is compiles
 
 
-def test_what_cannot_be_compiled_is_trained_without(tmp_path) -> None:
+def test_what_cannot_be_compiled_is_trained_without(tmp_path, monkeypatch) -> None:
     def broken(*inputs: object) -> Tensor:
         raise RuntimeError("Failed to find C compiler")
 
     config, ends = miniature("demo"), []
+    monkeypatch.setattr(assemble, "compiles", lambda config, device: True)
     for wanted in ("auto", "always"):
         ready = assemble.assemble(miniature("demo", f"train.compile={wanted}"), runs_dir=tmp_path, device="cpu")
         ready.trainer.stepper.compiles, ready.trainer.stepper._forward = True, broken
         ends.append((ready.trainer.run().state, RunReader(ready.path)))
     assert [state for state, _ in ends] == ["finished", "failed"]
+    assert [run.facts("model")["built"]["compiled"] for _, run in ends] == [False, True]
     said = [event for event in ends[0][1].records("events") if event["event"] == "compile"]
     assert len(said) == 1 and "Failed to find C compiler" in json.dumps(said)
     plain = assemble.assemble(config, runs_dir=tmp_path, name="plain", device="cpu")
