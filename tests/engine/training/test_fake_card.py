@@ -5,8 +5,8 @@ once, so the host waits once.
 """
 
 import json
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -23,11 +23,12 @@ from engine.data.objectives import Batch
 from engine.model import positions
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
-from engine.training import assemble, devices, numerics
+from engine.training import assemble, numerics
 from engine.training import step as steps
 from engine.training.step import Stepper
 from engine.training.task import load_task
 from engine.training.trainer import Trainer
+from tests.engine.training.test_resume import StopAt, outcome
 from tests.fake_card import FakeCard, WrongDevice, fake_card
 
 PRESETS = [preset.name for preset in presets.list_presets()]
@@ -151,11 +152,18 @@ def test_dropout_is_drawn_from_the_generator_of_the_card_that_trains(monkeypatch
 # Whole runs
 
 
-def run_on(card: FakeCard, config: RunConfig, root: Path) -> tuple[Trainer, RunReader]:
-    """A run from its checks before the first step to its summary."""
+@contextmanager
+def found(card: FakeCard) -> Iterator[None]:
+    """The card is what a run finds on this machine."""
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(assemble, "resolve_device", lambda wanted: card.device))
-        stack.enter_context(mock.patch.object(devices.torch.cuda, "get_device_name", lambda device: "fake"))
+        stack.enter_context(mock.patch.object(torch.cuda, "get_device_name", lambda device: "fake"))
+        yield
+
+
+def run_on(card: FakeCard, config: RunConfig, root: Path) -> tuple[Trainer, RunReader]:
+    """A run from its checks before the first step to its summary."""
+    with found(card):
         ready = assemble.assemble(config, runs_dir=root, name="on-a-card", device=card.device.type)
         outcome = ready.trainer.run()
     assert outcome.state == "finished", outcome.reason
@@ -193,6 +201,22 @@ def test_a_card_computes_what_the_cpu_does(tmp_path) -> None:
         _, run = run_on(card, config, tmp_path)
     losses = [[r["loss"] for r in reader.records("metrics")] for reader in (run, RunReader(cpu.path))]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5) and len(losses[0]) == 10
+
+
+def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path) -> None:
+    """Wherever it is stopped: with results that are not read yet, and batches made for a step that was never taken."""
+    config = miniature("baseline", "train.accumulation=2", "log.every=3", "evaluation.sample_length=0")
+    with fake_card() as card, found(card):
+        control = StopAt(10**9)
+        whole = assemble.assemble(config, runs_dir=tmp_path, name="whole", device="cuda", control=control)
+        assert whole.trainer.run().state == "finished"
+        n = (10**9 - control.left) // 2
+        broken = assemble.assemble(config, runs_dir=tmp_path, name="broken", device="cuda", control=StopAt(n))
+        assert broken.trainer.run().state == "stopped"
+        again = assemble.resume(broken.path, device="cuda")
+        assert again.trainer.config.train.precision == "bf16"
+        assert again.trainer.run().state == "finished"
+    assert outcome(broken.path) == outcome(whole.path)
 
 
 def test_the_host_waits_once_for_each_log_point_and_not_between(tmp_path) -> None:
