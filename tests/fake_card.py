@@ -167,6 +167,8 @@ class FakeCard(TorchFunctionMode):
             self.wait(name)
             data = first.detach().inner.clone()
             return data if name == "cpu" else data.tolist()
+        if name == "new_tensor" and isinstance(first, OnCard):
+            return self._made(torch.tensor, "tensor", args[1:], {"dtype": first.dtype, **kwargs, "device": self.device})
         if name == "pin_memory" and not isinstance(first, OnCard):
             pinned = first.clone()
             pinned._pinned = True

@@ -170,7 +170,7 @@ def run_on(card: FakeCard, config: RunConfig, root: Path) -> tuple[Trainer, RunR
     return ready.trainer, RunReader(ready.path)
 
 
-IN_CI = (("cuda", "biographies-pretrain"), ("mps", "xl"))
+IN_CI = (("cuda", "biographies-scratch"), ("mps", "encoder-mlm"))
 KINDS = ("baseline", "xl", "encoder-mlm", "biographies-pretrain", "biographies-scratch", "copy", "phrasebook")
 
 
