@@ -7,6 +7,7 @@ from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch, Objective
+from engine.data.transfer import sent
 from engine.errors import InputError
 from engine.seeds import seed_for
 
@@ -74,7 +75,7 @@ class RandomWindows:
         generator = torch.Generator().manual_seed(seed_for(self.seed, "data", step, micro))
         last = self.tokens.numel() - self.length + 1
         starts = torch.randint(last, (self.batch_size, 1), generator=generator)
-        return self.tokens[starts.to(self.tokens.device) + self._window].long()
+        return self.tokens[sent(starts, self.tokens.device) + self._window].long()
 
 
 class EpochWindows:
@@ -115,7 +116,7 @@ class EpochWindows:
             self._order = (epoch, torch.randperm(self.n_windows, generator=generator))
         first = (within * self.accumulation + micro) * self.batch_size
         chosen = self._order[1][first : first + self.batch_size]
-        starts = chosen[:, None].to(self.tokens.device) * self.stride
+        starts = sent(chosen[:, None], self.tokens.device) * self.stride
         return self.tokens[starts + self._window].long()
 
 

@@ -18,6 +18,7 @@ from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
 from engine.config.span_counts import corrupted_lengths
 from engine.data.padding import Tokens, pad_rows, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
+from engine.data.transfer import sent
 from engine.model.span import Span
 
 IGNORED = -100  # a target that is not scored; cross_entropy's own default
@@ -160,7 +161,7 @@ class Masked:
         chosen = torch.rand(windows.shape, generator=generator).argsort(-1)[:, : self.scored]
         fate = torch.rand(chosen.shape, generator=generator)
         drawn = torch.randint(self.vocab_size, chosen.shape, generator=generator)
-        chosen, fate, drawn = (x.to(windows.device) for x in (chosen, fate, drawn))
+        chosen, fate, drawn = (sent(x, windows.device) for x in (chosen, fate, drawn))
         truth = windows.gather(1, chosen)
         shown = torch.where(fate < 0.8, self.mask, torch.where(fate < 0.9, drawn, truth))
         targets = torch.full_like(windows, IGNORED).scatter(1, chosen, truth)
@@ -353,7 +354,7 @@ def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device:
     """
     tokens, targets = pad_rows([row[:-1] for row in rows], pad), pad_rows([row[1:] for row in rows], IGNORED)
     targets[torch.arange(targets.shape[1])[None] < torch.tensor(list(given))[:, None]] = IGNORED
-    return Batch(tokens.to(device), targets.to(device), int((targets != IGNORED).sum()))
+    return Batch(sent(tokens, device), sent(targets, device), int((targets != IGNORED).sum()))
 
 
 def written_from(
@@ -363,8 +364,8 @@ def written_from(
     tokens = pad_rows([target[:-1] for target in targets], pad, first=start)
     scored = pad_rows(targets, IGNORED)
     at = stands_at([len(source) for source in sources], device)
-    source = pad_rows(sources, pad).to(device)
-    return Batch(tokens.to(device), scored.to(device), int((scored != IGNORED).sum()), source, at)
+    source = sent(pad_rows(sources, pad), device)
+    return Batch(sent(tokens, device), sent(scored, device), int((scored != IGNORED).sum()), source, at)
 
 
 def span_corruption(config: RunConfig, vocab_size: int) -> Corrupts:

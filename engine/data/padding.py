@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engine.data.transfer import sent
 from engine.model.span import Span
 
 Tokens = NDArray[np.int64]
@@ -27,7 +28,7 @@ def stands_at(lengths: Sequence[int], device: torch.device | str) -> Span:
     """Where the tokens of rows that are padded on the right stand."""
     real = torch.tensor(list(lengths))
     at = Span.of(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)
-    return Span(at.index.to(device), one_side=True)
+    return Span(sent(at.index, device), one_side=True)
 
 
 def text_of(rows: Sequence[Tokens], length: int) -> Tensor:

@@ -14,6 +14,7 @@ from engine.config.sections import END, PAD, SPECIAL_TOKENS, START
 from engine.data.buckets import Buckets
 from engine.data.objectives import IGNORED, Batch, Objective
 from engine.data.padding import Tokens, pad_rows, stands_at, text_of
+from engine.data.transfer import sent
 from engine.errors import InputError
 from engine.model.span import Span
 
@@ -65,7 +66,7 @@ class EncodedPairs:
 def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Span]:
     """(B, S) sources with their end tokens, padded on the right, and where their tokens stand."""
     padded = pad_rows(sources, special.pad, last=special.end)
-    return padded.to(device), stands_at([len(row) + 1 for row in sources], device)
+    return sent(padded, device), stands_at([len(row) + 1 for row in sources], device)
 
 
 def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: torch.device | str = "cpu") -> Batch:
@@ -75,7 +76,7 @@ def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: torch.device 
     targets = pad_rows(pairs.targets, IGNORED, last=special.target.end)
     # Padding of the target stands on the right, where a causal decoder never looks: it needs no positions of its own.
     scored = int((targets != IGNORED).sum())
-    return Batch(tokens.to(device), targets.to(device), scored, source, source_at)
+    return Batch(sent(tokens, device), sent(targets, device), scored, source, source_at)
 
 
 class PairBatches:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, OK, Verdict, When
+from engine.model.positions import widest_float
 from engine.seeds import seed_for
 
 GRADIENT_LIMIT = 0.0
@@ -124,7 +125,7 @@ def perturbation_leak(
             passes = []
             for inputs in (same, other):
                 torch.manual_seed(seed)
-                passes.append(model(*inputs).double())
+                passes.append(_wide(model(*inputs)))
             before_answer = answers[None] <= answers[group][:, None]
             before, after = (logits[before_answer] for logits in passes)  # (places up to t, V)
             largest = relative_change(before, after)
@@ -132,6 +133,10 @@ def perturbation_leak(
                 return largest
             worst = max(worst, largest)
     return worst
+
+
+def _wide(logits: Tensor) -> Tensor:
+    return logits.to(widest_float(logits.device))
 
 
 def relative_change(before: Tensor, after: Tensor) -> float:
@@ -159,7 +164,7 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
         passes = []
         for inputs in (asked.inputs, redrawn.inputs):
             torch.manual_seed(seed)
-            passes.append(model(*inputs).double()[hidden])
+            passes.append(_wide(model(*inputs))[hidden])
     return relative_change(*passes) if passes[0].numel() else 0.0
 
 

@@ -134,7 +134,7 @@ def score_tokens(
             targets = rows[:, 1:][:, -scored:]
             losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
             hits = (logits.argmax(-1) == targets).cpu().numpy()
-            values = losses.view(targets.shape).double().cpu().numpy()
+            values = losses.view(targets.shape).cpu().double().numpy()
             for row, (start, _, _) in enumerate(group):
                 stop = start + length
                 nll[stop - scored : stop] = values[row]
@@ -201,7 +201,7 @@ def score_batches(
             logits = model(*batch.inputs).float()
             scored = batch.targets != IGNORED
             targets = batch.targets[scored]
-            nll.append(F.cross_entropy(logits[scored], targets, reduction="none").double().cpu().numpy())
+            nll.append(F.cross_entropy(logits[scored], targets, reduction="none").cpu().double().numpy())
             correct.append((logits[scored].argmax(-1) == targets).cpu().numpy())
             place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))
     return TokenScores(np.concatenate(nll), np.concatenate(correct), np.concatenate(place), context, stride)

@@ -27,14 +27,13 @@ def order_check(model: Network, vocab_size: int, *, when: When = "before", step:
     length = min(ORDERED, model.config.context_length, model.config.source_tokens)
     if model.config.position == "none" or length < 3 or vocab_size < 2:
         return None
-    copy = deepcopy(model).double().eval()
+    copy = deepcopy(model).cpu().double().eval()  # on the CPU: MPS has no float64
     for part in copy.modules():
         if isinstance(part, SelfAttention):
             part.see = Visibility(causal=False)
-    device = next(copy.parameters()).device
     redraw(copy)
-    tokens = torch.arange(length, device=device)[None] % min(vocab_size, length)
-    swapped = torch.arange(length, device=device)
+    tokens = torch.arange(length)[None] % min(vocab_size, length)
+    swapped = torch.arange(length)
     swapped[:2] = torch.tensor([1, 0])
     with torch.no_grad():
         moved = []

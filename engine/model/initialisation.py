@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from engine.config.sections import ModelConfig
+from engine.model.positions import PositionScheme
 from engine.seeds import seed_for
 
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")
@@ -99,3 +100,6 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
             bound = 1.0 / math.sqrt(linears[owner].in_features)
             values.uniform_(-bound, bound, generator=generator)
         parameter.copy_(values)
+    for module in network.modules():
+        if isinstance(module, PositionScheme):
+            module.fill()

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from engine.config.sections import ModelConfig
 
 
-def angle_dtype(device: torch.device) -> torch.dtype:
-    """The dtype of angles: float64, so that far positions keep their precision, but on MPS, which has none."""
+def widest_float(device: torch.device) -> torch.dtype:
+    """float64, or float32 on MPS, which has no wider one. The angles of far positions need it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -28,6 +28,9 @@ class PositionScheme(nn.Module):
     """Factor of the attention score; None means 1 / √Dh."""
     longest: int | None = None
     """Positions that exist, for schemes with a table; None means no limit."""
+
+    def fill(self) -> None:
+        """Write the numbers that are not learned, where a scheme keeps any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
         """What is added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
@@ -58,7 +61,7 @@ class Sinusoidal(PositionScheme):
 
     def embed(self, pos: Tensor) -> Tensor:
         """(N, T) → (N, T, D)."""
-        dtype = angle_dtype(pos.device)
+        dtype = widest_float(pos.device)
         even = torch.arange(0, self.d_model, 2, device=pos.device, dtype=dtype)
         angle = pos[..., None].to(dtype) * 10_000.0 ** (-even / self.d_model)  # (N, T, D/2)
         return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten(-2)
@@ -106,7 +109,7 @@ class Rope(PositionScheme):
         # inference mode may not enter a training step, but a step's positions are tensors of its own.
         if self._turn is not None and self._turn[0] is pos and self._turn[1] == dtype:
             return self._turn[2], self._turn[3]
-        exact = angle_dtype(pos.device)
+        exact = widest_float(pos.device)
         even = torch.arange(0, self.head_width, 2, device=pos.device, dtype=exact)
         angle = pos[:, None, :, None].to(exact) * self.base ** (-even / self.head_width)
         cos, sin = angle.cos().to(dtype), angle.sin().to(dtype)
@@ -138,14 +141,21 @@ class Alibi(PositionScheme):
     b_h(q, k) = −m_h · |q − k|, the absolute distance, so it serves encoders too. Nothing is learned.
     """
 
+    slopes: Tensor  # (H,)
+
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        self.slopes = alibi_slopes(n_heads)
+        # A buffer, and so on the model's device: a copy at each call would make the host wait for it.
+        self.register_buffer("slopes", torch.empty(n_heads, dtype=torch.float32), persistent=False)
+        self.fill()
+
+    def fill(self) -> None:
+        """See `PositionScheme`."""
+        self.slopes.copy_(torch.tensor(alibi_slopes(self.slopes.numel()), dtype=torch.float32))
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
         """(N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
-        slopes = torch.tensor(self.slopes, device=q_pos.device, dtype=torch.float32)
-        return -slopes[:, None, None] * distances(q_pos, k_pos)[:, None].abs()
+        return -self.slopes[:, None, None] * distances(q_pos, k_pos)[:, None].abs()
 
 
 def alibi_slopes(n_heads: int) -> list[float]:
@@ -202,9 +212,9 @@ class TransformerXL(PositionScheme):
     layer's own. The first term is attention's; `content` gives the other three.
     """
 
-    def __init__(self, d_model: int, n_heads: int) -> None:
+    def __init__(self, d_model: int, n_heads: int, *, causal: bool) -> None:
         super().__init__()
-        self.n_heads, self.sinusoid = n_heads, Sinusoidal(d_model)
+        self.n_heads, self.causal, self.sinusoid = n_heads, causal, Sinusoidal(d_model)
         self.distance = nn.Linear(d_model, d_model, bias=False)
         self.u = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
         self.v = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
@@ -214,7 +224,10 @@ class TransformerXL(PositionScheme):
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
         somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
         apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
-        least, most = int(apart.min()), int(apart.max())
+        # Which distances occur follows from the shapes, so that the host need not ask the device: the queries are the
+        # last of the keys, or, where they see both ways, stand in their middle.
+        ahead = 0 if self.causal else (k_pos.shape[1] - q_pos.shape[1]) // 2
+        least, most = -(q_pos.shape[1] - 1 + ahead), k_pos.shape[1] - 1 - ahead
         r = self.sinusoid.embed(torch.arange(least, most + 1, device=q.device)[None]).to(self.distance.weight)
         r = self.distance(r)[0].view(most - least + 1, self.n_heads, -1).to(q)  # (R, H, Dh)
         by_distance = torch.einsum("bhqd,rhd->bhqr", q + self.v.to(q)[:, None], r)  # (B, H, Tq, R)
@@ -246,7 +259,7 @@ def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: boo
         "relative": lambda: Relative(heads, model.relative_max_distance),
         "alibi": lambda: Alibi(heads),
         "t5": lambda: T5(heads, model.t5_buckets, model.t5_max_distance, causal=causal),
-        "xl": lambda: TransformerXL(model.d_model, heads),
+        "xl": lambda: TransformerXL(model.d_model, heads, causal=causal),
     }
     build = builders[model.position]
     return [build() for _ in range(n_layers)] if model.position == "xl" else [build()] * n_layers

@@ -86,7 +86,7 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[st
             "backend": training_backend(config, model),
             "precision": chosen_precision(config.train, next(model.parameters()).device),
             "fp32_matmul": config.train.fp32_matmul,
-            "compiled": compiles(config.train),
+            "compiled": compiles(config, next(model.parameters()).device),
         },
     }
 
@@ -303,6 +303,23 @@ def make_trainer(
     )
 
 
+def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
+    """The config with what "auto" meant when the run began, where it goes on on the same kind of device.
+
+    A later version, or another GPU, may mean something else by it, and a run must not change its arithmetic.
+    """
+    attempts = reader.facts("environment").get("attempts") or [{}]
+    was = reader.facts("model").get("built") or {}
+    if not str(attempts[0].get("device", "")).startswith(device.type):
+        return config
+    train = config.train
+    if train.precision == "auto" and was.get("precision") in ("fp32", "bf16"):
+        config = capabilities.with_value(config, "train.precision", was["precision"])
+    if train.compile == "auto" and was.get("compiled") is False:
+        config = capabilities.with_value(config, "train.compile", "never")
+    return config
+
+
 def resume(
     run: Path,
     *,
@@ -356,6 +373,7 @@ def resume(
         recorded = reader.facts("data")
         if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
             raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
+        config = _as_begun(config, reader, where)
         model = built(config, config.needed_tokens(task.vocab_size), where)
         facts = recorded if "unigram" in recorded else task.facts(config)
         trainer = make_trainer(config, model, task, where, writer, control, task.shower(config), facts)

@@ -52,6 +52,15 @@ def is_device_failure(error: BaseException) -> bool:
     )
 
 
+def seed_generators(device: torch.device, seed: int) -> None:
+    """Seed what is drawn from without being named: the CPU's generator and the device's own."""
+    torch.default_generator.manual_seed(seed)
+    if device.type == "cuda":  # `torch.cuda.manual_seed` is about the current GPU, which may be another one
+        torch.cuda.default_generators[device.index or 0].manual_seed(seed)
+    elif device.type == "mps":
+        torch.mps.manual_seed(seed)
+
+
 def keep_memory() -> None:
     """Let glibc keep freed memory for the next step instead of giving it back.
 
@@ -106,7 +115,7 @@ def device_load(device: torch.device) -> float | None:
     if device.type == "cuda":
         try:
             return float(torch.cuda.utilization(device)) / 100.0
-        except (RuntimeError, ModuleNotFoundError, AttributeError):
+        except Exception:  # NVML has errors of its own, also for a library that is missing
             return None
     return psutil.cpu_percent(interval=None) / 100.0
 

@@ -66,6 +66,11 @@ class Inspector:
         for verdict in self_check(self.config, self.model, self.batches, self.reseeded, between):
             self._write(verdict)
 
+    def built(self, **changed: Any) -> None:
+        """Correct what model.json says was built."""
+        facts = self._reader.facts("model")
+        self.writer.facts("model", facts | {"built": (facts.get("built") or {}) | changed})
+
     def scores(self, record: Mapping[str, Any], step: int) -> None:
         """Too good to be true, or no better than counting?"""
         facts, kind = self.facts, self.config.objective.kind

@@ -9,15 +9,27 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 from torch import Tensor
 
+from engine.config.schema import RunConfig
 from engine.config.sections import TrainConfig
+from engine.model import size
 from engine.model.transformer import Network
+
+# Where `train.compile = "auto"` compiles. Not measured: on a GPU the smaller models' steps are mostly launches, which
+# plain compiling does not save, and compiling takes a minute or two.
+COMPILED_PARAMETERS, COMPILED_STEPS = 30_000_000, 1_000
 
 
 def chosen_precision(train: TrainConfig, device: torch.device) -> str:
     """What `precision` means on this device: "auto" takes bf16 on a GPU that has it, and fp32 elsewhere."""
     if train.precision != "auto":
         return train.precision
-    return "bf16" if device.type == "cuda" and torch.cuda.is_bf16_supported() else "fp32"
+    return "bf16" if device.type == "cuda" and _has_bf16(device) else "fp32"
+
+
+def _has_bf16(device: torch.device) -> bool:
+    """Whether the GPU multiplies in bf16; older ones only emulate it, slower than fp32."""
+    with torch.cuda.device(device):  # torch asks the current one
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
@@ -27,18 +39,28 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
     return nullcontext()
 
 
-def compiles(train: TrainConfig) -> bool:
+def compiles(config: RunConfig, device: torch.device) -> bool:
     """Whether a step's forward and backward pass are compiled by torch.
 
-    "auto" does so where that was measured to win, which is nowhere yet: on a CPU a compiled step is 3 to 14 % faster
-    and takes half a minute to compile (docs/benchmarks.md); on a GPU it has not been measured.
+    "auto" compiles large models on CUDA, where a run is long enough to win the time back, all batches have one shape
+    and attention is torch's own. On a CPU a compiled step is 3 to 14 % faster and takes half a minute to compile
+    (docs/benchmarks.md), so it never does.
+
+    Args:
+        config: resolved.
+        device: where it trains.
     """
-    return train.compile == "always"
+    if config.train.compile != "auto":
+        return config.train.compile == "always"
+    alike = not config.on_rows and config.model.attention == "global"
+    if device.type != "cuda" or not alike or config.train.steps < COMPILED_STEPS:
+        return False
+    return size.parameter_count(config.model, config.model.vocab_size or 0) >= COMPILED_PARAMETERS
 
 
-def compiled(model: Network) -> Callable[..., Tensor]:
-    """The model compiled by torch; on CUDA its steps of one shape are replayed as graphs, without launches."""
-    graphs = next(model.parameters()).is_cuda
+def compiled(model: Network, train: TrainConfig) -> Callable[..., Tensor]:
+    """The model compiled by torch; with "always", CUDA replays steps of one shape as graphs, without launches."""
+    graphs = next(model.parameters()).is_cuda and train.compile == "always"
     return torch.compile(model, mode="reduce-overhead" if graphs else None)
 
 

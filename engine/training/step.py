@@ -1,7 +1,8 @@
 """One optimizer step: micro-batches, gradients, clipping, learning rate, update. Nothing is written or printed here."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -15,6 +16,7 @@ from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network, Stack
 from engine.seeds import seed_for
+from engine.training.devices import seed_generators
 from engine.training.ends import Diverged
 from engine.training.numerics import autocast, chosen_precision, compiled, compiles
 from engine.training.optimizer import learning_rate, make_optimizer
@@ -22,7 +24,7 @@ from engine.training.optimizer import learning_rate, make_optimizer
 
 @dataclass(frozen=True)
 class Taken:
-    """What a step came to; on the device until it is read, since reading waits for it.
+    """The result of one optimizer step. Its tensors stay on the device: reading them waits for it.
 
     Args:
         step: which.
@@ -44,13 +46,28 @@ class Taken:
         Raises:
             Diverged: one of them is no number; nothing was updated.
         """
-        *totals, norm = torch.stack([*self.totals, self.norm.to(torch.float32)]).tolist()
+        return next(read_all([self]))
+
+    def _checked(self, totals: Sequence[float], norm: float) -> tuple[float, float]:
         nll = math.fsum(totals)
         for what, value in (("the loss", nll), ("a gradient", norm)):
             if not math.isfinite(value):
                 good = self.step - 1
                 raise Diverged(f"{what} is not a number at step {self.step}; the last good state is step {good}")
         return nll, norm
+
+
+def read_all(steps: Sequence[Taken]) -> Iterator[tuple[float, float]]:
+    """`read` of each step, in order; the device is waited for once.
+
+    Raises:
+        Diverged: at the first step that is no number.
+    """
+    on_device = [number for taken in steps for number in (*taken.totals, taken.norm.to(torch.float32))]
+    numbers = iter(torch.stack(on_device).tolist())
+    for taken in steps:
+        *totals, norm = (next(numbers) for _ in (*taken.totals, taken.norm))
+        yield taken._checked(totals, norm)
 
 
 class Stepper:
@@ -60,8 +77,9 @@ class Stepper:
         config: resolved.
         model: fp32, on its device, in training mode.
         batches: a pure function of (step, micro-batch).
-        deferred: results are read later, so that the device need not wait for the host; by default on CUDA. A step
-            that is no number then switches the updates off on the device, its own and all after it.
+        deferred: results are read later, so that neither the host nor the device waits for the other; by default on
+            CUDA. A step that is no number then switches the updates off on the device, its own and all after it; and
+            the next step's batches are made while the device still computes this one.
     """
 
     def __init__(self, config: RunConfig, model: Network, batches: Examples, *, deferred: bool | None = None) -> None:
@@ -71,12 +89,13 @@ class Stepper:
         self.optimizer = make_optimizer(model, config.optimizer)
         for stack in (part for part in model.modules() if isinstance(part, Stack)):
             stack.checkpointing = config.train.activation_checkpointing
-        self.compiles = compiles(config.train)
-        self._forward = compiled(model) if self.compiles else model
+        self.compiles = compiles(config, self.device)
+        self._forward = compiled(model, config.train) if self.compiles else model
         self._parameters = list(model.parameters())
         self._smoothing = config.objective.label_smoothing
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was no number
+        self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of a step to come
         self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
             config.model.attention_dropout > 0.0
         )
@@ -107,11 +126,24 @@ class Stepper:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
+        if self.deferred and step < self.config.train.steps:
+            with suppress(torch.OutOfMemoryError):  # this step is taken: the next one asks again
+                self._ahead = (step + 1, self._micro_batches(step + 1))
         return taken
+
+    def go_on_uncompiled(self) -> None:
+        """Give up compiling, as before the first step."""
+        self.compiles, self._forward = False, self.model
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def _micro_batches(self, step: int) -> list[Batch]:
+        return [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
 
     def _gradients(self, step: int, pieces: int, between: Callable[[], None]) -> tuple[list[Tensor], int]:
         self.optimizer.zero_grad(set_to_none=True)
-        micro_batches = [self.batches.batch(step, micro) for micro in range(self.config.train.accumulation)]
+        (made_for, micro_batches), self._ahead = self._ahead, (0, [])
+        if made_for != step:
+            micro_batches = self._micro_batches(step)
         scored = sum(batch.n_targets for batch in micro_batches)
         totals = []
         for micro, batch in enumerate(micro_batches):
@@ -145,12 +177,9 @@ class Stepper:
         may_follow = log_p.new_zeros(log_p.shape[1])
         may_follow[:words] = 1.0
         if END in special:
-            may_follow[words + special.index(END)] = 1.0
+            may_follow.narrow(0, words + special.index(END), 1).fill_(1.0)  # by its index, the host would wait
         others = log_p.mv(may_follow).dot((targets != IGNORED).to(log_p.dtype))
         return (1.0 - share) * total - share * others / (words + (END in special))
 
     def _seed_dropout(self, step: int, micro: int) -> None:
-        seed = seed_for(self.config.seed, "dropout", step, micro)
-        torch.default_generator.manual_seed(seed)
-        if self.device.type == "cuda":
-            torch.cuda.manual_seed(seed)
+        seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))

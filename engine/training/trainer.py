@@ -33,8 +33,10 @@ from engine.training.interruption import heeding
 from engine.training.numerics import set_fp32_matmul
 from engine.training.space import WaitingForSpace
 from engine.training.state import TrainerState
-from engine.training.step import Stepper, Taken
+from engine.training.step import Stepper, Taken, read_all
 from engine.training.task import Scorer, Shower
+
+MOST_UNREAD = 100  # steps; so many results are read at once where nothing else asks for them
 
 log = logging.getLogger(__name__)
 
@@ -131,6 +133,8 @@ class Trainer:
         set_fp32_matmul(self.config.train.fp32_matmul)
         if self.device.type == "cpu":
             keep_memory()
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)  # of this thread: pinned memory and graphs belong to the current one
         self.control.attach(self.writer.path, after=self.writer.heard)
         self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
         resumed = self._saved >= 0
@@ -253,14 +257,30 @@ class Trainer:
                 break
             except torch.OutOfMemoryError as error:
                 self._cut_smaller(step, error)
+            except RuntimeError as error:
+                if not (first and self._uncompiled(error)):
+                    raise
+                first = False
         if first:
             self._compiled = True
             self.writer.status(phase="training")
         self.state.step = step
         self._unread.append(taken)
         self._unread_seconds += self.clock() - started
-        now = not self.stepper.deferred or self._due_at_all(step) or step == self.config.train.steps
-        self._read(later=0 if now else 1)  # the device works on the last one
+        due = self._due_at_all(step) or step == self.config.train.steps or len(self._unread) >= MOST_UNREAD
+        if due or not self.stepper.deferred:
+            self._read()
+
+    def _uncompiled(self, error: RuntimeError) -> bool:
+        """Go on without compiling where that was not asked for in so many words; what else is wrong comes again."""
+        if self.config.train.compile == "always":
+            return False
+        self.stepper.go_on_uncompiled()
+        said = " ".join(str(error).split())[:200]
+        self.writer.event("compile", f"could not be compiled, goes on without: {type(error).__name__}: {said}")
+        self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
+        self.writer.status(phase="training")
+        return True
 
     def _cut_smaller(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
@@ -283,19 +303,18 @@ class Trainer:
         wanted = (config.log.every, config.checkpoint.every, config.evaluation.every, config.evaluation.sample_every)
         return any(_due(step, every) for every in wanted)
 
-    def _read(self, *, later: int = 0) -> None:
-        """Read what the steps came to, but for the last `later`; the first that was no number ends the run."""
-        until = max(0, len(self._unread) - later)
-        unread, self._unread = self._unread[:until], self._unread[until:]
+    def _read(self) -> None:
+        """Read the results of the steps since the last time; the first that is no number ends the run."""
+        unread, self._unread = self._unread, []
         if not unread:
             return
         found: list[tuple[float, float]] = []
         started = self.clock()
         try:
-            for taken in unread:
-                found.append(taken.read())
+            for result in read_all(unread):
+                found.append(result)
         except Diverged:
-            self.state.step, self._unread = unread[len(found)].step - 1, []
+            self.state.step = unread[len(found)].step - 1
             raise
         finally:
             seconds = self._unread_seconds + self.clock() - started

@@ -279,7 +279,7 @@ def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) ->
 
 
 def read_later(config, root: Path, name: str) -> tuple[Trainer, RunReader]:
-    """A run whose results are read one step later, as on CUDA."""
+    """A run whose results are read at its log points, as on CUDA."""
     ready = assemble(config, runs_dir=root, name=name, device="cpu")
     ready.trainer.stepper = Stepper(config, ready.trainer.model, ready.trainer.batches, deferred=True)
     ready.trainer.run()

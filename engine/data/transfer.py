@@ -1,0 +1,15 @@
+"""From the host's memory to a device."""
+
+import torch
+from torch import Tensor
+
+
+def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """A tensor of the host on a device.
+
+    To a CUDA GPU it goes from pinned memory, and the host does not wait for the copy: it is queued like a kernel, and
+    torch keeps the memory until it is done.
+    """
+    if torch.device(device).type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)

@@ -1,0 +1,384 @@
+"""Training on a card that is not there: nothing is on the wrong device, and no step makes the host wait for the card.
+
+Between two log points a step only queues work. At a log point the results of all steps since the last one are read at
+once, so the host waits once.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+import torch
+from torch import Tensor
+
+from engine.config import presets
+from engine.config.overrides import parse_overrides
+from engine.config.schema import RunConfig
+from engine.data import loader
+from engine.data.objectives import Batch
+from engine.model import positions
+from engine.model.transformer import build_model
+from engine.runs.reader import RunReader
+from engine.training import assemble, numerics
+from engine.training import step as steps
+from engine.training.step import Stepper
+from engine.training.task import load_task
+from engine.training.trainer import Trainer
+from tests.engine.training.test_resume import StopAt, outcome
+from tests.fake_card import FakeCard, WrongDevice, fake_card
+
+PRESETS = [preset.name for preset in presets.list_presets()]
+STEPS = 3
+
+
+def miniature(name: str, *changes: str) -> RunConfig:
+    tables = presets.resolve(presets.find(name)).miniature().dump()
+    for override in parse_overrides(changes):
+        tables = presets.merge(tables, override)
+    return RunConfig.model_validate(tables)
+
+
+def stepper_on(card: FakeCard, config: RunConfig) -> Stepper:
+    task = load_task(config, None)
+    config = task.resolved(config, "test", 1)
+    model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, card.device)
+    return Stepper(config, model, task.batches(config, card.device))
+
+
+def waits_of(config: RunConfig, index: int = 0) -> tuple[FakeCard, list[str]]:
+    """The card, and where some steps made the host wait for it."""
+    with fake_card(index=index) as card:
+        stepper = stepper_on(card, config)
+        card.waits.clear()
+        taken = [stepper.take(step) for step in range(1, STEPS + 1)]
+        found = list(card.waits)
+        assert all(torch.isfinite(torch.tensor(one.read())).all() for one in taken)
+    return card, found
+
+
+@pytest.mark.one_in(4)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_no_step_of_a_preset_waits_for_the_card(preset: str) -> None:
+    card, found = waits_of(miniature(preset, "train.accumulation=2"))
+    assert found == []
+    assert card.moved["pinned"] >= 2 * STEPS  # a batch a micro-batch
+
+
+def an_item_of_the_loss(patch: pytest.MonkeyPatch) -> None:
+    losses = Stepper._losses
+
+    def looked_at(self: Stepper, piece: object) -> tuple[Tensor, Tensor]:
+        total, aim = losses(self, piece)
+        assert total.item() > 0.0
+        return total, aim
+
+    patch.setattr(Stepper, "_losses", looked_at)
+
+
+def a_mask_in_the_loss(patch: pytest.MonkeyPatch) -> None:
+    def nll(log_p: Tensor, targets: Tensor, **_: object) -> Tensor:
+        real = targets != steps.IGNORED
+        return -log_p[real].gather(1, targets[real][:, None]).sum()
+
+    patch.setattr(steps, "F", SimpleNamespace(nll_loss=nll))
+
+
+def a_norm_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
+    clip = torch.nn.utils.clip_grad_norm_
+
+    def moved(*args: object) -> Tensor:
+        norm = clip(*args)
+        print(norm.cpu())
+        return norm
+
+    patch.setattr(torch.nn.utils, "clip_grad_norm_", moved)
+
+
+def batches_that_are_not_pinned(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(loader, "sent", lambda tensor, device: tensor.to(device))
+
+
+def a_constant_that_is_copied_at_each_call(patch: pytest.MonkeyPatch) -> None:
+    def bias(self: positions.Alibi, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+        slopes = torch.tensor(self.slopes.shape[0] * [0.5], device=q_pos.device)
+        return -slopes[:, None, None] * positions.distances(q_pos, k_pos)[:, None].abs()
+
+    patch.setattr(positions.Alibi, "bias", bias)
+
+
+def a_question_about_numbers(patch: pytest.MonkeyPatch) -> None:
+    content = positions.TransformerXL.content
+
+    def asked(self: positions.TransformerXL, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
+        assert (q_pos >= 0).all()
+        return content(self, q, k, q_pos, k_pos)
+
+    patch.setattr(positions.TransformerXL, "content", asked)
+
+
+@pytest.mark.parametrize(
+    ("plant", "preset", "said"),
+    [
+        (an_item_of_the_loss, "baseline", "_local_scalar_dense"),
+        (a_mask_in_the_loss, "baseline", "index by a mask"),
+        (a_norm_on_the_cpu, "baseline", "cpu"),
+        (batches_that_are_not_pinned, "baseline", "not pinned"),
+        (a_constant_that_is_copied_at_each_call, "alibi", "not pinned"),
+        (a_question_about_numbers, "xl", "_local_scalar_dense"),
+    ],
+)
+def test_it_finds(plant: Callable[[pytest.MonkeyPatch], None], preset: str, said: str, monkeypatch) -> None:
+    plant(monkeypatch)
+    _, found = waits_of(miniature(preset))
+    assert sum(said in wait for wait in found) >= STEPS
+
+
+def test_dropout_is_drawn_from_the_generator_of_the_card_that_trains(monkeypatch) -> None:
+    card, _ = waits_of(miniature("baseline"), index=1)
+    assert len(card.seeds) == len(set(card.seeds)) == STEPS
+
+    def of_the_current_card(device: torch.device, seed: int) -> None:
+        torch.cuda.manual_seed(seed)
+
+    monkeypatch.setattr(steps, "seed_generators", of_the_current_card)
+    card, _ = waits_of(miniature("baseline"), index=1)
+    assert card.seeds == []
+
+
+# Whole runs
+
+
+@contextmanager
+def found(card: FakeCard) -> Iterator[None]:
+    """The card is what a run finds on this machine."""
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(assemble, "resolve_device", lambda wanted: card.device))
+        stack.enter_context(mock.patch.object(torch.cuda, "get_device_name", lambda device: "fake"))
+        yield
+
+
+def run_on(card: FakeCard, config: RunConfig, root: Path) -> tuple[Trainer, RunReader]:
+    """A run from its checks before the first step to its summary."""
+    with found(card):
+        ready = assemble.assemble(config, runs_dir=root, name="on-a-card", device=card.device.type)
+        outcome = ready.trainer.run()
+    assert outcome.state == "finished", outcome.reason
+    return ready.trainer, RunReader(ready.path)
+
+
+IN_CI = (("cuda", "biographies-scratch"), ("mps", "encoder-mlm"))
+KINDS = ("baseline", "xl", "encoder-mlm", "biographies-pretrain", "biographies-scratch", "copy", "phrasebook")
+
+
+@pytest.mark.parametrize(
+    ("kind", "preset"),
+    [
+        pytest.param(kind, name, marks=() if (kind, name) in IN_CI else pytest.mark.slow)
+        for kind in ("cuda", "mps")
+        for name in KINDS
+    ],
+)
+def test_a_whole_run_keeps_to_its_device(kind: str, preset: str, tmp_path) -> None:
+    config = miniature(preset, "train.steps=4", "evaluation.translations=2", "checkpoint.average_last=2")
+    with fake_card(kind) as card:
+        trainer, run = run_on(card, config, tmp_path)
+        assert {p.device.type for p in trainer.model.parameters()} == {kind}
+        assert card.became_current == [card.device] * (kind == "cuda")
+    assert run.status["device"] == f"{kind}:0" and len(list(run.records("metrics"))) >= 5
+    assert all(v["verdict"] == "ok" for v in run.verdicts if v["check"] == "leak")
+    assert run.facts("model")["built"]["precision"] == ("bf16" if kind == "cuda" else "fp32")
+
+
+def test_a_card_computes_what_the_cpu_does(tmp_path) -> None:
+    config = miniature("demo", "train.precision=fp32", "model.dropout=0")
+    cpu = assemble.assemble(config, runs_dir=tmp_path, name="on-the-cpu", device="cpu")
+    cpu.trainer.run()
+    with fake_card() as card:
+        _, run = run_on(card, config, tmp_path)
+    losses = [[r["loss"] for r in reader.records("metrics")] for reader in (run, RunReader(cpu.path))]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5) and len(losses[0]) == 10
+
+
+def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path) -> None:
+    """Wherever it is stopped: with results that are not read yet, and batches made for a step that was never taken."""
+    config = miniature("baseline", "train.accumulation=2", "log.every=3", "evaluation.sample_length=0")
+    with fake_card() as card, found(card):
+        control = StopAt(10**9)
+        whole = assemble.assemble(config, runs_dir=tmp_path, name="whole", device="cuda", control=control)
+        assert whole.trainer.run().state == "finished"
+        n = (10**9 - control.left) // 2
+        broken = assemble.assemble(config, runs_dir=tmp_path, name="broken", device="cuda", control=StopAt(n))
+        assert broken.trainer.run().state == "stopped"
+        again = assemble.resume(broken.path, device="cuda")
+        assert again.trainer.config.train.precision == "bf16"
+        assert again.trainer.run().state == "finished"
+    assert outcome(broken.path) == outcome(whole.path)
+
+
+def test_the_host_waits_once_for_each_log_point_and_not_between(tmp_path) -> None:
+    config = miniature("baseline", "train.steps=11", "log.every=4", "checkpoint.every=0")
+    config = RunConfig.model_validate(presets.merge(config.dump(), {"evaluation": {"every": 0, "sample_every": 0}}))
+    waited: dict[int, int] = {}
+    with fake_card() as card:
+        take_step = Trainer._step
+
+        def counted(self: Trainer) -> None:
+            before = len(card.waits)
+            take_step(self)
+            waited[self.state.step] = len(card.waits) - before
+
+        with mock.patch.object(Trainer, "_step", counted):
+            _, run = run_on(card, config, tmp_path)
+    assert waited == {step: int(step in (4, 8, 11)) for step in range(1, 12)}
+    assert [r["step"] for r in run.records("metrics") if r["kind"] == "train"] == [4, 8, 11]
+
+
+def test_results_are_read_every_hundred_steps_where_nothing_else_asks(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("engine.training.trainer.MOST_UNREAD", 3)
+    config = miniature("demo", "train.steps=8", "log.every=1000", "checkpoint.every=0", "evaluation.every=0")
+    ready = assemble.assemble(config, runs_dir=tmp_path, name="seldom", device="cpu")
+    ready.trainer.stepper.deferred = True
+    unread, take_step = [], Trainer._step
+
+    def counted(self: Trainer) -> None:
+        take_step(self)
+        unread.append(len(self._unread))
+
+    monkeypatch.setattr(Trainer, "_step", counted)
+    assert ready.trainer.run().state == "finished"
+    assert unread == [1, 2, 0, 1, 2, 0, 1, 0]
+
+
+def test_the_next_batches_are_made_while_the_card_computes() -> None:
+    with fake_card() as card:
+        stepper, said = stepper_on(card, miniature("baseline", "train.accumulation=2")), []
+        stepper.config = stepper.config.model_copy(
+            update={"train": stepper.config.train.model_copy(update={"steps": 3})}
+        )
+        batch, update = stepper.batches.batch, stepper.optimizer.step
+        stepper.batches.batch = lambda step, micro: said.append((step, micro)) or batch(step, micro)
+        stepper.optimizer.step = lambda: said.append("update") or update()
+        for step in (1, 2, 3):
+            stepper.take(step)
+    ahead = [[(step, 0), (step, 1)] for step in (1, 2, 3)]
+    assert said == [*ahead[0], "update", *ahead[1], "update", *ahead[2], "update"]
+
+
+def test_a_step_is_taken_once_where_the_next_batches_do_not_fit() -> None:
+    config = miniature("demo", "train.steps=3")
+    losses = []
+    for fails in (False, True):
+        with fake_card() as card:
+            stepper = stepper_on(card, config)
+            batch, asked = stepper.batches.batch, []
+
+            def short_of_memory(step: int, micro: int, batch=batch, asked=asked, fails=fails) -> Batch:
+                asked.append(step)
+                if fails and asked.count(step) == 1 and step > 1:
+                    raise torch.OutOfMemoryError
+                return batch(step, micro)
+
+            stepper.batches.batch = short_of_memory
+            losses.append([stepper.take(step).read() for step in (1, 2, 3)])
+            assert asked == ([1, 2, 2, 3, 3] if fails else [1, 2, 3])
+    assert losses[0] == losses[1]
+
+
+# What "auto" means on a card
+
+
+def test_bf16_is_for_cards_that_multiply_in_it() -> None:
+    config, card = miniature("baseline"), torch.device("cuda", 1)
+    for major, precision in ((7, "fp32"), (8, "bf16"), (9, "bf16")):
+        with (
+            fake_card(index=1),
+            mock.patch.object(
+                torch.cuda,
+                "is_bf16_supported",
+                lambda including_emulation=True, new=major >= 8: new or including_emulation,
+            ),
+        ):
+            assert numerics.chosen_precision(config.train, card) == precision
+    assert numerics.chosen_precision(config.train, torch.device("cpu")) == "fp32"
+    assert numerics.chosen_precision(config.train, torch.device("mps")) == "fp32"
+
+
+def resolved(name: str, **train: object) -> RunConfig:
+    config = presets.resolve(presets.find(name), overrides=[{"train": train}])
+    return config.resolved(vocab_size=config.model.vocab_size or 65, threads=1, train_tokens=10**7)
+
+
+@pytest.mark.parametrize(
+    ("preset", "device", "train", "compiles"),
+    [
+        ("gpt2-small", "cuda", {"steps": 10_000}, True),
+        ("gpt2-small", "cuda", {"steps": 100}, False),
+        ("gpt2-small", "cuda", {"steps": 10_000, "compile": "never"}, False),
+        ("gpt2-small", "cpu", {"steps": 10_000}, False),
+        ("gpt2-small", "mps", {"steps": 10_000}, False),
+        ("baseline", "cuda", {"steps": 10_000}, False),
+        ("baseline", "cpu", {"steps": 10, "compile": "always"}, True),
+    ],
+)
+def test_compiling_is_for_large_models_on_cuda(preset: str, device: str, train: dict, compiles: bool) -> None:
+    assert numerics.compiles(resolved(preset, **train), torch.device(device)) is compiles
+
+
+def test_what_cannot_be_compiled_is_trained_without(tmp_path, monkeypatch) -> None:
+    def broken(*inputs: object) -> Tensor:
+        raise RuntimeError("Failed to find C compiler")
+
+    config, ends = miniature("demo"), []
+    monkeypatch.setattr(assemble, "compiles", lambda config, device: True)
+    for wanted in ("auto", "always"):
+        ready = assemble.assemble(miniature("demo", f"train.compile={wanted}"), runs_dir=tmp_path, device="cpu")
+        ready.trainer.stepper.compiles, ready.trainer.stepper._forward = True, broken
+        ends.append((ready.trainer.run().state, RunReader(ready.path)))
+    assert [state for state, _ in ends] == ["finished", "failed"]
+    assert [run.facts("model")["built"]["compiled"] for _, run in ends] == [False, True]
+    said = [event for event in ends[0][1].records("events") if event["event"] == "compile"]
+    assert len(said) == 1 and "Failed to find C compiler" in json.dumps(said)
+    plain = assemble.assemble(config, runs_dir=tmp_path, name="plain", device="cpu")
+    plain.trainer.run()
+    losses = [[r["loss"] for r in run.records("metrics")] for run in (ends[0][1], RunReader(plain.path))]
+    assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize(
+    ("began", "on", "expected"),
+    [
+        ("cuda:0 NVIDIA L4", "cuda", ("fp32", "never")),  # another version, or another card, would say bf16 and compile
+        ("cuda:0 NVIDIA L4", "cpu", ("auto", "auto")),
+        ("cpu", "cuda", ("auto", "auto")),
+        (None, "cuda", ("auto", "auto")),  # a run of an earlier version
+    ],
+)
+def test_a_resumed_run_keeps_the_arithmetic_it_began_with(
+    began: str | None, on: str, expected: tuple[str, str]
+) -> None:
+    facts = {
+        "environment": {"attempts": [{"device": began}]} if began else {},
+        "model": {"built": {"precision": "fp32", "compiled": False}} if began else {},
+    }
+    reader = SimpleNamespace(facts=lambda name: facts[name])
+    train = assemble._as_begun(miniature("baseline"), reader, torch.device(on)).train
+    assert (train.precision, train.compile) == expected
+
+
+def test_a_card_refuses_what_a_real_one_would() -> None:
+    with fake_card("mps") as card:
+        there = torch.ones(3, device=card.device)
+        for wrong in (
+            lambda: there + torch.ones(3),
+            lambda: there.double(),
+            lambda: there.numpy(),
+            lambda: torch.zeros_like(there).bernoulli_(0.5, generator=torch.Generator()),
+            lambda: torch.rand(3, device=card.device, generator=torch.Generator()),
+        ):
+            with pytest.raises(WrongDevice):
+                wrong()
+        assert (there + 1).tolist() == [2.0, 2.0, 2.0] and len(card.waits) == 1

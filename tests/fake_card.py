@@ -1,0 +1,303 @@
+"""A card that is not there: tensors that call themselves `cuda` or `mps` and compute on the CPU, with real numbers.
+
+What Python sees is a device of its own. What a real card would refuse, this one refuses: an operation on tensors of two
+devices, a generator of the wrong device, float64 on MPS. What would make the host wait for the card, it writes down.
+A tensor made on the CPU and used with the card's is therefore found here, on a machine without a card.
+"""
+
+import contextlib
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+ATEN = torch.ops.aten
+# Read a value or a shape that only the card knows.
+WAITS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+BY_INDEX = ("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index")
+
+
+class WrongDevice(RuntimeError):
+    """What a real card would refuse."""
+
+
+class OnCard(Tensor):
+    """A tensor of the card: `inner` has its numbers."""
+
+    inner: Tensor
+    card: "FakeCard"
+
+    @staticmethod
+    def __new__(cls, inner: Tensor, card: "FakeCard") -> "OnCard":
+        made: OnCard = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+            cls, inner.shape, strides=inner.stride(), storage_offset=inner.storage_offset(), dtype=inner.dtype
+        )
+        made.inner, made.card = inner, card
+        return made
+
+    def __repr__(self) -> str:
+        return f"OnCard({tuple(self.shape)}, {self.dtype})"
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        card = next(x.card for x in tree_leaves((args, kwargs)) if isinstance(x, OnCard))
+        return card.compute(func, args, kwargs or {})
+
+    @property
+    def device(self) -> torch.device:  # type: ignore[override]
+        return self.card.device
+
+    @property
+    def is_cuda(self) -> bool:  # type: ignore[override]
+        return self.card.device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:  # type: ignore[override]
+        return False
+
+
+def _data(tensor: Tensor) -> OnCard:
+    """The wrapper itself: a parameter is one of the same kind."""
+    assert isinstance(tensor, OnCard)
+    return tensor
+
+
+class FakeCard(TorchFunctionMode):
+    """While it is entered, its device can be named wherever torch takes one.
+
+    Args:
+        kind: `cuda` or `mps`.
+    """
+
+    def __init__(self, kind: str = "cuda", index: int = 0) -> None:
+        super().__init__()
+        self.device = torch.device(kind, index)
+        self.waits: list[str] = []
+        """Where the host waited for the card, in order."""
+        self.moved: Counter[str] = Counter()
+        """Copies to the card that the host did not wait for."""
+        self.seeds: list[int] = []
+        """What the card's own generator was seeded with."""
+        self.became_current: list[torch.device] = []
+        """What was made the current card of a thread."""
+
+    # What operations do
+
+    def compute(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        name = func._schema.name.removeprefix("aten::")
+        leaves = tree_leaves((args, kwargs))
+        if func in (ATEN.detach.default, ATEN.alias.default) and len(leaves) == 1:
+            return OnCard(func(leaves[0].inner), self)
+        if name not in BY_INDEX and any(tag in func.tags for tag in WAITS):
+            self.wait(name)
+        if name in BY_INDEX and any(isinstance(x, Tensor) and x.dtype in (torch.bool, torch.uint8) for x in args[1]):
+            self.wait(f"{name} by a mask, whose result has a shape that only the card knows")
+        if name == "copy_":
+            self._copied(args)
+        elif name != "_to_copy":  # of another device's would have come through `_to`
+            self._same_device(name, leaves)
+        if kwargs.get("device") is not None:
+            kwargs = {**kwargs, "device": torch.device("cpu")}
+        out = func(*tree_map(self._inner, args), **tree_map(self._inner, kwargs))
+        if name == "copy_" and not isinstance(args[0], OnCard):
+            return args[0]
+        if func._schema.name.endswith("_") and isinstance(args[0], OnCard):
+            return args[0]  # in place
+        return tree_map(lambda x: self.on(x) if isinstance(x, Tensor) else x, out)
+
+    def on(self, inner: Tensor) -> OnCard:
+        """A tensor of the card with these numbers."""
+        if self.device.type == "mps" and inner.dtype in (torch.float64, torch.complex128):
+            raise WrongDevice("MPS has no float64")
+        return OnCard(inner, self)
+
+    def wait(self, what: str) -> None:
+        ours = [f for f in traceback.extract_stack() if "/engine/" in f.filename and "/tests/" not in f.filename]
+        where = "".join(f" at {f.filename.partition('/engine/')[2]}:{f.lineno}" for f in ours[-1:])
+        self.waits.append(what + where)
+
+    @staticmethod
+    def _inner(x: Any) -> Any:
+        return x.inner if isinstance(x, OnCard) else x
+
+    def _same_device(self, name: str, leaves: list[Any]) -> None:
+        for x in leaves:
+            if isinstance(x, torch.Generator) and x.device.type != self.device.type:
+                raise WrongDevice(f"{name} on {self.device} with a generator of {x.device}")
+            if isinstance(x, Tensor) and not isinstance(x, OnCard):
+                if name in BY_INDEX and (x.dim() == 0 or x.dtype == torch.int64):
+                    self.wait(f"{name} with positions or a number that are on the CPU")
+                    continue
+                if x.dim() == 0:  # torch takes single numbers from anywhere
+                    continue
+                raise WrongDevice(f"{name} of tensors on {self.device} and on {x.device}: {tuple(x.shape)}")
+
+    def _copied(self, args: Any) -> None:
+        to, what = args[:2]
+        if not isinstance(to, OnCard):
+            self.wait("copy to the CPU")
+        elif not isinstance(what, OnCard):
+            self.sent(what, non_blocking=len(args) > 2 and args[2])
+
+    def sent(self, what: Tensor, *, non_blocking: bool) -> None:
+        """A copy from the host: it waits unless the memory is pinned and nobody asked it to."""
+        if non_blocking and getattr(what, "_pinned", False):
+            self.moved["pinned"] += 1
+        else:
+            self.wait("copy to the card from memory that is not pinned, or without non_blocking")
+
+    # Where Python names the device
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = getattr(func, "__name__", "")
+        if isinstance(func, type(Tensor.device.__get__)):  # a property of a tensor
+            return func(*args, **kwargs)
+        first = args[0] if args else None
+        if name in ("cpu", "numpy", "tolist", "__array__") and isinstance(first, OnCard):
+            if name == "numpy" or name == "__array__":
+                raise WrongDevice("can't convert a tensor of a card to numpy")
+            self.wait(name)
+            data = first.detach().inner.clone()
+            return data if name == "cpu" else data.tolist()
+        if name == "new_tensor" and isinstance(first, OnCard):
+            return self._made(torch.tensor, "tensor", args[1:], {"dtype": first.dtype, **kwargs, "device": self.device})
+        if name == "pin_memory" and not isinstance(first, OnCard):
+            pinned = first.clone()
+            pinned._pinned = True
+            return pinned
+        if name == "is_pinned":
+            return getattr(first, "_pinned", False)
+        if name in ("to", "_to") and first is not None:
+            return self._to(func, args, kwargs)
+        if name == "cuda":
+            return self._to(Tensor.to, (first, self.device), {})
+        if name == "scaled_dot_product_attention" and kwargs.get("is_causal"):  # torch would make its mask on the CPU
+            q, k = args[:2]
+            causal = self.on(torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril())
+            kwargs = {**kwargs, "is_causal": False, "attn_mask": causal}
+        if self._is(kwargs.get("device")):
+            return self._made(func, name, args, kwargs)
+        return func(*args, **kwargs)
+
+    def _is(self, device: Any) -> bool:
+        return device is not None and torch.device(device).type == self.device.type
+
+    def _made(self, func: Any, name: str, args: Any, kwargs: dict[str, Any]) -> Any:
+        """What is created on the card."""
+        generator = kwargs.get("generator")
+        if generator is not None and generator.device.type != self.device.type:
+            raise WrongDevice(f"{name} on {self.device} with a generator of {generator.device}")
+        kwargs = {**kwargs, "device": torch.device("cpu")}
+        if name == "as_tensor" and isinstance(args[0], OnCard):
+            return args[0]
+        if name in ("tensor", "as_tensor"):
+            made = func(*args, **kwargs)
+            self.sent(made, non_blocking=False)
+            return self.on(made)
+        if args and isinstance(args[0], OnCard):  # zeros_like and the like
+            return func(*args, **{k: v for k, v in kwargs.items() if k != "device"})
+        if isinstance(args[0] if args else None, Tensor) and args[0].device.type == "meta" and name == "empty_like":
+            made = torch.empty(args[0].shape, dtype=args[0].dtype, device="cpu")
+        else:
+            made = func(*args, **kwargs)
+        wanted = made.requires_grad
+        return self.on(made.detach()).requires_grad_(wanted)
+
+    def _to(self, func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+        first, rest = args[0], list(args[1:])
+        device = kwargs.get("device")
+        for i, x in enumerate(rest):
+            if isinstance(x, Tensor):
+                rest[i : i + 1], device = [x.dtype], x.device
+                break
+            if isinstance(x, str | torch.device):
+                device = torch.device(rest.pop(i))
+                break
+        kwargs = {k: v for k, v in kwargs.items() if k != "device"}
+        if device is None:
+            return func(first, *rest, **kwargs)
+        device = torch.device(device)
+        dtype = kwargs.get("dtype", next((x for x in rest if isinstance(x, torch.dtype)), None))
+        here, there = isinstance(first, OnCard), device.type == self.device.type
+        if here == there:
+            return first if dtype is None else first.to(dtype)
+        flags = [x for x in rest if isinstance(x, bool)]
+        non_blocking = kwargs.get("non_blocking", flags[0] if flags else False)
+        if there:
+            self.sent(first, non_blocking=non_blocking)
+            return self.on(first.detach() if dtype is None else first.detach().to(dtype))
+        self.wait("copy to the CPU")
+        data = first.detach().inner.clone()
+        return data if dtype is None else data.to(dtype)
+
+
+@contextlib.contextmanager
+def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
+    """A card for a while: torch's own functions that would ask a real one are answered for it."""
+    card = FakeCard(kind, index)
+    autocast, fork_rng = torch.autocast, torch.random.fork_rng
+
+    def seeded(seed: int) -> None:
+        card.seeds.append(seed)
+        torch.default_generator.manual_seed(seed)
+
+    by_kind = torch._C._group_tensors_by_device_and_dtype
+
+    def grouped(lists: Any, with_indices: bool = False) -> Any:  # torch asks the C++ tensor, which is the CPU's
+        on_card = any(isinstance(x, OnCard) for x in lists[0])
+        return {(card.device if on_card else kind[0], kind[1]): of for kind, of in by_kind(lists, with_indices).items()}
+
+    class Generators:
+        def __getitem__(self, i: int) -> Any:
+            if i != index:
+                raise WrongDevice(f"seeded the generator of card {i}, not of {index}")
+            return mock.Mock(manual_seed=seeded)
+
+    replaced: list[tuple[Any, str, Any]] = [
+        (torch, "autocast", lambda kind, **settings: autocast("cpu", **settings)),
+        (torch, "inference_mode", torch.no_grad),  # whose views torch refuses to tensors of Python
+        (torch.random, "fork_rng", lambda devices=(), **_: fork_rng([])),
+        (torch._C, "_group_tensors_by_device_and_dtype", grouped),
+        (torch.cuda, "manual_seed", lambda seed: None if index else seeded(seed)),  # of the current card, the first
+        (torch.cuda, "default_generators", Generators()),
+        (torch.cuda, "is_bf16_supported", lambda including_emulation=True: True),
+        (torch.cuda, "device", lambda device: contextlib.nullcontext()),
+        (torch.cuda, "set_device", card.became_current.append),
+        (torch.cuda, "empty_cache", lambda: None),
+        (torch.cuda, "memory_allocated", lambda device=None: 0),
+        (torch.mps, "manual_seed", seeded),
+    ]
+    with contextlib.ExitStack() as stack:
+        for where, name, what in replaced:
+            stack.enter_context(mock.patch.object(where, name, what))
+        stack.enter_context(card)
+        yield card
+
+
+class OneDevice(TorchDispatchMode):
+    """Refuses each operation that reads or makes a tensor on another device: torch's own meta kernels do not.
+
+    Args:
+        device: the only one; single numbers, which torch takes from anywhere, may be on the CPU, and empty tensors.
+    """
+
+    def __init__(self, device: str = "meta") -> None:
+        super().__init__()
+        self.kind = device
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for x in tree_leaves((args, kwargs, out)):
+            if isinstance(x, Tensor) and x.device.type != self.kind and x.dim() and x.numel():
+                raise WrongDevice(f"{func._schema.name} has a tensor on {x.device}: {tuple(x.shape)}")
+            if isinstance(x, torch.Generator) and x.device.type != self.kind:
+                raise WrongDevice(f"{func._schema.name} has a generator of {x.device}")
+        return out
