@@ -333,11 +333,27 @@ def watch(
 @app.command()
 def doctor(
     run: Annotated[str | None, typer.Argument(help="A run to look through; without it, this machine.")] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Prove that all works on a GPU: up to ten minutes.")] = False,
+    device: Annotated[str, typer.Option("--device", help="With --gpu: auto, cpu, cuda, cuda:0 or mps.")] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="With --gpu: the file for every figure; gpu-proof.json.")
+    ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """What this machine (or a run) has, what is missing, what to do."""
+    """What this machine (or a run) has, what is missing, what to do; with --gpu, proofs that training works on it."""
+    from engine.errors import InputError
+
+    if gpu:
+        if run is not None:
+            raise InputError(f"doctor --gpu: is about this machine, not about a run; leave '{run[:80]}' out")
+        from tui_transformer.commands.prove import FILE, prove_command
+
+        return prove_command(device=device, out=out if out is not None else FILE, as_json=json)
+    for option, given in (("--device", device != "auto"), ("--out", out is not None)):
+        if given:
+            raise InputError(f"doctor {option}: goes with --gpu only")
     from tui_transformer.commands.doctor import doctor_command
 
     return doctor_command(run, as_json=json, runs_dir=runs_dir, data_dir=data_dir)

@@ -81,9 +81,7 @@ class Peak:
         return None if not self.measured else self.estimate / self.measured
 
 
-def training_peak(
-    config: RunConfig, data_dir: Path | None = None, most: int = MOST, *, device: str = "cpu"
-) -> Peak:
+def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = MOST, *, device: str = "cpu") -> Peak:
     """Measure the peak memory of a run's training in a separate process.
 
     The peak is the largest growth of memory from just before the model is built, over three steps: the first two and
@@ -118,7 +116,9 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int, where: str) -
         shape = BatchShape.of(resolved)
     batches: Examples = _Random(shape, vocabulary, device) if task is None else task.batches(resolved, device)
     tiny = RunConfig().miniature().resolved(vocab_size=VOCABULARY, threads=1, train_tokens=1000)
-    Stepper(tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY, device)).take(1)
+    Stepper(
+        tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY, device)
+    ).take(1)
     keep_memory()
     largest, accumulation = batches.largest(), resolved.train.accumulation
     shape = BatchShape.of_batch(batches.batch(*largest))

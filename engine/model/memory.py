@@ -7,7 +7,7 @@
 
 Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more than these tensors:
 its allocator leaves gaps between kept and freed memory, `SLACK`. docs/benchmarks.md compares estimates to measured
-peaks on a CPU; `doctor --gpu` does so on a GPU, where no figure has been measured yet. Notation: D model width, H heads,
+peaks on a CPU; on a GPU, `doctor --gpu` does, and has not been run on one yet. Notation: D model width, H heads,
 T keys; counts are in numbers per token unless stated otherwise.
 """
 

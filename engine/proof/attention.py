@@ -69,7 +69,7 @@ def attention(position: str, context: Context) -> Result:
                 worst[dtype], tried = max(worst[dtype], apart), tried + 1
                 if not apart <= allowed:
                     wrong.append(f"{backend} for {case.name} in {_named(dtype)} is off by {apart:.2g} of the largest")
-    said = f"{tried} comparisons with the reference, values and gradients"
+    said = "every backend that applies gives the reference's values and gradients"
     figures = {f"attention_difference_{_named(dtype)}": value for dtype, value in worst.items()}
     return judged(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
 
@@ -82,10 +82,8 @@ def _cases(position: str) -> Iterator[_Case]:
     for name in ATTENTIONS:
         if name == "linear" and position in NO_BIAS:
             continue
-        tables = {
-            **{"n_heads": HEADS, "d_model": HEADS * WIDTH, "context_length": TOKENS, "position": position},
-            **{"attention": name, "window": 9, "link_every": 8, "relative_max_distance": 16},
-        }
+        tables = {"n_heads": HEADS, "d_model": HEADS * WIDTH, "context_length": TOKENS, "position": position}
+        tables |= {"attention": name, "window": 9, "link_every": 8, "relative_max_distance": 16}
         for causal in (True, False):
             model = ModelConfig.model_validate({**tables, "architecture": "encoder", "causal": causal})
             yield from (_Case(model, causal, padded) for padded in (False, True))
@@ -121,9 +119,7 @@ def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[s
     return [backend.name for backend in BACKENDS if backend.legal(situation) is None]
 
 
-def _outcome(
-    case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torch.device, backend: str
-) -> list[Tensor]:
+def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torch.device, backend: str) -> list[Tensor]:
     """The output and the gradients of queries, keys, values and the scheme's parameters, float64 on the CPU."""
     *texts, weight = (part.to(device=device, dtype=dtype) for part in inputs)
     q, k, v = (text.detach().clone().requires_grad_() for text in texts)
@@ -131,8 +127,8 @@ def _outcome(
     if case.model.attention == "linear":
         out = linear_attention(q, k, v, at, scheme, causal=case.causal, backend=backend)
     else:
-        turned = (scheme.rotate(part, at.index) for part in (q, k))
-        out = softmax_attention(*turned, v, at, at, _see(case), scheme, backend=backend)
+        turned_q, turned_k = (scheme.rotate(part, at.index) for part in (q, k))
+        out = softmax_attention(turned_q, turned_k, v, at, at, _see(case), scheme, backend=backend)
     if case.padded:  # what is computed at padding is nobody's
         weight = weight * (at.index >= 0)[:, None, :, None]
         out = out * (at.index >= 0)[:, None, :, None]

@@ -1,6 +1,7 @@
 """Memory: a step that does not fit is cut into pieces, and the estimate is near the measured peak."""
 
 from functools import partial
+from typing import Any
 
 import torch
 
@@ -8,8 +9,8 @@ from engine.benchmark.memory import training_peak
 from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.proof.resuming import small_run
 from engine.proof.result import Context, Figure, Proof, Result, failed, judged, skipped
+from engine.proof.resuming import small_run
 from engine.runs.files import read_json, read_lines
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
@@ -19,8 +20,8 @@ FITS = 2  # windows that a planted device has room for
 WINDOWS = 8
 LOSS = 1e-5  # nats, between a step in pieces and one in a whole
 NEAR = 0.25  # of the measured peak
-# Of each kind of network one, in a size that is quick to measure: at full size on a GPU, as small as the demo on a CPU.
-ESTIMATED = ("baseline", "rope", "xl", "encoder-mlm", "win16")
+# Of each kind of network one; those that change the baseline change the demo on a CPU, which measures it quickly.
+ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 
 def memory_proofs() -> list[Proof]:
@@ -45,7 +46,7 @@ def cut_planted(context: Context) -> Result:
     whole = _losses(context, "whole", {"batch_size": WINDOWS}, None)
     pieces = _losses(context, "pieces", {"batch_size": WINDOWS, "auto_batch": True}, crowded)
     ready = assemble(
-        small_run(batch_size=WINDOWS), runs_dir=context.folder, name="refused", device=context.device
+        small_run(dropout=0.0, batch_size=WINDOWS), runs_dir=context.folder, name="refused", device=context.device
     )
     ready.trainer.model.register_forward_pre_hook(crowded)
     refused = ready.trainer.run()
@@ -94,11 +95,11 @@ def cut_really(context: Context) -> Result:
     )
 
 
-def _losses(context: Context, name: str, train: dict[str, object], hook: object) -> list[float]:
+def _losses(context: Context, name: str, train: dict[str, Any], hook: Any) -> list[float]:
     """The train losses of a run."""
-    ready = assemble(small_run(**train), runs_dir=context.folder, name=name, device=context.device)
+    ready = assemble(small_run(dropout=0.0, **train), runs_dir=context.folder, name=name, device=context.device)
     if hook is not None:
-        ready.trainer.model.register_forward_pre_hook(hook)  # type: ignore[arg-type]
+        ready.trainer.model.register_forward_pre_hook(hook)
     outcome = ready.trainer.run()
     if outcome.state != "finished":
         raise RuntimeError(f"run '{name}' {outcome.state}: {outcome.reason}")
@@ -118,9 +119,8 @@ def estimated(name: str, context: Context) -> Result:
         name: of a preset.
         context: where.
     """
-    small = context.device == "cpu"
-    preset, on = ("demo", None) if small and name == "baseline" else (name, "demo" if small else None)
-    config = presets.resolve(presets.find(preset), on=on)
+    preset = presets.find(name)
+    config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
     peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
     if peak.measured is None or peak.ratio is None:
         return skipped("the peak cannot be measured on this system")
@@ -129,5 +129,7 @@ def estimated(name: str, context: Context) -> Result:
         "measured_bytes": peak.measured,
         "estimate_over_measured": round(peak.ratio, 3),
     }
-    said = f"estimate {peak.estimate / 2**20:,.0f} MiB, measured {peak.measured / 2**20:,.0f} MiB: {peak.ratio:.2f} of it"
+    said = (
+        f"estimate {peak.estimate / 2**20:,.0f} MiB, measured {peak.measured / 2**20:,.0f} MiB: {peak.ratio:.2f} of it"
+    )
     return judged(abs(peak.ratio - 1.0) <= NEAR, said, f"{said}, not within {NEAR:.0%}", **figures)

@@ -69,7 +69,9 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         if not apart <= CACHED:
             wrong.append(f"cached logits differ from a full pass by {apart:.2g} of the largest")
     wrong += _leak(config, model, batches, steps)
-    said = f"{steps} steps in {', '.join(FIRST_STEP)}: first step as on the CPU, cached logits as uncached, leak probe as due"
+    said = (
+        f"{steps} steps in {', '.join(FIRST_STEP)}; first step as on the CPU, cached as uncached, leaks only as meant"
+    )
     return judged(not wrong, said, "; ".join(wrong), **figures)
 
 

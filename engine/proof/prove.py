@@ -167,8 +167,10 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
         result = Result("failed", str(error))
     except TimedOut as error:
         in_time = left < proof.limit
-        result = Result("skipped", f"not finished when the {budget / 60:.0f} minutes were over") if in_time else Result(
-            "failed", f"it hung: {error}"
+        result = (
+            Result("skipped", f"not finished when the {budget / 60:.0f} minutes were over")
+            if in_time
+            else Result("failed", f"it hung: {error}")
         )
     except Ended as error:
         result = Result("failed", str(error))
@@ -188,7 +190,7 @@ def _run(function: Callable[[Context], Result], context: Context) -> Result:
     torch.set_num_threads(context.threads)
     try:
         result = function(context)
-        if torch.cuda.is_initialized():
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
             torch.cuda.synchronize()  # an error that shows late is this proof's, not the next one's
             torch.cuda.empty_cache()
         return result
@@ -230,7 +232,7 @@ def device_facts(device: str) -> dict[str, Any]:
             "capability": f"{properties.major}.{properties.minor}",
             "device_memory_bytes": properties.total_memory,
             "multiprocessors": properties.multi_processor_count,
-            "cudnn": torch.backends.cudnn.version(),
+            "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
             "bf16": torch.cuda.is_bf16_supported(),
             "driver": _driver(),
         }

@@ -18,6 +18,7 @@ from engine.runs.twins import fingerprint
 from engine.training import checkpoint
 from engine.training.assemble import Ready, assemble, resume
 from engine.training.control import Control
+from engine.training.copies import DROPOUTS
 from engine.training.tensors import load_tensors
 
 STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: not where it saves by itself
@@ -41,7 +42,9 @@ def resuming_proofs() -> list[Proof]:
         *proofs,
         Proof("saved on the device, loaded on the CPU, and back", "resume", crosses_devices, seconds=5.0),
         Proof("device lost (planted) and back", "resume", partial(loses_device, False), seconds=12.0, limit=240.0),
-        Proof("device lost (a kernel fails) and back", "resume", partial(loses_device, True), seconds=12.0, limit=240.0),
+        Proof(
+            "device lost (a kernel fails) and back", "resume", partial(loses_device, True), seconds=12.0, limit=240.0
+        ),
     ]
 
 
@@ -60,11 +63,16 @@ class _StopAfter(Control):
         return super().poll()
 
 
-def small_run(**train: Any) -> RunConfig:
-    """The demo in miniature, with dropout and two micro-batches a step; it saves and evaluates every four steps."""
+def small_run(*, dropout: float = 0.1, **train: Any) -> RunConfig:
+    """The demo in miniature with two micro-batches a step; it saves and evaluates every four steps.
+
+    Args:
+        dropout: of all kinds.
+        train: settings of `train`.
+    """
     tables = presets.resolve(presets.find("demo")).miniature().dump()
     tables["train"] |= {"steps": STEPS, "accumulation": 2, "precision": "fp32"} | train
-    tables["model"] |= dict.fromkeys(("dropout", "ff_dropout", "embedding_dropout"), 0.1)
+    tables["model"] |= dict.fromkeys(DROPOUTS, dropout)
     return RunConfig.model_validate(tables)
 
 
@@ -109,7 +117,7 @@ def _weights_apart(one: Path, other: Path) -> float:
 def repeats(precision: str, context: Context) -> Result:
     """Two undisturbed runs of one config: only where these agree can a resumed run agree."""
     config = small_run(precision=precision)
-    return _compared(*(_whole(context, name, config) for name in ("one", "other")), f"{STEPS} steps")
+    return _compared(_whole(context, "one", config), _whole(context, "other", config), f"{STEPS} steps")
 
 
 def _stopped(context: Context, config: RunConfig) -> Path:
@@ -146,9 +154,7 @@ def go_on(run: Path, device: str, threads: int) -> None:
 def crosses_devices(context: Context) -> Result:
     """A checkpoint of the device is loaded on the CPU, trained and saved there, and loaded on the device again."""
     config = small_run()
-    ready = assemble(
-        config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED)
-    )
+    ready = assemble(config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED))
     _end(ready, "stopped")
     reader = RunReader(ready.path)
     trained = checkpoint.weights_of(ready.trainer.model)

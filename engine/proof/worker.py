@@ -14,11 +14,12 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import psutil
 
 T = TypeVar("T")
+PATIENCE = 5.0  # seconds that an idle process may take to leave
 START = 180.0  # seconds that a process may take to start, on a cold disk
 LONGEST = 400  # characters of an explanation
 
@@ -85,25 +86,32 @@ class Worker:
         except (EOFError, OSError):
             raise Ended(self._obituary()) from None
         if not answered:
-            self.end()
+            self.end(at_once=True)
             raise TimedOut(f"no answer within {limit:.0f} s")
         if error is not None:
             raise Raised(error, device_lost=lost)
-        result: T = value
-        return result
+        return cast(T, value)
 
-    def end(self) -> None:
-        """End the process and all that it has started."""
+    def end(self, *, at_once: bool = False) -> None:
+        """End the process and all that it has started.
+
+        Args:
+            at_once: do not wait for it to leave by itself; it hangs.
+        """
         process, self._process = self._process, None
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         if process is None or process.pid is None:
             return
+        children: list[psutil.Process] = []
         with suppress(psutil.Error):
-            for child in psutil.Process(process.pid).children(recursive=True):
-                with suppress(psutil.Error):
-                    child.kill()
+            children = psutil.Process(process.pid).children(recursive=True)
+        if not at_once:
+            process.join(PATIENCE)  # it sees that nobody calls any more
+        for child in children:
+            with suppress(psutil.Error):  # most have left; a process that has got its number since is spared
+                child.kill()
         process.kill()
         process.join()
 
