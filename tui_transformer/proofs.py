@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from engine.command_line import as_typed
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
@@ -93,7 +94,7 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
     root.mkdir()
     app = Studio(runs_dir=root, device=context.device)
     async with app.run_test(size=SIZE):
-        app.post_message(DesignPane.Launch(config, "tui-transformer doctor --gpu", "thread"))
+        app.post_message(DesignPane.Launch(config, as_typed(), "thread"))
         began = time.monotonic()
         while not app.launches.busy or app.launches.here is None:
             if time.monotonic() - began > PATIENCE:
