@@ -76,6 +76,16 @@ def test_a_run_resumes_bit_for_bit_or_the_proof_fails(here, monkeypatch) -> None
     assert result.status == "failed" and "not bit for bit: metrics, weights, moments differ" in result.why
 
 
+def test_runs_that_do_not_repeat_are_tried_again_with_deterministic_algorithms(here, monkeypatch) -> None:
+    real, asked = resuming.left_behind, iter(range(99))
+    wrong = lambda run: real(run) if torch.are_deterministic_algorithms_enabled() else {"weights": bytes([next(asked)])}
+    monkeypatch.setattr(resuming, "left_behind", wrong)
+    result = resuming.repeats("fp32", here)
+    assert result.status == "failed" and result.why.endswith("with torch.use_deterministic_algorithms they are equal")
+    assert result.figures["equal_with_deterministic_algorithms"] is True
+    assert not torch.are_deterministic_algorithms_enabled()
+
+
 def test_a_checkpoint_crosses_devices_or_the_proof_fails(here, monkeypatch) -> None:
     assert resuming.crosses_devices(here).status == "passed"
     monkeypatch.setattr(resuming, "_equal", lambda one, other: False)
