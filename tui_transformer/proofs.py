@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from engine.command_line import as_typed
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.proof import attention, memory, networks, speed
 from engine.proof.attention import attention_proofs
 from engine.proof.memory import memory_proofs
 from engine.proof.networks import preset_proofs
@@ -48,6 +50,22 @@ def every_proof() -> list[Proof]:
         Proof("two runs on one device: one process, two processes", "queue", two_runs, seconds=20.0, limit=240.0),
         *speed_proofs(),
     ]
+
+
+def settings() -> dict[str, Any]:
+    """What the proofs allow, for the record."""
+    return {
+        "preset_steps": networks.STEPS,
+        "first_step_loss_and_gradient": dict(networks.FIRST_STEP),
+        "cache_difference": networks.CACHED,
+        "attention_difference": {str(dtype): allowed for dtype, allowed in attention.ALLOWED.items()},
+        "piecewise_loss_nats": memory.LOSS,
+        "memory_estimate": memory.NEAR,
+        "decoding_difference": speed.DECODED,
+        "compiled_loss_difference": speed.COMPILED,
+        "loop_lag_p95_seconds": SLOWEST,
+        "share_of_headless": SHARE,
+    }
 
 
 def _endless(context: Context) -> RunConfig:

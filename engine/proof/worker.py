@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -61,7 +62,7 @@ class Worker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.end()
+        self.end(at_once=kind is not None)
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
         """The value of a call in the process.
@@ -185,6 +186,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
         for number in (1, 2):
             os.dup2(file.fileno(), number)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides when it ends
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
     connection.send("ready")
     while True:
         try:
@@ -196,3 +198,11 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
         except Exception as error:
             traceback.print_exc()
             connection.send((None, explained(error), is_lost(error)))
+
+
+def _leave_with_parent() -> None:
+    """A call that hangs must not outlive whoever waits for it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

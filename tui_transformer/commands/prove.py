@@ -1,6 +1,6 @@
 """`doctor --gpu`: does everything work on this device? A table, and a file with every figure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,14 +32,22 @@ def prove_command(*, device: str, out: Path, as_json: bool) -> int:
     where = resolve_device(device)
     if device == "auto" and where.type == "cpu":
         raise InputError("--gpu: this machine shows no GPU; --device cpu proves the same on the processor")
-    from tui_transformer.proofs import every_proof
+    from tui_transformer.proofs import every_proof, settings
 
-    return run_proofs(every_proof(), str(where), out, as_json=as_json)
+    return run_proofs(every_proof(), str(where), out, as_json=as_json, settings=settings())
 
 
-def run_proofs(proofs: "Sequence[Proof]", device: str, out: Path, *, as_json: bool, budget: float = BUDGET) -> int:
+def run_proofs(
+    proofs: "Sequence[Proof]",
+    device: str,
+    out: Path,
+    *,
+    as_json: bool,
+    budget: float = BUDGET,
+    settings: Mapping[str, Any] | None = None,
+) -> int:
     """Run these proofs and print what they find; see `prove_command`."""
-    record = Record(out, {"budget_seconds": budget, "threads": THREADS})
+    record = Record(out, {"budget_seconds": budget, "threads": THREADS, **(settings or {})})
 
     def begins(number: int, proof: "Proof", left: float) -> None:
         say(f"doctor: {number} of {len(proofs)}, about {duration(left)} left: {proof.name}")

@@ -49,6 +49,10 @@ def loses_its_device(context: Context) -> Result:
     raise torch.AcceleratorError("CUDA error: device-side assert triggered\nadvice for developers")
 
 
+def own_pid() -> int:
+    return os.getpid()
+
+
 def proof(run, *, group: str = "planted", limit: float = 120.0) -> Proof:
     return Proof(run.__name__, group, run, seconds=1.0, limit=limit)
 

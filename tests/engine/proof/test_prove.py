@@ -1,6 +1,9 @@
 """Proofs are run one by one, whatever one of them does, and what was found is on disk after each."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +115,32 @@ def test_a_worker_answers_again_after_one_that_hung(tmp_path) -> None:
         assert worker.call(int, "7", limit=60.0) == 7
         with pytest.raises(Raised, match="ValueError: invalid literal"):
             worker.call(int, "seven", limit=60.0)
+
+
+ORPHAN = """
+import sys
+from pathlib import Path
+from engine.proof.worker import Worker
+from tests.engine.proof import planted
+
+if __name__ == "__main__":
+    worker = Worker(Path(sys.argv[1]))
+    print(worker.call(planted.own_pid, limit=60.0), flush=True)
+    worker.call(planted.hangs, None, limit=10**6)
+"""
+
+
+def test_a_call_that_hangs_does_not_outlive_a_killed_parent(tmp_path) -> None:
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN)
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
+    parent = subprocess.Popen([sys.executable, script, tmp_path / "log.txt"], stdout=subprocess.PIPE, env=variables)
+    assert parent.stdout is not None
+    worker = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    worker.wait(timeout=60)
 
 
 def test_the_names_of_a_users_folders_are_left_out(monkeypatch) -> None:
