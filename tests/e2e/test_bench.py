@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from engine.benchmark.cases import Effort, Measured, Wanted, _peers, _resolved
+from engine.benchmark.cases import CASES, Effort, Measured, Wanted, _peers, _resolved
 from engine.benchmark.limit import shapes
 from engine.config import presets
 from tui_transformer.__main__ import main
@@ -50,6 +50,31 @@ def test_a_gpus_tables_do_not_replace_a_cpus() -> None:
     result = Measured("training", "bf16", "tokens/s", [])
     assert _title(result, "baseline", "cpu") == "## training, bf16 (tokens/s)"
     assert _title(result, "nanogpt", "cuda:0 H100") == "## training, bf16, nanogpt, cuda:0 H100 (tokens/s)"
+
+
+def test_on_a_gpu_one_command_measures_every_size_and_goes_on_where_one_does_not_fit(capsys, monkeypatch) -> None:
+    asked: list[tuple[str, str]] = []
+    wanted: list[Wanted] = []
+
+    def case(name: str):
+        def timed(given: Wanted):
+            asked.append((name, given.config.preset))
+            wanted.append(given)
+            if given.config.preset == "gpt2-small":
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return iter(())
+
+        return timed
+
+    monkeypatch.setattr("engine.training.devices.resolve_device", lambda name: torch.device("cuda", 0))
+    monkeypatch.setattr("engine.training.devices.device_name", lambda device: "cuda:0 H100")
+    monkeypatch.setattr("engine.benchmark.cases.CASES", {name: case(name) for name in CASES})
+    assert main(["bench", "--device", "cuda"]) == 0
+    sizes = ("baseline", "nanogpt", "gpt2-small", "win16", "linear")
+    each = [(name, size) for size in sizes for name in ("training", "sampling")]
+    assert asked == [*each[:2], ("attention", "baseline"), *each[2:]]
+    assert set(wanted[0].precisions) == {"bf16", "fp32-fast", "fp32"} and "torch" in wanted[0].against
+    assert "bench: training, gpt2-small: does not fit into the memory of cuda:0" in capsys.readouterr().err
 
 
 def test_a_network_that_does_not_see_all_tokens_is_timed_without_peers() -> None:
