@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 from engine.errors import InputError
 from engine.proof.prove import Done, Record, _proved, prove
+from engine.proof.release import release
 from engine.proof.result import Context
 from engine.proof.worker import Raised, TimedOut, Worker, shortened
 from tests.engine.proof import planted
@@ -141,6 +143,15 @@ def test_a_call_that_hangs_does_not_outlive_a_killed_parent(tmp_path) -> None:
     parent.wait()
     parent.stdout.close()
     worker.wait(timeout=60)
+
+
+def test_a_checkout_that_is_not_installed_knows_its_version(monkeypatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    installed = release()
+    monkeypatch.setattr("engine.proof.release.version", missing)
+    assert release() == installed and installed["version"][0].isdigit()
 
 
 def test_the_names_of_a_users_folders_are_left_out(monkeypatch) -> None:
