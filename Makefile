@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow lint studio pictures clean
+.PHONY: demo test test-slow test-gpu lint studio pictures clean
 
 demo: $(VENV)/.installed  ## train a small model on the built-in corpus: two to three minutes on a laptop CPU
 	@$(VENV)/bin/tui-transformer run --preset demo
@@ -20,6 +20,10 @@ test: $(VENV)/.installed-dev lint  ## everything that CI runs
 
 test-slow: $(VENV)/.installed-dev  ## the long proofs
 	$(PY) -m pytest -m slow
+
+DEVICE ?= auto
+test-gpu: $(VENV)/.installed  ## prove that all works on a GPU, in at most ten minutes; writes gpu-proof.json
+	$(VENV)/bin/tui-transformer doctor --gpu --device $(DEVICE)
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

@@ -165,11 +165,11 @@ def _turn(w: Wanted, kind: str) -> tuple[float, Keys]:
 def _watched(run: Path, terminal: Terminal | None, seconds: float) -> tuple[float, Keys]:
     """Steps a second while nobody types; then keys, which cost steps."""
     draw = random.Random(0)
-    _step_after(run, 2)  # the first steps warm up
-    first, started = _step_after(run, 0)
+    step_after(run, 2)  # the first steps warm up
+    first, started = step_after(run, 0)
     step, now = first, started
     while now - started < seconds or step < first + LEAST_STEPS:
-        step, now = _step_after(run, 0)
+        step, now = step_after(run, 0)
     keys: Keys = {AXIS: [], HELP: []}
     for i in range(KEYS if terminal is not None else 0):
         assert terminal is not None
@@ -184,8 +184,12 @@ def _watched(run: Path, terminal: Terminal | None, seconds: float) -> tuple[floa
     return (step - first) / (now - started), keys
 
 
-def _step_after(run: Path, steps: int) -> tuple[int, float]:
-    """Wait for so many new steps and the next change; which step that was, and when."""
+def step_after(run: Path, steps: int) -> tuple[int, float]:
+    """Wait for so many new steps of a run and for the next change; which step that was, and when.
+
+    Raises:
+        InputError: it takes none.
+    """
     deadline, first, seen = time.perf_counter() + PATIENCE, None, None
     while time.perf_counter() < deadline:
         status = read_json(run / "status.json")

@@ -19,6 +19,7 @@ from engine.evaluation.evaluator import evaluation_batch
 from engine.evaluation.metrics import score_tokens
 from engine.generation.sampling import FromDecoder, Sampling, columns
 from engine.model.attention import softmax_attention
+from engine.model.decoding import simple
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import PositionScheme
 from engine.model.span import Span
@@ -97,6 +98,7 @@ def training(
     torch.set_num_threads(threads)
     keep_memory()
     config = _resolved(config, precision, threads)
+    vocabulary = config.model.vocab_size or VOCABULARY
     set_fp32_matmul(config.train.fp32_matmul)
     batches = _batches(config, device)
     stepper = Stepper(config, build_model(config.model, VOCABULARY, config.seed, device), batches)
@@ -109,10 +111,10 @@ def training(
 
     contenders = [Contender(OURS, ours)]
     for name in against:
-        network = peer(name, config, VOCABULARY, device)
+        network = peer(name, config, vocabulary, device)
         contenders.append(Contender(name, training_step(network, config, batches, config.train.precision, device)))
     effort.said("the limit of matrix products")
-    limit = products_per_second(config, VOCABULARY, config.train.precision, device)
+    limit = products_per_second(config, vocabulary, config.train.precision, device)
     speeds = interleaved(contenders, rounds=effort.rounds, seconds=effort.seconds, device=device, said=effort.said)
     set_fp32_matmul("exact")
     return Measured("training", precision, "tokens/s", speeds, limit)
@@ -167,7 +169,7 @@ def sampling(
         return lambda: batch * sum(1 for _ in columns(writer, start, WRITTEN, how, range(batch), context=context))
 
     def theirs(name: str) -> Callable[[], int]:
-        write = WRITERS[name](config, VOCABULARY, device)
+        write = WRITERS[name](config, config.model.vocab_size or VOCABULARY, device)
 
         def work() -> int:
             with torch.inference_mode():
@@ -177,7 +179,7 @@ def sampling(
         return work
 
     contenders = [Contender(OURS, ours(FromDecoder(model)))]
-    if device.type == "cuda":
+    if device.type == "cuda" and simple(model):
         contenders.append(Contender(f"{OURS}, as a graph", ours(FromDecoder(model, fixed=True))))
     contenders += [Contender(name, theirs(name)) for name in against if name in WRITERS]
     speeds = interleaved(contenders, rounds=effort.rounds, seconds=effort.seconds, device=device, said=effort.said)
@@ -199,7 +201,7 @@ def evaluation(
         return len(score_tokens(model, text, context=context, stride=context, batch_size=batch).nll)
 
     def theirs(name: str) -> Callable[[], int]:
-        network = peer(name, config, VOCABULARY, device).eval()
+        network = peer(name, config, config.model.vocab_size or VOCABULARY, device).eval()
         rows, targets = text[:-1].view(-1, context), text[1:].view(-1, context)
 
         def work() -> int:
@@ -267,8 +269,13 @@ class Wanted:
     effort: Effort
 
 
+def _peers(w: Wanted) -> Sequence[str]:
+    """Peers compute attention to all tokens: they are no measure of a network that does not."""
+    return w.against if w.config.model.attention == "global" else ()
+
+
 def _trainings(w: Wanted) -> Iterator[Measured]:
-    return (training(w.config, p, w.against, w.device, w.threads, w.effort) for p in w.precisions)
+    return (training(w.config, p, _peers(w), w.device, w.threads, w.effort) for p in w.precisions)
 
 
 def _overheads(w: Wanted) -> Iterator[Measured]:
@@ -276,11 +283,11 @@ def _overheads(w: Wanted) -> Iterator[Measured]:
 
 
 def _evaluations(w: Wanted) -> Iterator[Measured]:
-    yield evaluation(w.config, w.against, w.device, w.threads, w.effort)
+    yield evaluation(w.config, _peers(w), w.device, w.threads, w.effort)
 
 
 def _samplings(w: Wanted) -> Iterator[Measured]:
-    return (sampling(w.config, batch, w.against, w.device, w.threads, w.effort) for batch in BATCHES)
+    return (sampling(w.config, batch, _peers(w), w.device, w.threads, w.effort) for batch in BATCHES)
 
 
 def _attentions(w: Wanted) -> Iterator[Measured]:

@@ -66,11 +66,18 @@ def interleaved(
 
 
 def _rate(contender: Contender, seconds: float, device: torch.device) -> float:
+    """Units a second; a GPU is waited for at the end alone, as a run does between two log points."""
+    settle(device)
     units, started = 0, time.perf_counter()
-    while True:
+    while units == 0 or time.perf_counter() - started < seconds:
         units += contender.work()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        passed = time.perf_counter() - started
-        if passed >= seconds:
-            return units / passed
+    settle(device)
+    return units / (time.perf_counter() - started)
+
+
+def settle(device: torch.device) -> None:
+    """Wait until a GPU has done what it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    elif device.type == "mps":
+        torch.mps.synchronize()

@@ -81,24 +81,27 @@ class Peak:
         return None if not self.measured else self.estimate / self.measured
 
 
-def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = MOST) -> Peak:
-    """Measure the peak memory of a run's training in a separate process, on a CPU.
+def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = MOST, *, device: str = "cpu") -> Peak:
+    """Measure the peak memory of a run's training in a separate process.
 
-    The peak is the largest growth of resident memory from just before the model is built, over three steps: the first
-    two and the one with the largest batch of the first epoch. Before that, the data is loaded and a tiny model takes
-    one step, so that neither the corpus nor torch's own libraries count.
+    The peak is the largest growth of memory from just before the model is built, over three steps: the first two and
+    the one with the largest batch of the first epoch. It is resident memory on a CPU, and what torch has allocated on
+    a GPU. Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's own
+    libraries count.
 
     Args:
         config: not yet resolved.
         data_dir: where named corpora are looked for first.
         most: bytes; a batch with a larger estimate is cut to fewer rows.
+        device: cpu or cuda:i.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        return process.submit(_measured, config, data_dir, most).result()
+        return process.submit(_measured, config, data_dir, most, device).result()
 
 
-def _measured(config: RunConfig, data_dir: Path | None, most: int) -> Peak:
-    device, asked = torch.device("cpu"), config.train.batch_size
+def _measured(config: RunConfig, data_dir: Path | None, most: int, where: str) -> Peak:
+    device, asked = torch.device(where), config.train.batch_size
+    gpu = device.type != "cpu"
     torch.set_num_threads(config.train.threads or 1)
     try:
         task = load_task(config, data_dir)
@@ -108,12 +111,14 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int) -> Peak:
     vocabulary = words if task is None else config.needed_tokens(task.vocab_size)
     resolved = _without_data(config, vocabulary) if task is None else task.resolved(config, config.preset, 1)
     shape = BatchShape.of(resolved)
-    while config.train.batch_tokens is None and memory_bytes(resolved, vocabulary, shape) > most and shape.rows > 1:
+    while _over(most, resolved, vocabulary, shape, gpu):
         resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
         shape = BatchShape.of(resolved)
-    batches: Examples = _Random(shape, vocabulary) if task is None else task.batches(resolved, device)
+    batches: Examples = _Random(shape, vocabulary, device) if task is None else task.batches(resolved, device)
     tiny = RunConfig().miniature().resolved(vocab_size=VOCABULARY, threads=1, train_tokens=1000)
-    Stepper(tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY)).take(1)
+    Stepper(
+        tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY, device)
+    ).take(1)
     keep_memory()
     largest, accumulation = batches.largest(), resolved.train.accumulation
     shape = BatchShape.of_batch(batches.batch(*largest))
@@ -123,9 +128,15 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int) -> Peak:
         for step in (1, 2, largest[0]):
             stepper.take(step)
 
-    estimate = memory_bytes(resolved, vocabulary, shape)
+    estimate = memory_bytes(resolved, vocabulary, shape, gpu=gpu)
     rows = asked // accumulation if config.train.batch_tokens is None else shape.rows
     return Peak(config.preset, shape, max(rows, shape.rows), task is not None, estimate, peak_bytes(train, device))
+
+
+def _over(most: int, config: RunConfig, vocabulary: int, shape: BatchShape, gpu: bool) -> bool:
+    """Whether a batch that can be cut is estimated to take more than `most` bytes."""
+    cut = config.train.batch_tokens is None and shape.rows > 1
+    return cut and memory_bytes(config, vocabulary, shape, gpu=gpu) > most
 
 
 def _without_data(config: RunConfig, vocabulary: int) -> RunConfig:
@@ -137,12 +148,13 @@ def _without_data(config: RunConfig, vocabulary: int) -> RunConfig:
 class _Random:
     """Batches of random tokens, used when the data is not available."""
 
-    def __init__(self, shape: BatchShape, vocabulary: int) -> None:
+    def __init__(self, shape: BatchShape, vocabulary: int, device: torch.device) -> None:
         draw = torch.Generator().manual_seed(0)
         tokens, source = (
-            torch.randint(vocabulary, (shape.rows, length), generator=draw) for length in (shape.target, shape.source)
+            torch.randint(vocabulary, (shape.rows, length), generator=draw).to(device)
+            for length in (shape.target, shape.source)
         )
-        at = stands_at([shape.source] * shape.rows, "cpu") if shape.source else None
+        at = stands_at([shape.source] * shape.rows, device) if shape.source else None
         self._batch = Batch(tokens, tokens, tokens.numel(), source if shape.source else None, at)
         self.vocabulary = vocabulary
 

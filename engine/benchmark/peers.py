@@ -159,6 +159,11 @@ def require_peer(name: str) -> None:
         raise InputError(f"--against {name}: it is not installed; pip install 'tui-transformer[bench]'")
 
 
+def installed_peers() -> tuple[str, ...]:
+    """The names of all that are installed."""
+    return tuple(name for name, (module, _) in PEERS.items() if importlib.util.find_spec(module) is not None)
+
+
 def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) -> nn.Module:
     """A peer's network, (B, T) tokens → (B, T, V) logits, in training mode."""
     _, build = PEERS[name]
@@ -184,7 +189,6 @@ def training_step(
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(parameters, config.train.clip)
         optimizer.step()
-        loss.item()
         return batch.n_targets
 
     return step

@@ -1,4 +1,4 @@
-"""Which kernel computes self-attention in a training step on a CPU, and the sizes of its products. No torch here.
+"""Which kernel computes self-attention in a training step, and the sizes of its products. No torch here.
 
 `engine.model.attention` chooses it call by call, but the cost and memory of a step must be known before anything is
 built. Tests check that the two agree.
@@ -15,8 +15,8 @@ class Kernel:
     """A kernel and how it cuts T tokens.
 
     Args:
-        name: from `BACKENDS` or `LINEAR_BACKENDS`; `math` is torch's fallback from its fused kernel under dropout or
-            with a learned mask: the scores are materialized.
+        name: from `BACKENDS` or `LINEAR_BACKENDS`; `math` is torch's fallback on a CPU from its fused kernel under
+            dropout or with a learned mask: the scores are materialized.
         blocks: parts of the text, the last one padded.
         queries: in a block.
         keys: keys that each block's queries are multiplied by.
@@ -38,7 +38,9 @@ class Kernel:
         return self.name in ("reference", "dense", "math", "banded")
 
 
-def training_kernel(model: ModelConfig, causal: bool, length: int, *, padded: bool = False) -> Kernel:
+def training_kernel(
+    model: ModelConfig, causal: bool, length: int, *, padded: bool = False, gpu: bool = False
+) -> Kernel:
     """The kernel of self-attention.
 
     Args:
@@ -46,6 +48,7 @@ def training_kernel(model: ModelConfig, causal: bool, length: int, *, padded: bo
         causal: of the stack.
         length: T.
         padded: whether rows differ in length, as sources do.
+        gpu: whether it runs on one.
     """
     if model.attention == "linear":
         chunk = min(CHUNK, length) if causal else length
@@ -55,18 +58,20 @@ def training_kernel(model: ModelConfig, causal: bool, length: int, *, padded: bo
     see, wanted = self_attention(model, causal=causal), model.backend
     reach = see.reach(1)
     if reach is not None:
-        narrow = NARROW * reach <= length and (length >= LONG or QUICKER * reach <= length)
+        narrow = NARROW * reach <= length and (length >= LONG or (not gpu and QUICKER * reach <= length))
         if wanted == "banded" or (wanted == "auto" and narrow):
             before = min(reach, length - 1)
             block = min(max(SMALLEST_BLOCK, before), length)
             return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
-    return Kernel(_over_all(model, padded), 1, length, length)
+    return Kernel(_over_all(model, padded, gpu), 1, length, length)
 
 
-def _over_all(model: ModelConfig, padded: bool) -> str:
+def _over_all(model: ModelConfig, padded: bool, gpu: bool) -> str:
     dropped = model.attention_dropout > 0.0
     if model.backend == "reference" or model.position == "xl":
         return "reference"
-    if model.backend == "dense" or (model.backend == "auto" and dropped and not padded):
+    if model.backend == "dense" or (model.backend == "auto" and dropped and not padded and not gpu):
         return "dense"
+    if gpu:  # its fused kernels also drop weights and learn masks
+        return "sdpa"
     return "math" if dropped or model.position in ("relative", "t5") else "sdpa"

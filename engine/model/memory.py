@@ -7,7 +7,8 @@
 
 Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more than these tensors:
 its allocator leaves gaps between kept and freed memory, `SLACK`. docs/benchmarks.md compares estimates to measured
-peaks. Notation: D model width, H heads, T keys; counts are in numbers per token unless stated otherwise.
+peaks on a CPU; on a GPU, `doctor --gpu` does, and has not been run on one yet. Notation: D model width, H heads,
+T keys; counts are in numbers per token unless stated otherwise.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.model.kernel import training_kernel
+from engine.model.kernel import Kernel, training_kernel
 from engine.model.size import parameter_count, stacks
 
 BYTES = 4
@@ -23,6 +24,7 @@ STATE = 4  # weights, gradients, two moments
 LOGITS = 3  # log probabilities, their gradient, the logits' gradient
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
+MASK = {False: 1.0, True: 0.25}  # numbers a dropped element's mask takes on a CPU, and on a GPU, which keeps one byte
 CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
 
 
@@ -56,46 +58,56 @@ class BatchShape:
         return cls(batch.tokens.shape[0], batch.tokens.shape[1], source)
 
 
-def memory_bytes(config: RunConfig, vocab_size: int, shape: BatchShape | None = None, *, slack: float = SLACK) -> int:
+def memory_bytes(
+    config: RunConfig,
+    vocab_size: int,
+    shape: BatchShape | None = None,
+    *,
+    slack: float | None = None,
+    gpu: bool = False,
+) -> int:
     """Estimate a training step's peak, in bytes, beyond what the process held before the model was built.
 
     Args:
         config: of the run.
         vocab_size: tokens of the tokenizer; `model.vocab_size` wins where it is set.
         shape: of the largest batch, if the data is known.
-        slack: of the allocator; 1 counts tensors only, as on a GPU.
+        slack: of the allocator; by default `SLACK` on a CPU and 1, tensors only, on a GPU.
+        gpu: whether it runs on one.
     """
     shape = shape or BatchShape.of(config)
+    slack = slack if slack is not None else 1.0 if gpu else SLACK
     state = STATE * parameter_count(config.model, vocab_size)
-    return int(BYTES * (state + slack * activations(config, vocab_size, shape)))
+    return int(BYTES * (state + slack * activations(config, vocab_size, shape, gpu=gpu)))
 
 
-def activations(config: RunConfig, vocab_size: int, shape: BatchShape) -> float:
+def activations(config: RunConfig, vocab_size: int, shape: BatchShape, *, gpu: bool = False) -> float:
     """Numbers besides the state at the peak: kept for the backward pass, or in use."""
     logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
-    return kept(config, shape) + max(LOGITS * logits, WORKING * _widest(config, shape))
+    return kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
 
 
-def kept(config: RunConfig, shape: BatchShape) -> float:
+def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
     """Numbers that the forward pass keeps for the backward pass, without the logits."""
     model, d, total = config.model, config.model.d_model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
         tokens = shape.rows * length
         padded = stack.encodes and config.on_rows
-        layer = _norm(model) + _attention(config, stack.causal, length, padded=padded)
-        layer += _norm(model) + _feed_forward(model)
+        kernel = training_kernel(model, stack.causal, length, padded=padded, gpu=gpu)
+        layer = _norm(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
+        layer += _norm(model) + _feed_forward(model, MASK[gpu])
         across = 0.0
         if stack.over_source:
             layer += _norm(model)
-            across = _cross_attention(config, shape)
-        per_layer = tokens * layer + across + _mask(config, stack.causal, length, padded=padded) * length
+            across = _cross_attention(config, shape, gpu)
+        per_layer = tokens * layer + across + _mask(model, kernel, length, padded=padded) * length
         if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
             total += stack.layers * tokens * d + per_layer
         else:
             total += stack.layers * per_layer
         total += tokens * (_norm(model) if model.final_norm else d)
-        total += tokens * d * (model.embedding_dropout > 0.0)
+        total += tokens * d * MASK[gpu] * (model.embedding_dropout > 0.0)
     return total
 
 
@@ -104,21 +116,20 @@ def _norm(model: ModelConfig) -> float:
     return model.d_model * {"layer": 2, "rms": 3, "none": 1}[model.norm]
 
 
-def _feed_forward(model: ModelConfig) -> float:
+def _feed_forward(model: ModelConfig, mask: float) -> float:
     """The features before the activation, after it, and after dropout."""
     ff, dropped = model.d_ff, model.ff_dropout > 0.0
     before = {"relu": 0, "swiglu": 3 * ff}.get(model.activation, ff)  # ReLU's gradient needs only its output
-    after = 2 * ff + (ff if model.activation == "relu" else 0) if dropped else ff
-    return before + after + model.d_model * (model.dropout > 0.0)
+    after = (1 + mask) * ff + (ff if model.activation == "relu" else 0) if dropped else ff
+    return before + after + mask * model.d_model * (model.dropout > 0.0)
 
 
-def _attention(config: RunConfig, causal: bool, length: int, *, padded: bool) -> float:
+def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, mask: float) -> float:
     """Queries, keys, values, weights if the kernel keeps them, the output, and the dropout mask."""
-    model, d = config.model, config.model.d_model
-    kernel = training_kernel(model, causal, length, padded=padded)
+    d = model.d_model
     filled, rotated, dropped = kernel.filled / length, model.position == "rope", model.attention_dropout > 0.0
     scores = filled * model.n_heads * kernel.keys
-    out = d + d * (model.attention_output_dropout > 0.0)
+    out = d + mask * d * (model.attention_output_dropout > 0.0)
     if kernel.name == "sdpa":
         joined = d + 2 * model.kv_width  # one tensor, of which queries, keys and values are views
         repeated = model.kv_heads < model.n_heads  # keys and values are repeated for the queries that share them
@@ -130,7 +141,7 @@ def _attention(config: RunConfig, causal: bool, length: int, *, padded: bool) ->
         return out + (scores if causal else 0) + features * d
     if kernel.name == "banded" and model.position != "xl":
         bands = d + 2 * d * kernel.keys / kernel.queries
-        return out + filled * bands + scores * (1 + dropped)
+        return out + filled * bands + scores * (1 + mask * dropped)
     if kernel.name == "math":
         return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
     if kernel.name == "dense":
@@ -139,12 +150,11 @@ def _attention(config: RunConfig, causal: bool, length: int, *, padded: bool) ->
     return out + copies + scores * _reference_weights(model)
 
 
-def _mask(config: RunConfig, causal: bool, length: int, *, padded: bool) -> float:
+def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
     """What is added to the scores, shared by all rows: numbers per query."""
-    model = config.model
-    kernel = training_kernel(model, causal, length, padded=padded)
     if model.position in ("relative", "t5", "xl") and kernel.name != "banded":
-        return 2.5 * length  # the table row of each score, 8 bytes each
+        learned = model.n_heads * length if kernel.name == "sdpa" else 0
+        return 2.5 * length + learned  # the table row of each score, 8 bytes each
     if kernel.name != "sdpa":
         return 0.0
     if model.position == "alibi":
@@ -157,28 +167,28 @@ def _reference_weights(model: ModelConfig) -> float:
     return (3 if model.attention_dropout > 0.0 else 2) + (CONTENT if model.position == "xl" else 0)
 
 
-def _cross_attention(config: RunConfig, shape: BatchShape) -> float:
+def _cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     """Per layer and whole batch: queries and output of each target, keys and values of each source."""
     model, d = config.model, config.model.d_model
     targets, sources = shape.rows * shape.target, shape.rows * shape.source
     dropped = model.attention_dropout > 0.0
     weights = 0.0
     if model.backend == "reference":
-        weights = 3 if dropped else 2
-    elif dropped:
+        weights = 2 + MASK[gpu] * dropped
+    elif dropped and not gpu:
         weights = 2.25 if config.on_rows or shape.target != shape.source else 3
     repeated = model.kv_heads < model.n_heads and not weights
     of_source = 2 * (d if weights else model.kv_width) + (2 * d if repeated else 0)
-    of_target = 2 * d + d * (model.attention_output_dropout > 0.0) + model.n_heads * shape.source * weights
+    of_target = 2 * d + MASK[gpu] * d * (model.attention_output_dropout > 0.0) + model.n_heads * shape.source * weights
     return targets * of_target + sources * of_source
 
 
-def _widest(config: RunConfig, shape: BatchShape) -> float:
+def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
     """Numbers of the widest tensor of a layer, over a batch."""
     model, widest = config.model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source
-        kernel = training_kernel(model, stack.causal, length, padded=stack.encodes and config.on_rows)
+        kernel = training_kernel(model, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
         scores = model.n_heads * kernel.keys * kernel.writes_scores * (CONTENT if model.position == "xl" else 1)
         widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
     return widest

@@ -93,19 +93,32 @@ def reference(copy: SmallCopy) -> Verdict:
 @torch.no_grad()
 def cache_parity(copy: SmallCopy) -> Verdict:
     """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
-    model, inputs = copy.network, copy.inputs()
-    if isinstance(model, EncoderLM):
+    if isinstance(copy.network, EncoderLM):
         return verdict("cache parity", "", "an encoder reads the whole text at once, so there is no cache")
+    inputs = copy.inputs()
+    worst, length = cache_difference(copy.network, *inputs), inputs[-1].shape[1]
+    wrong = f"decoding with a cache differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
+    right = f"decoding with a cache gives the same logits as one full pass over {length:,} tokens"
+    return verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+
+
+@torch.no_grad()
+def cache_difference(model: DecoderLM | EncoderDecoder, *inputs: Tensor, growth: tuple[int, int] = GROWTH) -> float:
+    """The largest difference between logits decoded with a cache and those of a full pass, relative to the largest.
+
+    Args:
+        model: in evaluation mode.
+        inputs: tokens (B, T), preceded by a source (B, S) if the model reads one.
+        growth: tokens that a decoder reads at once, and up to which it then reads one by one.
+    """
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     full, length, worst = model(*inputs), tokens.shape[1], 0.0
     for plan in _plans(length, single=isinstance(model, EncoderDecoder)):
         worst = max(worst, _apart(in_chunks(model, tokens, plan, source), full))
     if isinstance(model, DecoderLM):
-        first, last = (min(at, length) for at in GROWTH)
+        first, last = (min(at, length) for at in growth)
         worst = max(worst, _apart(_in_steps(model, tokens[:, :last], first), full[:, max(0, first - 1) : last]))
-    wrong = f"decoding with a cache differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
-    right = f"decoding with a cache gives the same logits as one full pass over {length:,} tokens"
-    return verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+    return worst
 
 
 def _plans(length: int, *, single: bool) -> Iterator[list[int]]:

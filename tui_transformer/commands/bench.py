@@ -3,7 +3,7 @@
 import os
 import platform
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from engine.benchmark.cases import Measured
     from engine.benchmark.memory import Peak
 
-MARK = "<!-- written by `tui-transformer bench --write`; do not edit above the notes -->"
+MARK = "<!-- the tables are written by `tui-transformer bench --write`: edit only what is before and after them -->"
 NOTES = "## Notes"
 MEMORY = "memory"
 ALL = "all"  # all presets, and overlays on demo as well
@@ -31,10 +31,38 @@ rows would take more than 8 GiB, fewer were measured and estimated; if its data 
 tokens as long as the context. On a CPU, in fp32; nothing here was measured on a GPU."""
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What is measured where nothing else is said.
+
+    Args:
+        sizes: presets.
+        cases: of `CASES`.
+        precisions: for training.
+        against: peers; None means every one that is installed.
+    """
+
+    sizes: tuple[str, ...]
+    cases: tuple[str, ...]
+    precisions: tuple[str, ...]
+    against: tuple[str, ...] | None
+
+
+USUALLY = Asked((USUAL,), ("training", "trainer", "evaluation", "sampling", "attention"), ("fp32", "bf16"), ())
+ON_GPU = Asked(
+    (USUAL, "nanogpt", "gpt2-small", "win16", "linear"),
+    ("training", "sampling", "attention"),
+    ("bf16", "fp32-fast", "fp32"),
+    None,
+)
+INSTALLED = "installed"  # every peer that is
+OF_NO_SIZE = ("attention", "studio")  # measured once, at the first size
+
+
 def bench_command(
     cases: tuple[str, ...],
     *,
-    size: str,
+    sizes: tuple[str, ...],
     precisions: tuple[str, ...],
     against: tuple[str, ...],
     rounds: int,
@@ -43,43 +71,70 @@ def bench_command(
     as_json: bool,
     write: Path | None,
 ) -> int:
-    """Print one line a contender; with `write`, put the tables into a Markdown file too."""
+    """Print one line a contender; with `write`, put the tables into a Markdown file too, each as soon as it is there.
+
+    What is left empty depends on the device: see `USUALLY` and `ON_GPU`.
+    """
     if cases == (MEMORY,):
-        return _memory(tuple(part.strip() for part in size.split(",")), as_json=as_json, write=write)
-    config = presets.resolve(presets.find(size))
+        return _memory(sizes or USUALLY.sizes, as_json=as_json, write=write)
+    configs = {name: presets.resolve(presets.find(name)) for name in sizes}
+    import torch
+
     from engine.benchmark.cases import CASES, PRECISIONS, Effort, Wanted
-    from engine.benchmark.peers import require_peer
+    from engine.benchmark.peers import installed_peers, require_peer
     from engine.training.devices import default_threads, device_name, resolve_device
     from tui_transformer.responsiveness import studio_cases
 
     every = CASES | {"studio": studio_cases}
-    cases = cases or tuple(CASES)
     for option, given, known in (("case", cases, every), ("precision", precisions, PRECISIONS)):
         for name in given:
             if name not in known:
                 raise InputError(f"--{option} '{name[:40]}': must be {one_of(known)}")
-    for name in against:
-        require_peer(name)
     where, threads = resolve_device(device), default_threads()
+    usual = USUALLY if where.type == "cpu" else ON_GPU
+    peers = against or usual.against
+    peers = installed_peers() if peers is None or peers == (INSTALLED,) else peers
+    for name in peers:
+        require_peer(name)
+    configs = configs or {name: presets.resolve(presets.find(name)) for name in usual.sizes}
     effort = Effort(rounds, seconds, lambda text: say(f"bench: {text}"))
     if where.type == "cpu":
-        say("bench: on the CPU; --device cuda measures the same cases on a GPU, its products' limit, and its memory")
-    wanted = Wanted(config, precisions, against, where, threads, effort)
+        say("bench: on the CPU; --device cuda measures other sizes as well, on a GPU")
 
-    measured = []
-    for result in (result for case in cases for result in every[case](wanted)):
-        measured.append(result)
-        if as_json:
-            emit({"kind": "bench", "size": size, "device": str(where), "threads": threads, **asdict(result)})
-        else:
-            answer(f"{result.case}, {result.setting}, {result.unit}")
-            print_columns(_rows(result))
-            answer()
-    if write is not None:
+    for i, (size, config) in enumerate(configs.items()):
+        wanted = Wanted(config, precisions or usual.precisions, peers, where, threads, effort)
         machine = f"size {size}, {device_name(where)}, {threads} threads"
-        _write(write, measured, machine)
+        for case in cases or usual.cases:
+            if i and case in OF_NO_SIZE:
+                continue
+            say(f"bench: {case}, {size}")
+            try:
+                for result in every[case](wanted):
+                    _show(result, size, where=str(where), threads=threads, as_json=as_json)
+                    if write is not None:
+                        _write(write, result, _title(result, size, device_name(where)), machine)
+            except torch.OutOfMemoryError:
+                say(f"bench: {case}, {size}: does not fit into the memory of {where}")
+    if write is not None:
         say(f"bench: wrote {write}")
     return 0
+
+
+def _show(result: "Measured", size: str, *, where: str, threads: int, as_json: bool) -> None:
+    if as_json:
+        emit({"kind": "bench", "size": size, "device": where, "threads": threads, **asdict(result)})
+    else:
+        answer(f"{result.case}, {result.setting}, {size}, {result.unit}")
+        print_columns(_rows(result))
+        answer()
+
+
+def _title(result: "Measured", size: str, device: str) -> str:
+    """The heading of a table: equal for what replaces it."""
+    parts = [result.case, result.setting]
+    parts += [size] if size != USUAL and result.case not in OF_NO_SIZE else []
+    parts += [device] if device != "cpu" else []
+    return f"## {', '.join(parts)} ({result.unit})"
 
 
 def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int:
@@ -167,21 +222,20 @@ def _rows(result: "Measured") -> list[tuple[str, ...]]:
     return rows
 
 
-def _write(path: Path, measured: "list[Measured]", machine: str) -> None:
-    """Put the tables into a page; what else was measured there before, and the notes, stay."""
+def _write(path: Path, result: "Measured", title: str, machine: str) -> None:
+    """Put a table into a page; what else was measured there before, what stands above it, and the notes, stay."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     notes = old[old.index(NOTES) :] if NOTES in old else f"{NOTES}\n"
-    sections = {}
-    for section in re.split(r"^(?=## )", old.removesuffix(notes), flags=re.MULTILINE)[1:]:
-        sections[section.splitlines()[0]] = section.rstrip() + "\n"
+    top, *found = re.split(r"^(?=## )", old.removesuffix(notes), flags=re.MULTILINE)
+    above = top.partition(MARK)[2].strip()
+    sections = {section.splitlines()[0]: section.rstrip() + "\n" for section in found}
     import torch
 
     when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}"
-    command = as_typed()
-    for result in measured:
-        title = f"## {result.case}, {result.setting} ({result.unit})"
-        head, *rows = _rows(result)
-        table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-        table += ["| " + " | ".join(row) + " |" for row in rows]
-        sections[title] = "\n".join([title, "", f"{when}: `{command}`", "", *table]) + "\n"
-    path.write_text("\n".join(["# Benchmarks", "", MARK, "", *sections.values(), notes]), encoding="utf-8")
+    head, *rows = _rows(result)
+    table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    table += ["| " + " | ".join(row) + " |" for row in rows]
+    sections[title] = "\n".join([title, "", f"{when}: `{as_typed()}`", "", *table]) + "\n"
+    introduction = [above, ""] if above else []
+    page = "\n".join(["# Benchmarks", "", MARK, "", *introduction, *sections.values(), notes])
+    path.write_text(page, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Proofs that training works on a device: small experiments, each passed, failed or skipped, with its figures."""

@@ -1,0 +1,135 @@
+"""Memory: a step that does not fit is cut into pieces, and the estimate is near the measured peak."""
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from engine.benchmark.memory import training_peak
+from engine.capabilities import with_value
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.proof.result import Context, Figure, Proof, Result, failed, judged, skipped
+from engine.proof.resuming import small_run
+from engine.runs.files import read_json, read_lines
+from engine.runs.reader import RunReader
+from engine.training import checkpoint
+from engine.training.assemble import assemble
+
+FITS = 2  # windows that a planted device has room for
+WINDOWS = 8
+LOSS = 1e-5  # nats, between a step in pieces and one in a whole
+NEAR = 0.25  # of the measured peak
+# Of each kind of network one; those that change the baseline change the demo on a CPU, which measures it quickly.
+ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
+
+
+def memory_proofs() -> list[Proof]:
+    """Out of memory, and the estimates."""
+    return [
+        Proof("out of memory (planted), answered by auto_batch", "memory", cut_planted, seconds=4.0),
+        Proof("out of memory (a small device), answered by auto_batch", "memory", cut_really, seconds=8.0),
+        *(
+            Proof(f"memory estimate, {name}", "memory estimates", partial(estimated, name), seconds=8.0, limit=180.0)
+            for name in ESTIMATED
+        ),
+    ]
+
+
+def cut_planted(context: Context) -> Result:
+    """A device with room for few windows at a time: in pieces the run learns the same, and without them it ends."""
+
+    def crowded(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        if model.training and len(inputs[0]) > FITS:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+
+    whole = _losses(context, "whole", {"batch_size": WINDOWS}, None)
+    pieces = _losses(context, "pieces", {"batch_size": WINDOWS, "auto_batch": True}, crowded)
+    ready = assemble(
+        small_run(dropout=0.0, batch_size=WINDOWS), runs_dir=context.folder, name="refused", device=context.device
+    )
+    ready.trainer.model.register_forward_pre_hook(crowded)
+    refused = ready.trainer.run()
+    if refused.state != "failed" or "auto_batch=true" not in refused.reason:
+        return failed(f"without auto_batch the run {refused.state}: {refused.reason}")
+    cut = _pieces(context, "pieces")
+    apart = max(abs(a - b) for a, b in zip(whole, pieces, strict=True))
+    right = f"{WINDOWS} windows in {cut} pieces learn the same as at once; without auto_batch one line says what fits"
+    wrong = f"cut into {cut} pieces, the losses differ by {apart:.2g} nats"
+    return judged(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
+
+
+def cut_really(context: Context) -> Result:
+    """torch's allocator refuses more than half of what a step needs: the run finishes in pieces."""
+    if not context.on_cuda:
+        return skipped("only CUDA's allocator can be given a limit")
+    device = torch.device(context.device)
+    tables = presets.resolve(presets.find("baseline")).dump()
+    tables["train"] |= {"steps": 2, "auto_batch": True, "precision": "fp32"}
+    tables["data"] |= {"corpus_size": 100_000}
+    tables["evaluation"] |= {"every": 0, "sample_every": 0, "sample_length": 0}
+    config = RunConfig.model_validate(tables)
+    ready = assemble(config, runs_dir=context.folder, name="small", device=context.device)
+    ready.trainer.begin()  # the leak probe and the checks come before the limit
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    ready.trainer.stepper.take(1)
+    torch.cuda.synchronize(device)
+    peak = torch.cuda.max_memory_allocated(device)
+    ready.trainer.stepper.optimizer.zero_grad(set_to_none=True)
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(device).total_memory
+    held = torch.cuda.memory_allocated(device)
+    torch.cuda.set_per_process_memory_fraction(min(1.0, (held + 0.6 * (peak - held)) / total), device)
+    try:
+        ready.trainer.advance()
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
+        torch.cuda.empty_cache()
+    cut = ready.trainer.state.pieces
+    ready.trainer.writer.close("stopped")
+    figures: dict[str, Figure] = {"pieces": cut, "peak_bytes": peak - before}
+    return judged(
+        cut > 1, f"with 60 % of the memory a step takes {cut} pieces", "the step was never cut into pieces", **figures
+    )
+
+
+def _losses(context: Context, name: str, train: dict[str, Any], hook: Any) -> list[float]:
+    """The train losses of a run."""
+    ready = assemble(small_run(dropout=0.0, **train), runs_dir=context.folder, name=name, device=context.device)
+    if hook is not None:
+        ready.trainer.model.register_forward_pre_hook(hook)
+    outcome = ready.trainer.run()
+    if outcome.state != "finished":
+        raise RuntimeError(f"run '{name}' {outcome.state}: {outcome.reason}")
+    return [record["loss"] for record in read_lines(ready.path / "metrics.jsonl") if record["kind"] == "train"]
+
+
+def _pieces(context: Context, name: str) -> int:
+    """In how many pieces a run ended up."""
+    folder = checkpoint.find(RunReader(context.folder / name), "last")
+    return int(read_json(folder / checkpoint.STATE)["pieces"])
+
+
+def estimated(name: str, context: Context) -> Result:
+    """The estimate of a training's memory against its measured peak.
+
+    Args:
+        name: of a preset.
+        context: where.
+    """
+    preset = presets.find(name)
+    config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
+    peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)
+    if peak.measured is None or peak.ratio is None:
+        return skipped("the peak cannot be measured on this system")
+    figures: dict[str, Figure] = {
+        "estimate_bytes": peak.estimate,
+        "measured_bytes": peak.measured,
+        "estimate_over_measured": round(peak.ratio, 3),
+    }
+    said = (
+        f"estimate {peak.estimate / 2**20:,.0f} MiB, measured {peak.measured / 2**20:,.0f} MiB: {peak.ratio:.2f} of it"
+    )
+    return judged(abs(peak.ratio - 1.0) <= NEAR, said, f"{said}, not within {NEAR:.0%}", **figures)

@@ -1,0 +1,252 @@
+"""Run proofs one by one in a process that may hang or die, and keep the record on disk up to date."""
+
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from engine.command_line import as_typed
+from engine.errors import refused
+from engine.proof.release import release
+from engine.proof.result import Context, Proof, Result
+from engine.proof.worker import Ended, Raised, TimedOut, Worker
+from engine.runs.files import finite, write_named
+
+SCHEMA = 1
+KIND = "gpu-proof"
+BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
+LEAST = 2.0  # seconds that are worth beginning a proof in
+# What changes how a device computes; recorded where it is set.
+VARIABLES = (
+    "CUBLAS_WORKSPACE_CONFIG",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_NUM_THREADS",
+    "PYTORCH_ALLOC_CONF",
+    "PYTORCH_CUDA_ALLOC_CONF",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A proof with its result, and where the whole stands.
+
+    Args:
+        proof: what was tried.
+        result: its outcome.
+        number: how many are done.
+        left: seconds that the rest will probably take.
+    """
+
+    proof: Proof
+    result: Result
+    number: int
+    left: float
+
+
+class Record:
+    """The JSON file: everything found so far, rewritten as a whole after each proof.
+
+    Args:
+        path: of the file.
+        settings: of the proofs.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+
+    def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
+        self.path, self._started = path, time.monotonic()
+        self.content: dict[str, Any] = {
+            "schema": SCHEMA,
+            "kind": KIND,
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "complete": False,
+            "command": as_typed(),
+            "project": release(),
+            "machine": {},
+            "settings": dict(settings) | {name: os.environ[name] for name in VARIABLES if name in os.environ},
+            "seconds": 0.0,
+            "counts": {},
+            "proofs": [],
+        }
+        self.write()
+
+    def machine(self, facts: Mapping[str, Any]) -> None:
+        """What was measured on."""
+        self.content["machine"] = dict(facts)
+        self.write()
+
+    def add(self, proof: Proof, result: Result) -> None:
+        """One more result."""
+        self.content["proofs"].append({"name": proof.name, "group": proof.group, **asdict(result)})
+        statuses = [entry["status"] for entry in self.content["proofs"]]
+        self.content["counts"] = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
+        self.write()
+
+    def close(self) -> None:
+        """All proofs are done."""
+        self.content["complete"] = True
+        self.write()
+
+    def write(self) -> None:
+        """Replace the file."""
+        self.content["seconds"] = round(time.monotonic() - self._started, 1)
+        try:
+            write_named(self.path, json.dumps(finite(self.content), indent=1, ensure_ascii=True) + "\n")
+        except (OSError, ValueError) as error:
+            problem = error if isinstance(error, OSError) else OSError(None, str(error))
+            raise refused(f"--out {str(self.path)[:200]}: cannot be written", problem) from None
+
+
+def prove(
+    proofs: Sequence[Proof],
+    device: str,
+    record: Record,
+    *,
+    threads: int,
+    budget: float = BUDGET,
+    begins: Callable[[int, Proof, float], None] = lambda number, proof, left: None,
+) -> Iterator[Done]:
+    """Run every proof; whatever one does, the others still run.
+
+    Args:
+        proofs: in this order.
+        device: cpu, cuda:i or mps.
+        record: kept up to date; its machine is filled in first.
+        threads: CPU threads of the proofs.
+        budget: seconds for all of them; those that do not fit are skipped.
+        begins: told the number of the proof that begins, the proof, and the seconds that all the rest may take.
+    """
+    started = time.monotonic()
+    root = Path(tempfile.mkdtemp(prefix="tui-transformer-proof-"))
+    expected, done = sum(proof.seconds for proof in proofs), 0.0
+    try:
+        with Worker(root / "log.txt") as worker:
+            record.machine(_facts(worker, device, threads))
+            began = time.monotonic()
+            for number, proof in enumerate(proofs, 1):
+                pace = (time.monotonic() - began) / done if done else 1.0
+                begins(number, proof, (expected - done) * pace)
+                left = budget - (time.monotonic() - started)
+                result = _proved(worker, proof, Context(device, root / f"{number:03d}", threads), left, budget)
+                done += proof.seconds
+                record.add(proof, result)
+                pace = (time.monotonic() - began) / done if done else 1.0
+                yield Done(proof, result, number, (expected - done) * pace)
+        record.close()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
+    if left < LEAST:
+        return Result("skipped", f"no time left of {budget / 60:.0f} minutes")
+    started = time.monotonic()
+    context.folder.mkdir()
+    try:
+        result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
+        if not isinstance(result, Result):
+            result = Result("failed", f"the proof gave no result but {type(result).__name__}")
+    except Raised as error:
+        if error.device_lost:
+            worker.end()  # nothing more can be computed in that process
+        result = Result("failed", str(error))
+    except TimedOut as error:
+        in_time = left < proof.limit
+        result = (
+            Result("skipped", f"not finished when the {budget / 60:.0f} minutes were over")
+            if in_time
+            else Result("failed", f"it hung: {error}")
+        )
+    except Ended as error:
+        result = Result("failed", str(error))
+    finally:
+        shutil.rmtree(context.folder, ignore_errors=True)
+    return replace(result, seconds=round(time.monotonic() - started, 2))
+
+
+def _run(function: Callable[[Context], Result], context: Context) -> Result:
+    """In the worker: a proof, between settings of the process that are the same for each."""
+    if "torch" not in sys.modules:
+        return function(context)
+    import torch
+
+    from engine.training.numerics import set_fp32_matmul
+
+    torch.set_num_threads(context.threads)
+    try:
+        result = function(context)
+        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+            torch.cuda.synchronize()  # an error that shows late is this proof's, not the next one's
+            torch.cuda.empty_cache()
+        return result
+    finally:
+        set_fp32_matmul("exact")
+
+
+def _facts(worker: Worker, device: str, threads: int) -> dict[str, Any]:
+    own = {
+        "device": device,
+        "threads": threads,
+        "cores": os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "os": platform.platform(),
+        "python": platform.python_version(),
+    }
+    with suppress(Raised, Ended):
+        return own | worker.call(device_facts, device, limit=120.0)
+    return own
+
+
+def device_facts(device: str) -> dict[str, Any]:
+    """Name, capability, memory and driver of a device, and torch's versions."""
+    import torch
+
+    from engine.training.devices import device_name
+
+    where = torch.device(device)
+    facts: dict[str, Any] = {
+        "device_name": device_name(where),
+        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+    }
+    if where.type == "cuda":
+        properties = torch.cuda.get_device_properties(where)
+        facts |= {
+            "capability": f"{properties.major}.{properties.minor}",
+            "device_memory_bytes": properties.total_memory,
+            "multiprocessors": properties.multi_processor_count,
+            "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+            "bf16": torch.cuda.is_bf16_supported(),
+            "driver": _driver(),
+        }
+    return facts
+
+
+def _driver() -> str | None:
+    with suppress(Exception):  # no NVIDIA library, or an AMD device
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            version = pynvml.nvmlSystemGetDriverVersion()
+        finally:
+            pynvml.nvmlShutdown()
+        return version.decode() if isinstance(version, bytes) else str(version)
+    return None

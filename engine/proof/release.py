@@ -1,0 +1,34 @@
+"""Which version of this program runs, without git: its number, and a hash of its own source files."""
+
+import hashlib
+import tomllib
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from engine.command_line import PROGRAM
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def release() -> dict[str, str]:
+    """`version`, and `sources_sha256` over the names and contents of all modules; a checkout need not be installed."""
+    return {"version": _version(), "sources_sha256": _sources()}
+
+
+def _version() -> str:
+    try:
+        return version(PROGRAM)
+    except PackageNotFoundError:
+        try:
+            return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+        except (OSError, ValueError, KeyError):
+            return "unknown"
+
+
+def _sources() -> str:
+    digest = hashlib.sha256()
+    for package in ("engine", "tui_transformer"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            digest.update(f"{path.relative_to(ROOT).as_posix()}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

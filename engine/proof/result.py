@@ -1,0 +1,85 @@
+"""What a proof is, what it is given, and what it finds. No torch here: the process that prints the table needs none."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Status = Literal["passed", "failed", "skipped"]
+Figure = float | int | str | bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a proof.
+
+    Args:
+        status: `skipped` if this machine cannot run it.
+        why: one sentence.
+        figures: what was measured, by name; a unit is part of the name.
+        seconds: that it took.
+    """
+
+    status: Status
+    why: str
+    figures: Mapping[str, Figure] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def passed(why: str, **figures: Figure) -> Result:
+    """The claim holds."""
+    return Result("passed", why, figures)
+
+
+def failed(why: str, **figures: Figure) -> Result:
+    """The claim does not hold."""
+    return Result("failed", why, figures)
+
+
+def skipped(why: str, **figures: Figure) -> Result:
+    """This machine cannot decide it."""
+    return Result("skipped", why, figures)
+
+
+def judged(holds: bool, right: str, wrong: str, **figures: Figure) -> Result:
+    """Passed with one sentence, or failed with another."""
+    return Result("passed" if holds else "failed", right if holds else wrong, figures)
+
+
+@dataclass(frozen=True)
+class Context:
+    """Where a proof runs.
+
+    Args:
+        device: cpu, cuda:i or mps.
+        folder: for its files; its own, and empty.
+        threads: CPU threads.
+    """
+
+    device: str
+    folder: Path
+    threads: int = 1
+
+    @property
+    def on_cuda(self) -> bool:
+        """Whether the device is an NVIDIA or AMD GPU."""
+        return self.device.startswith("cuda")
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One row of the table.
+
+    Args:
+        name: unique.
+        group: proofs of one group are summed up in one row if all pass.
+        run: runs in another process, so it must be picklable; an exception is a failure.
+        seconds: that it usually takes, for the time left.
+        limit: seconds after which it counts as hung.
+    """
+
+    name: str
+    group: str
+    run: Callable[[Context], Result]
+    seconds: float = 5.0
+    limit: float = 120.0

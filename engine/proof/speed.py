@@ -1,0 +1,199 @@
+"""What should be faster and compute the same: decoding as a CUDA graph, compiled steps, steps that never wait."""
+
+import importlib.util
+import os
+import shutil
+import sysconfig
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from engine.benchmark.cases import PRECISIONS
+from engine.benchmark.measure import Contender, interleaved
+from engine.config import presets
+from engine.config.schema import RunConfig
+from engine.data.loader import training_batches
+from engine.data.objectives import make_objective
+from engine.generation.sampling import FromDecoder, Sampling, columns
+from engine.model.decoding import Decoding
+from engine.model.transformer import DecoderLM, build_model
+from engine.proof.result import Context, Figure, Proof, Result, judged, passed, skipped
+from engine.training.copies import NO_DROPOUT
+from engine.training.numerics import set_fp32_matmul
+from engine.training.step import Stepper
+
+VOCABULARY = 65
+PROMPT, WRITTEN, ROWS = 7, 90, 3
+DECODED = 1e-4  # relative difference of logits
+COMPILED = {"fp32": 1e-4, "bf16": 1e-2, "fp32-fast": 1e-2}  # relative difference of losses
+PARITY_STEPS = 5
+SECONDS, ROUNDS = 0.6, 3  # of each contender
+
+
+def speed_proofs() -> list[Proof]:
+    """Parity first, then speed."""
+    return [
+        Proof("decoding in steps of one shape", "decoding", decodes_alike, seconds=2.0),
+        Proof("decoding as a CUDA graph", "decoding", decodes_as_graph, seconds=8.0),
+        *(
+            Proof(f"no wait for the device between log points, {precision}", "waiting", partial(waits, precision))
+            for precision in PRECISIONS
+        ),
+        *(
+            Proof(f"compiled steps, {precision}", "compile", partial(compiles, precision), seconds=40.0, limit=200.0)
+            for precision in COMPILED
+        ),
+    ]
+
+
+def _demo(**model: object) -> RunConfig:
+    """The demo's network without dropout, resolved for random tokens."""
+    tables = presets.resolve(presets.find("demo")).dump()
+    tables["model"] |= NO_DROPOUT | model
+    config = RunConfig.model_validate(tables)
+    return config.resolved(vocab_size=VOCABULARY, threads=torch.get_num_threads(), train_tokens=1_000_000)
+
+
+def _decoder(context: Context, position: str) -> tuple[DecoderLM, Tensor]:
+    """A decoder in evaluation mode and (B, T) tokens to read."""
+    config = _demo(position=position)
+    model = build_model(config.model, VOCABULARY, 1, context.device).eval()
+    assert isinstance(model, DecoderLM)
+    drawn = torch.randint(VOCABULARY, (ROWS, WRITTEN), generator=torch.Generator().manual_seed(0))
+    return model, drawn.to(context.device)
+
+
+def _fed(model: DecoderLM, tokens: Tensor, *, fixed: bool) -> Tensor:
+    """(B, T', V) logits of a prompt's last token and of each token after it, read one by one."""
+    with torch.inference_mode():
+        decoding = Decoding(model, WRITTEN // 2, fixed=fixed)  # its room grows on the way
+        found = [decoding.feed(tokens[:, :PROMPT])]
+        found += [decoding.feed(tokens[:, at : at + 1]) for at in range(PROMPT, WRITTEN)]
+        return torch.stack(found, dim=1)
+
+
+def _parity(context: Context) -> tuple[float, str]:
+    """The largest difference between fixed and full-pass logits, over position schemes; and where."""
+    worst, where = 0.0, ""
+    for position in ("sinusoidal", "learned", "rope", "alibi", "t5"):
+        model, tokens = _decoder(context, position)
+        with torch.inference_mode():
+            full = model(tokens)[:, PROMPT - 1 :]
+        apart = float((_fed(model, tokens, fixed=True) - full).abs().max() / full.abs().max())
+        if not apart <= worst:
+            worst, where = apart, position
+    return worst, where
+
+
+def decodes_alike(context: Context) -> Result:
+    """Steps that always compute the whole room give the logits of a full pass."""
+    worst, where = _parity(context)
+    right = f"logits of {WRITTEN} tokens as in a full pass"
+    return judged(worst <= DECODED, right, f"logits differ by {worst:.2g} with {where}", decoding_difference=worst)
+
+
+def decodes_as_graph(context: Context) -> Result:
+    """The same steps replayed as one CUDA graph: the same logits, and how much faster."""
+    if not context.on_cuda:
+        return skipped("CUDA graphs need CUDA")
+    worst, where = _parity(context)
+    if not worst <= DECODED:
+        return judged(False, "", f"replayed logits differ by {worst:.2g} with {where}", decoding_difference=worst)
+    model, tokens = _decoder(context, "rope")
+    length, how = 200, Sampling()
+
+    def write(*, fixed: bool) -> int:
+        writer, start = FromDecoder(model, fixed=fixed), tokens[:1, :1]
+        return sum(1 for _ in columns(writer, start, length, how, [1], context=model.config.context_length))
+
+    contenders = [Contender("graph", partial(write, fixed=True)), Contender("plain", partial(write, fixed=False))]
+    graph, plain = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
+    ratio = graph.median / plain.median
+    return passed(
+        f"the same logits; {graph.median:,.0f} tokens/s as a graph, {plain.median:,.0f} without: {ratio:.2f} ×",
+        decoding_difference=worst,
+        graph_tokens_per_second=graph.median,
+        plain_tokens_per_second=plain.median,
+    )
+
+
+def without_compiler(context: Context) -> str:
+    """Why torch cannot compile here, or "" if it can."""
+    compilers = [os.environ.get("CXX" if context.device == "cpu" else "CC", ""), "g++", "gcc", "clang++", "clang"]
+    if not any(shutil.which(name) for name in compilers if name):
+        return "no C compiler on PATH, which torch.compile needs"
+    if context.on_cuda and importlib.util.find_spec("triton") is None:
+        return "triton is not installed, which torch.compile needs on CUDA"
+    if context.on_cuda and not (Path(sysconfig.get_paths()["include"]) / "Python.h").exists():
+        return "Python's headers are not installed, which triton needs"
+    return ""
+
+
+def compiles(precision: str, context: Context) -> Result:
+    """A compiled step has the losses of a plain one; then how long compiling takes and how much faster it is."""
+    if why := without_compiler(context):
+        return skipped(why)
+    plain, compiled = (_stepper(precision, compile_, context) for compile_ in ("never", "always"))
+    expected = _losses(plain, PARITY_STEPS)
+    started = time.perf_counter()
+    found = _losses(compiled, 1)
+    compiling = time.perf_counter() - started
+    found += _losses(compiled, PARITY_STEPS - 1, first=2)
+    apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
+    figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
+    if not apart <= COMPILED[precision]:
+        return judged(False, "", f"compiled losses differ by {apart:.2g}, relative", **figures)
+    contenders = [Contender("compiled", _steps(compiled)), Contender("plain", _steps(plain))]
+    fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
+    ratio = fast.median / slow.median
+    figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
+    return passed(f"the same losses after {compiling:.0f} s of compiling; {ratio:.2f} × as fast", **figures)
+
+
+def _stepper(precision: str, compile_: str, context: Context) -> Stepper:
+    tables = _demo().dump()
+    chosen, matmul = PRECISIONS[precision]
+    tables["train"] |= {"precision": chosen, "fp32_matmul": matmul, "compile": compile_}
+    config = RunConfig.model_validate(tables)
+    set_fp32_matmul(matmul)
+    tokens = torch.randint(VOCABULARY, (100_000,), generator=torch.Generator().manual_seed(0))
+    device = torch.device(context.device)
+    batches = training_batches(tokens, config, make_objective(config, VOCABULARY), device)
+    return Stepper(config, build_model(config.model, VOCABULARY, config.seed, device), batches)
+
+
+def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
+    taken = [stepper.take(step) for step in range(first, first + steps)]
+    return [one.read()[0] / one.n_targets for one in taken]
+
+
+def _steps(stepper: Stepper) -> Callable[[], int]:
+    done = PARITY_STEPS
+
+    def work() -> int:
+        nonlocal done
+        done += 1
+        return stepper.take(done).n_targets
+
+    return work
+
+
+def waits(precision: str, context: Context) -> Result:
+    """Steps between two log points never make the host wait for the device; CUDA raises an error where one would."""
+    if not context.on_cuda:
+        return skipped("only CUDA reports where the host waits")
+    stepper = _stepper(precision, "never", context)
+    _losses(stepper, 2)
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        taken = [stepper.take(step) for step in range(3, 9)]
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    for one in taken:
+        one.read()
+    return passed(f"{len(taken)} steps without one")

@@ -1,0 +1,208 @@
+"""A process that runs one call after another, so that a hang, a crash or a broken device ends that process alone.
+
+It imports nothing but what a call needs. What it prints goes to a file, whose last line explains a crash.
+"""
+
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar, cast
+
+import psutil
+
+T = TypeVar("T")
+PATIENCE = 5.0  # seconds that an idle process may take to leave
+START = 180.0  # seconds that a process may take to start, on a cold disk
+LONGEST = 400  # characters of an explanation
+
+
+class Ended(Exception):
+    """The process hung or died before it answered."""
+
+
+class TimedOut(Ended):
+    """It was ended because it took too long."""
+
+
+class Raised(Exception):
+    """The call raised: its exception in one line.
+
+    Args:
+        text: type and message.
+        device_lost: whether the process can still use its device.
+    """
+
+    def __init__(self, text: str, *, device_lost: bool = False) -> None:
+        super().__init__(text)
+        self.device_lost = device_lost
+
+
+class Worker:
+    """One process; it starts with the first call, and another one replaces it after it has ended.
+
+    Args:
+        log: for what it prints.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self.log = log
+        self._process: multiprocessing.process.BaseProcess | None = None
+        self._connection: Connection[Any, Any] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.end(at_once=kind is not None)
+
+    def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
+        """The value of a call in the process.
+
+        Args:
+            function: picklable, as are its arguments and its value.
+            arguments: positional.
+            limit: seconds.
+
+        Raises:
+            Raised: the call raised.
+            TimedOut: it took longer than the limit; the process has been ended.
+            Ended: the process died; says how.
+        """
+        if self._process is None or not self._process.is_alive():
+            self._start()
+        assert self._connection is not None
+        try:
+            self._connection.send((function, arguments))
+            answered = self._connection.poll(limit)
+            value, error, lost = self._connection.recv() if answered else (None, None, False)
+        except (EOFError, OSError):
+            raise Ended(self._obituary()) from None
+        if not answered:
+            self.end(at_once=True)
+            raise TimedOut(f"no answer within {limit:.0f} s")
+        if error is not None:
+            raise Raised(error, device_lost=lost)
+        return cast(T, value)
+
+    def end(self, *, at_once: bool = False) -> None:
+        """End the process and all that it has started.
+
+        Args:
+            at_once: do not wait for it to leave by itself; it hangs.
+        """
+        process, self._process = self._process, None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if process is None or process.pid is None:
+            return
+        children: list[psutil.Process] = []
+        with suppress(psutil.Error):
+            children = psutil.Process(process.pid).children(recursive=True)
+        if not at_once:
+            process.join(PATIENCE)  # it sees that nobody calls any more
+        for child in children:
+            with suppress(psutil.Error):  # most have left; a process that has got its number since is spared
+                child.kill()
+        process.kill()
+        process.join()
+
+    def _start(self) -> None:
+        self.end()
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs, str(self.log)))
+        self._process.start()
+        theirs.close()
+        try:
+            if self._connection.poll(START) and self._connection.recv() == "ready":
+                return
+        except (EOFError, OSError):
+            raise Ended(f"the process did not start: {self._obituary()}") from None
+        self.end()
+        raise Ended(f"the process did not start within {START:.0f} s")
+
+    def _obituary(self) -> str:
+        """How it died, with its last words."""
+        process = self._process
+        code: int | None = None
+        if process is not None:
+            process.join(timeout=10.0)
+            code = process.exitcode
+        self.end()
+        how = f"exit code {code}"
+        if code is not None and code < 0:
+            with suppress(ValueError):
+                how = f"signal {-code} ({signal.Signals(-code).name})"
+        words = last_line(self.log)
+        return f"its process ended with {how}" + (f": {words}" if words else "")
+
+
+def last_line(log: Path) -> str:
+    """The last line of a file that says something; "" if none does."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    return shortened(next((line for line in reversed(lines) if line.strip()), ""))
+
+
+def shortened(text: str) -> str:
+    """A message as part of one line; the names of this user's folders are left out."""
+    line = " ".join(text.split())
+    for place, name in ((tempfile.gettempdir(), "TMP"), (str(Path.home()), "~")):
+        line = line.replace(place, name) if len(place) > 1 else line
+    return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
+
+
+def explained(error: BaseException) -> str:
+    """An exception in one line."""
+    first = str(error).partition("\n")[0] if is_lost(error) else str(error)  # the rest is advice for developers
+    return shortened(f"{type(error).__name__}: {first}".rstrip(": "))
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the device can no longer be used by this process."""
+    if "torch" not in sys.modules:
+        return False
+    from engine.training.devices import is_device_failure
+
+    return is_device_failure(error)
+
+
+def _serve(connection: "Connection[Any, Any]", log: str) -> None:
+    with Path(log).open("ab") as file:
+        for number in (1, 2):
+            os.dup2(file.fileno(), number)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides when it ends
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    connection.send("ready")
+    while True:
+        try:
+            function, arguments = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            connection.send((function(*arguments), None, False))
+        except Exception as error:
+            traceback.print_exc()
+            connection.send((None, explained(error), is_lost(error)))
+
+
+def _leave_with_parent() -> None:
+    """A call that hangs must not outlive whoever waits for it."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

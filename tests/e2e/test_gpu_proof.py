@@ -1,0 +1,110 @@
+"""`doctor --gpu`: its table, its JSON, its exit codes; and the whole of it on the CPU."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from engine.proof.prove import Done
+from engine.proof.result import failed, passed, skipped
+from tests.engine.proof import planted
+from tui_transformer.__main__ import main
+from tui_transformer.commands import prove
+from tui_transformer.commands.prove import machine_line, rows, run_proofs
+from tui_transformer.proofs import every_proof
+
+
+@pytest.fixture
+def no_facts(monkeypatch) -> None:
+    """The machine is not looked at, which takes the process that loads torch two seconds."""
+    facts = {"device": "cpu", "torch": "2.13", "python": "3.11", "os": "Linux"}
+    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device, threads: facts)
+
+
+HOLDING = [planted.proof(planted.holds), planted.proof(planted.cannot_tell)]
+
+
+def test_every_proof_has_a_name_of_its_own() -> None:
+    names = [proof.name for proof in every_proof()]
+    assert len(set(names)) == len(names)
+
+
+def test_the_table_has_what_was_found_and_the_exit_code_says_whether_all_is_well(tmp_path, capsys, no_facts) -> None:
+    out = tmp_path / "proof.json"
+    assert run_proofs(HOLDING, "cpu", out, as_json=False) == 0
+    said = capsys.readouterr()
+    head, _, *table = said.out.splitlines()
+    assert head.startswith("cpu, torch ")
+    assert [line.split()[:3] for line in table] == [
+        ["proof", "result", "seconds"],
+        ["holds", "✓", "passed"],
+        ["cannot_tell", "·", "skipped"],
+    ]
+    assert "doctor: 1 of 2, about 0:02 left: holds" in said.err
+    assert "1 passed, 0 failed, 1 skipped in 0:" in said.err and str(out) in said.err
+    assert run_proofs([planted.proof(planted.breaks)], "cpu", out, as_json=False) == 1
+
+
+def test_json_is_one_object_a_line(tmp_path, capsys, no_facts) -> None:
+    assert run_proofs([*HOLDING, planted.proof(planted.raises)], "cpu", tmp_path / "proof.json", as_json=True) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["kind"] for line in lines] == ["machine", "proof", "proof", "proof", "summary"]
+    assert lines[0]["torch"] and lines[0]["project"]["version"]
+    assert [line["status"] for line in lines[1:4]] == ["passed", "skipped", "failed"]
+    assert (lines[4]["passed"], lines[4]["failed"], lines[4]["skipped"]) == (1, 1, 1)
+
+
+def test_neighbours_that_came_to_the_same_are_one_row_with_the_largest_differences() -> None:
+    results = [passed("alike", loss_difference=x, steps=3) for x in (1e-6, 3e-4, 2e-5)]
+    found = [Done(planted.proof(planted.holds, group="presets"), result, 1, 0.0) for result in results]
+    found.append(Done(planted.proof(planted.breaks, group="presets"), failed("apart"), 4, 0.0))
+    found += [Done(planted.proof(planted.cannot_tell, group="two"), skipped("no GPU"), 5, 0.0) for _ in range(2)]
+    assert [row[:2] + row[3:] for row in rows(found)] == [
+        ("presets, 3 of them", "✓ passed", "alike; at most: loss difference 3.0e-04"),
+        ("breaks", "✗ failed", "apart"),
+        ("cannot_tell", "· skipped", "no GPU"),
+        ("cannot_tell", "· skipped", "no GPU"),
+    ]
+
+
+def test_a_gpu_is_named_with_its_driver_and_versions() -> None:
+    facts = {"device_name": "cuda:0 H100", "capability": "9.0", "device_memory_bytes": 80 * 10**9, "driver": "580.1"}
+    facts |= {"torch": "2.11.0+cu130", "python": "3.12.3", "os": "Linux"}
+    expected = "cuda:0 H100, capability 9.0, 80.0 GB, driver 580.1, torch 2.11.0+cu130, Python 3.12.3, Linux"
+    assert machine_line(facts) == expected
+
+
+MISTAKES = {
+    "no GPU here": (["--gpu"], "--gpu: this machine shows no GPU; --device cpu proves the same on the processor"),
+    "no such device": (["--gpu", "--device", "tpu"], "must be auto, cpu, cuda, cuda:0 or mps"),
+    "a run as well": (["demo", "--gpu"], "leave 'demo' out"),
+    "a device without it": (["--device", "cpu"], "doctor --device: goes with --gpu only"),
+    "a file without it": (["--out", "x.json"], "doctor --out: goes with --gpu only"),
+    "a file that cannot be": (["--gpu", "--device", "cpu", "--out", "/no/where.json"], "--out /no/where.json: cannot"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_mistakes_are_one_line(case: str, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("torch.backends.mps.is_available", lambda: False)
+    words, expected = MISTAKES[case]
+    assert main(["doctor", *words]) == 2
+    said = capsys.readouterr()
+    assert expected in said.err and len(said.err.splitlines()) == 1 and not said.out
+
+
+def test_the_command_runs_the_whole_table_on_the_device_that_is_named(tmp_path, monkeypatch, capsys, no_facts) -> None:
+    monkeypatch.setattr("tui_transformer.proofs.every_proof", lambda: HOLDING)
+    monkeypatch.chdir(tmp_path)
+    assert main(["doctor", "--gpu", "--device", "cpu"]) == 0
+    assert json.loads((tmp_path / prove.FILE).read_text())["machine"]["device"] == "cpu"
+
+
+@pytest.mark.slow
+def test_every_proof_passes_on_the_cpu(tmp_path, capsys) -> None:
+    out = tmp_path / "proof.json"
+    code = main(["doctor", "--gpu", "--device", "cpu", "--out", str(out)])
+    proofs = json.loads(Path(out).read_text())["proofs"]
+    assert code == 0, [proof for proof in proofs if proof["status"] == "failed"]
+    assert all("CUDA" in proof["why"] or "compile" in proof["why"] for proof in proofs if proof["status"] == "skipped")

@@ -1,0 +1,123 @@
+"""What only runs on CUDA, with a card's answers planted: the code paths work before anybody has a card to try them."""
+
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from engine.benchmark import limit
+from engine.proof import memory, resuming, speed
+from engine.proof.prove import device_facts
+from engine.proof.result import Context
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Context:
+    """A context that takes the CPU for a CUDA device."""
+    monkeypatch.setattr(Context, "on_cuda", property(lambda context: True))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
+    return Context("cpu", tmp_path)
+
+
+def test_steps_are_taken_where_a_wait_is_an_error_and_only_there(here, monkeypatch) -> None:
+    modes: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    real, taken = speed.Stepper.take, []
+    monkeypatch.setattr(
+        speed.Stepper, "take", lambda stepper, step: (taken.append((step, len(modes))), real(stepper, step))[1]
+    )
+    assert speed.waits("fp32", here).status == "passed"
+    assert modes == ["error", "default"]
+    assert taken == [(1, 0), (2, 0), *((step, 1) for step in range(3, 9))]
+
+
+def test_a_wait_fails_the_proof_and_leaves_no_mode_behind(here, monkeypatch) -> None:
+    modes: list[Any] = []
+    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
+    real = speed.Stepper.take
+
+    def waits(stepper: speed.Stepper, step: int) -> Any:
+        if modes:
+            raise RuntimeError("called a synchronizing CUDA operation")
+        return real(stepper, step)
+
+    monkeypatch.setattr(speed.Stepper, "take", waits)
+    with pytest.raises(RuntimeError, match="synchronizing"):
+        speed.waits("fp32", here)
+    assert modes == ["error", "default"]
+
+
+def test_a_graph_is_timed_beside_plain_steps(here, monkeypatch) -> None:
+    monkeypatch.setattr(speed, "SECONDS", 0.01)
+    monkeypatch.setattr(speed, "ROUNDS", 1)
+    result = speed.decodes_as_graph(here)
+    assert result.status == "passed" and "tokens/s as a graph" in result.why
+    assert result.figures["graph_tokens_per_second"] > 0
+
+
+class Clock:
+    """An event that takes the host's time."""
+
+    def __init__(self, *, enable_timing: bool) -> None:
+        self.at = 0.0
+
+    def record(self) -> None:
+        self.at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Nothing to wait for."""
+
+    def elapsed_time(self, end: "Clock") -> float:
+        return 1000.0 * (end.at - self.at)
+
+
+def test_a_gpus_products_are_timed_by_its_own_clock(monkeypatch) -> None:
+    monkeypatch.setattr(torch.cuda, "Event", Clock)
+    a, b = torch.randn(64, 64), torch.randn(64, 64)
+    assert 0 < limit._best_on_cuda(a, b) < 0.1
+    assert 0 < limit._best_on_cuda(a.t(), b) < 0.1
+
+
+def test_a_gpu_is_described(monkeypatch) -> None:
+    card = SimpleNamespace(major=9, minor=0, total_memory=80 * 10**9, multi_processor_count=132)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "H100")
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    facts = device_facts("cuda:0")
+    assert (facts["device_name"], facts["capability"], facts["bf16"]) == ("cuda:0 H100", "9.0", True)
+    assert "driver" in facts and facts["device_memory_bytes"] == 80 * 10**9
+
+
+def test_a_kernel_that_fails_does_so_in_the_step_that_is_lost(tmp_path) -> None:
+    """On a CPU the same index is an error at once; the run ends as it does when CUDA reports it."""
+    state, reason, saved = resuming._broken(resuming.small_run(), tmp_path, "cpu", 1, True)
+    assert (state, saved) == ("failed", resuming.SAVED) and reason.startswith("IndexError")
+
+
+@pytest.mark.slow
+def test_a_device_with_less_memory_than_a_step_needs_is_answered_in_pieces(here, monkeypatch) -> None:
+    fractions: list[float] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 100)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 600)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(total_memory=1000))
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda part, device: fractions.append(part))
+    real = memory.assemble
+
+    def small(*given: Any, **named: Any) -> Any:
+        ready = real(*given, **named)
+
+        def crowded(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+            if fractions and model.training and len(inputs[0]) > 32:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+
+        ready.trainer.model.register_forward_pre_hook(crowded)
+        return ready
+
+    monkeypatch.setattr(memory, "assemble", small)
+    result = memory.cut_really(here)
+    assert result.status == "passed" and result.figures["pieces"] == 2
+    assert fractions == [pytest.approx(0.4), 1.0]

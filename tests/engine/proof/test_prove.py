@@ -1,0 +1,160 @@
+"""Proofs are run one by one, whatever one of them does, and what was found is on disk after each."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from engine.errors import InputError
+from engine.proof.prove import Done, Record, _proved, prove
+from engine.proof.release import release
+from engine.proof.result import Context
+from engine.proof.worker import Raised, TimedOut, Worker, shortened
+from tests.engine.proof import planted
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> tuple[list[Done], list[dict[str, Any]], dict[str, Any]]:
+    """Every planted proof's result, the file after each, and the file at the end."""
+    path = tmp_path_factory.mktemp("proof") / "proof.json"
+    record, results, files = Record(path, {"threads": 1}), [], []
+    for done in prove(planted.EVERY, "cpu", record, threads=1):
+        results.append(done)
+        files.append(json.loads(path.read_text()))
+    return results, files, json.loads(path.read_text())
+
+
+MEANT = [
+    ("holds", "passed", "it holds"),
+    ("breaks", "failed", "it does not hold"),
+    ("raises", "failed", "RuntimeError: first line \x1b[31msecond line"),
+    ("hangs", "failed", "it hung: no answer within 0 s"),
+    ("leaves", "failed", "its process ended with exit code 3: last words"),
+    ("crashes", "failed", "its process ended with signal 11 (SIGSEGV)"),
+    ("says_nothing", "failed", "the proof gave no result but NoneType"),
+    ("loses_its_device", "failed", "AcceleratorError: CUDA error: device-side assert triggered"),
+    ("cannot_tell", "skipped", "no such device"),
+    ("holds", "passed", "it holds"),
+]
+
+
+@pytest.mark.parametrize("at", range(len(MEANT)), ids=[f"{i}-{name}" for i, (name, _, _) in enumerate(MEANT)])
+def test_a_proof_that_fails_in_any_way_is_one_line_and_the_others_go_on(found, at: int) -> None:
+    name, status, why = MEANT[at]
+    done = found[0][at]
+    assert (done.proof.name, done.result.status) == (name, status)
+    assert done.result.why.startswith(why) and "\n" not in done.result.why and "developers" not in done.result.why
+
+
+def test_the_file_is_whole_after_each_proof_and_complete_only_at_the_end(found) -> None:
+    _, files, last = found
+    assert [len(file["proofs"]) for file in files] == list(range(1, len(MEANT) + 1))
+    assert not any(file["complete"] for file in files) and last["complete"] is True
+    assert last["counts"] == {"passed": 2, "failed": 7, "skipped": 1}
+
+
+def test_the_file_says_what_ran_where(found) -> None:
+    last = found[2]
+    assert last["schema"] == 1 and last["kind"] == "gpu-proof" and last["date"] and last["command"]
+    assert last["project"]["version"] and len(last["project"]["sources_sha256"]) == 64
+    assert {"device", "device_name", "torch", "cuda", "python", "os", "processor", "threads"} <= last["machine"].keys()
+    assert last["settings"]["threads"] == 1
+    assert last["proofs"][0]["figures"] == {"number": 1.5, "device": "cpu"} and last["proofs"][0]["seconds"] >= 0
+    assert last["proofs"][1]["figures"] == {"number": None}  # JSON has no NaN
+
+
+@pytest.fixture
+def no_facts(monkeypatch) -> None:
+    """The machine is not looked at, which takes the process that loads torch two seconds."""
+    monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device, threads: {"device": device})
+
+
+def test_the_time_left_is_known_before_each_proof(tmp_path, no_facts) -> None:
+    told: list[tuple[int, str, float]] = []
+    proofs = [planted.proof(planted.holds), planted.proof(planted.cannot_tell)]
+    begins = lambda number, proof, left: told.append((number, proof.name, left))
+    list(prove(proofs, "cpu", Record(tmp_path / "proof.json", {}), threads=1, begins=begins))
+    assert [(number, name) for number, name, _ in told] == [(1, "holds"), (2, "cannot_tell")]
+    assert told[0][2] == 2.0 and told[1][2] > 0
+
+
+def test_what_is_left_when_the_time_is_over_is_skipped_not_failed(tmp_path, no_facts) -> None:
+    record = Record(tmp_path / "proof.json", {})
+    results = [done.result for done in prove([planted.proof(planted.breaks)], "cpu", record, threads=1, budget=0.0)]
+    assert [(result.status, result.why) for result in results] == [("skipped", "no time left of 0 minutes")]
+    with Worker(tmp_path / "log.txt") as worker:
+        context = Context("cpu", tmp_path / "own")
+        cut = _proved(worker, planted.proof(planted.hangs), context, 2.1, 600.0)
+    assert (cut.status, cut.why) == ("skipped", "not finished when the 10 minutes were over")
+
+
+def test_whoever_stops_listening_leaves_no_process_and_keeps_the_file(tmp_path, no_facts) -> None:
+    before = {process.pid for process in psutil.Process().children(recursive=True)}
+    results = prove(planted.EVERY, "cpu", Record(tmp_path / "proof.json", {}), threads=1)
+    next(results)
+    results.close()
+    left = [process for process in psutil.Process().children(recursive=True) if process.pid not in before]
+    assert not [process for process in left if "resource_tracker" not in " ".join(process.cmdline())]
+    kept = json.loads((tmp_path / "proof.json").read_text())
+    assert len(kept["proofs"]) == 1 and kept["complete"] is False
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_runs(tmp_path) -> None:
+    with pytest.raises(InputError, match="--out .*proof.json: cannot be written: No such file or directory"):
+        Record(tmp_path / "nowhere" / "proof.json", {})
+
+
+def test_a_worker_answers_again_after_one_that_hung(tmp_path) -> None:
+    with Worker(tmp_path / "log.txt") as worker:
+        with pytest.raises(TimedOut, match="no answer within 0 s"):
+            worker.call(planted.hangs, None, limit=0.3)
+        assert worker.call(int, "7", limit=60.0) == 7
+        with pytest.raises(Raised, match="ValueError: invalid literal"):
+            worker.call(int, "seven", limit=60.0)
+
+
+ORPHAN = """
+import sys
+from pathlib import Path
+from engine.proof.worker import Worker
+from tests.engine.proof import planted
+
+if __name__ == "__main__":
+    worker = Worker(Path(sys.argv[1]))
+    print(worker.call(planted.own_pid, limit=60.0), flush=True)
+    worker.call(planted.hangs, None, limit=10**6)
+"""
+
+
+def test_a_call_that_hangs_does_not_outlive_a_killed_parent(tmp_path) -> None:
+    script = tmp_path / "orphan.py"
+    script.write_text(ORPHAN)
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path.cwd()), os.environ.get("PYTHONPATH", "")])}
+    parent = subprocess.Popen([sys.executable, script, tmp_path / "log.txt"], stdout=subprocess.PIPE, env=variables)
+    assert parent.stdout is not None
+    worker = psutil.Process(int(parent.stdout.readline()))
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    worker.wait(timeout=60)
+
+
+def test_a_checkout_that_is_not_installed_knows_its_version(monkeypatch) -> None:
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    installed = release()
+    monkeypatch.setattr("engine.proof.release.version", missing)
+    assert release() == installed and installed["version"][0].isdigit()
+
+
+def test_the_names_of_a_users_folders_are_left_out(monkeypatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/somebody"))
+    assert shortened("cannot open /home/somebody/x\n  twice") == "cannot open ~/x twice"
+    assert len(shortened("x" * 9999)) == 400
