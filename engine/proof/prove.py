@@ -217,6 +217,7 @@ def device_facts(device: str) -> dict[str, Any]:
     import torch
 
     from engine.training.devices import device_name
+    from engine.training.numerics import has_bf16
 
     where = torch.device(device)
     facts: dict[str, Any] = {
@@ -233,7 +234,7 @@ def device_facts(device: str) -> dict[str, Any]:
             "device_memory_bytes": properties.total_memory,
             "multiprocessors": properties.multi_processor_count,
             "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
-            "bf16": torch.cuda.is_bf16_supported(),
+            "bf16": has_bf16(where),
             "driver": _driver(),
         }
     return facts

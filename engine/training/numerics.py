@@ -23,11 +23,13 @@ def chosen_precision(train: TrainConfig, device: torch.device) -> str:
     """What `precision` means on this device: "auto" takes bf16 on a GPU that has it, and fp32 elsewhere."""
     if train.precision != "auto":
         return train.precision
-    return "bf16" if device.type == "cuda" and _has_bf16(device) else "fp32"
+    return "bf16" if has_bf16(device) else "fp32"
 
 
-def _has_bf16(device: torch.device) -> bool:
-    """Whether the GPU multiplies in bf16; older ones only emulate it, slower than fp32."""
+def has_bf16(device: torch.device) -> bool:
+    """Whether a device is a GPU that multiplies in bf16; older ones only emulate it, slower than fp32."""
+    if device.type != "cuda":
+        return False
     with torch.cuda.device(device):  # torch asks the current one
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
 

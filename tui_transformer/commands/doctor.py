@@ -59,6 +59,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
     import torch
 
     from engine.training.devices import default_threads, device_name, resolve_device
+    from engine.training.numerics import has_bf16
 
     device = resolve_device("auto")
     free = shutil.disk_usage(_existing(runs_dir)).free
@@ -69,7 +70,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
         Finding(
             "device",
             device.type != "cpu",
-            f"{device_name(device)}{_bf16(device)}",
+            f"{device_name(device)}{', bf16' if has_bf16(device) else ''}",
             "the demo and the *-cpu presets are sized for it; a GPU needs torch with CUDA",
         ),
         Finding("memory", True, f"{memory(ram.available)} free of {memory(ram.total)}"),
@@ -104,12 +105,6 @@ def _corpus(entry: Listed, data_dir: Path | None) -> Finding:
         files = ", ".join(Path(remote.file).name for remote in entry.remotes)
         advice = f"put {files} into {(folders[-1] / entry.remotes[0].file).parent}"
     return Finding("corpus", path is not None, found, advice)
-
-
-def _bf16(device: "object") -> str:
-    import torch
-
-    return ", bf16" if getattr(device, "type", "") == "cuda" and torch.cuda.is_bf16_supported() else ""
 
 
 def _existing(path: Path) -> Path:

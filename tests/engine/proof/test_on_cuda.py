@@ -1,6 +1,7 @@
 """What only runs on CUDA, with a card's answers planted: the code paths work before anybody has a card to try them."""
 
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -84,7 +85,8 @@ def test_a_gpu_is_described(monkeypatch) -> None:
     card = SimpleNamespace(major=9, minor=0, total_memory=80 * 10**9, multi_processor_count=132)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: "H100")
-    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: nullcontext())
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
     facts = device_facts("cuda:0")
     assert (facts["device_name"], facts["capability"], facts["bf16"]) == ("cuda:0 H100", "9.0", True)
     assert "driver" in facts and facts["device_memory_bytes"] == 80 * 10**9
