@@ -16,7 +16,7 @@ studio: $(VENV)/.installed  ## open the studio
 	@$(VENV)/bin/tui-transformer
 
 test: $(VENV)/.installed-dev lint  ## everything that CI runs
-	$(PY) -m pytest -n auto -m "not slow"
+	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
 
 test-slow: $(VENV)/.installed-dev  ## the long proofs
 	$(PY) -m pytest -m slow
