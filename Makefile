@@ -22,7 +22,7 @@ test-slow: $(VENV)/.installed-dev  ## the long proofs
 	$(PY) -m pytest -m slow
 
 DEVICE ?= auto
-test-gpu: $(VENV)/.installed  ## prove that all works on a GPU, in at most ten minutes; writes gpu-proof.json
+test-gpu: $(VENV)/.installed  ## prove that everything works on a GPU, in at most ten minutes; writes gpu-proof.json
 	$(VENV)/bin/tui-transformer doctor --gpu --device $(DEVICE)
 
 lint: $(VENV)/.installed-dev

@@ -1,8 +1,8 @@
-"""A card that is not there: tensors that call themselves `cuda` or `mps` and compute on the CPU, with real numbers.
+"""A simulated GPU: tensors that report `cuda` or `mps` as their device but compute on the CPU, with real numbers.
 
-What Python sees is a device of its own. What a real card would refuse, this one refuses: an operation on tensors of two
-devices, a generator of the wrong device, float64 on MPS. What would make the host wait for the card, it writes down.
-A tensor made on the CPU and used with the card's is therefore found here, on a machine without a card.
+To Python it is a separate device. It refuses what a real one would: an operation on tensors of two devices, a generator
+of the wrong device, float64 on MPS. It records whatever would make the host wait for it. A tensor made on the CPU and
+mixed with the card's is therefore found here, on a machine without a GPU.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 ATEN = torch.ops.aten
-# Read a value or a shape that only the card knows.
+# Tags of operations that read a value or a shape that only the card knows.
 WAITS = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
 BY_INDEX = ("index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index")
 
@@ -64,13 +64,13 @@ class OnCard(Tensor):
 
 
 def _data(tensor: Tensor) -> OnCard:
-    """The wrapper itself: a parameter is one of the same kind."""
+    """The tensor, known to be on the card; parameters are too."""
     assert isinstance(tensor, OnCard)
     return tensor
 
 
 class FakeCard(TorchFunctionMode):
-    """While it is entered, its device can be named wherever torch takes one.
+    """While active, its device can be used wherever torch takes one.
 
     Args:
         kind: `cuda` or `mps`.
@@ -80,13 +80,13 @@ class FakeCard(TorchFunctionMode):
         super().__init__()
         self.device = torch.device(kind, index)
         self.waits: list[str] = []
-        """Where the host waited for the card, in order."""
+        """Every place where the host waited for the card, in order."""
         self.moved: Counter[str] = Counter()
         """Copies to the card that the host did not wait for."""
         self.seeds: list[int] = []
         """What the card's own generator was seeded with."""
         self.became_current: list[torch.device] = []
-        """What was made the current card of a thread."""
+        """The devices that were made a thread's current one."""
 
     # What operations do
 
@@ -101,7 +101,7 @@ class FakeCard(TorchFunctionMode):
             self.wait(f"{name} by a mask, whose result has a shape that only the card knows")
         if name == "copy_":
             self._copied(args)
-        elif name != "_to_copy":  # of another device's would have come through `_to`
+        elif name != "_to_copy":  # a copy between devices goes through `_to`
             self._same_device(name, leaves)
         if kwargs.get("device") is not None:
             kwargs = {**kwargs, "device": torch.device("cpu")}
@@ -147,7 +147,7 @@ class FakeCard(TorchFunctionMode):
             self.sent(what, non_blocking=len(args) > 2 and args[2])
 
     def sent(self, what: Tensor, *, non_blocking: bool) -> None:
-        """A copy from the host: it waits unless the memory is pinned and nobody asked it to."""
+        """A copy from the host: it waits unless the memory is pinned and the copy is non-blocking."""
         if non_blocking and getattr(what, "_pinned", False):
             self.moved["pinned"] += 1
         else:
@@ -241,7 +241,7 @@ class FakeCard(TorchFunctionMode):
 
 @contextlib.contextmanager
 def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
-    """A card for a while: torch's own functions that would ask a real one are answered for it."""
+    """A simulated card for the duration of the block: torch functions that would query a real one are replaced."""
     card = FakeCard(kind, index)
     autocast, fork_rng = torch.autocast, torch.random.fork_rng
 
@@ -263,7 +263,7 @@ def fake_card(kind: str = "cuda", index: int = 0) -> Iterator[FakeCard]:
 
     replaced: list[tuple[Any, str, Any]] = [
         (torch, "autocast", lambda kind, **settings: autocast("cpu", **settings)),
-        (torch, "inference_mode", torch.no_grad),  # whose views torch refuses to tensors of Python
+        (torch, "inference_mode", torch.no_grad),  # torch refuses inference views of Python tensors
         (torch.random, "fork_rng", lambda devices=(), **_: fork_rng([])),
         (torch._C, "_group_tensors_by_device_and_dtype", grouped),
         (torch.cuda, "manual_seed", lambda seed: None if index else seeded(seed)),  # of the current card, the first

@@ -181,10 +181,13 @@ def bench(
             help="Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory.",
         ),
     ] = "",
-    size: Annotated[str, typer.Option("--size", help="Presets to measure, with commas; for memory, also all.")] = "",
-    precision: Annotated[str, typer.Option("--precision", help="Of fp32, fp32-fast, bf16, with commas.")] = "",
+    size: Annotated[
+        str, typer.Option("--size", help="Presets to measure, comma-separated; for memory, also all.")
+    ] = "",
+    precision: Annotated[str, typer.Option("--precision", help="Any of fp32, fp32-fast, bf16, comma-separated.")] = "",
     against: Annotated[
-        str, typer.Option("--against", help="Of transformers, x-transformers, torch; or installed: all there are.")
+        str,
+        typer.Option("--against", help="Any of transformers, x-transformers, torch; or installed, for all of them."),
     ] = "",
     rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Turns of each contender.")] = 5,
     seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help="The least a turn takes.")] = 2.0,
@@ -194,8 +197,8 @@ def bench(
 ) -> int:
     """Time training, evaluation, sampling and attention beside other libraries, in turns.
 
-    What is left out depends on the device. On a CPU: the baseline in fp32 and bf16, without peers. On a GPU: baseline,
-    nanogpt, gpt2-small, win16 and linear, in every precision, beside all that are installed.
+    Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU: baseline,
+    nanogpt, gpt2-small, win16 and linear, in every precision, beside all libraries that are installed.
     """
     from tui_transformer.commands.bench import bench_command
 
@@ -337,27 +340,27 @@ def watch(
 @app.command()
 def doctor(
     run: Annotated[str | None, typer.Argument(help="A run to look through; without it, this machine.")] = None,
-    gpu: Annotated[bool, typer.Option("--gpu", help="Prove that all works on a GPU: up to ten minutes.")] = False,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Prove that training works on a GPU: up to ten minutes.")] = False,
     device: Annotated[str, typer.Option("--device", help="With --gpu: auto, cpu, cuda, cuda:0 or mps.")] = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="With --gpu: the file for every figure; gpu-proof.json.")
+        Path | None, typer.Option("--out", "-o", help="With --gpu: the file to write, by default gpu-proof.json.")
     ] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    """What this machine (or a run) has, what is missing, what to do; with --gpu, proofs that training works on it."""
+    """What this machine (or a run) has, what is missing, what to do; with --gpu, proof that training works on it."""
     from engine.errors import InputError
 
     if gpu:
         if run is not None:
-            raise InputError(f"doctor --gpu: is about this machine, not about a run; leave '{run[:80]}' out")
+            raise InputError(f"doctor --gpu: tests this machine, not a run; leave out '{run[:80]}'")
         from tui_transformer.commands.prove import FILE, prove_command
 
         return prove_command(device=device, out=out if out is not None else FILE, as_json=json)
     for option, given in (("--device", device != "auto"), ("--out", out is not None)):
         if given:
-            raise InputError(f"doctor {option}: goes with --gpu only")
+            raise InputError(f"doctor {option}: only works with --gpu")
     from tui_transformer.commands.doctor import doctor_command
 
     return doctor_command(run, as_json=json, runs_dir=runs_dir, data_dir=data_dir)

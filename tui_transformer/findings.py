@@ -41,8 +41,8 @@ class Finding:
 
 
 def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
-    """The verdicts of a run, briefly: the same one at many evaluations is one finding, with the newest reason, and so
-    are all that passed before training, but the leak probe. checks.json and `check` have the reason of each.
+    """A run's verdicts in brief. The same verdict at many evaluations is one finding, with the newest reason; so are
+    all checks that passed before training, except the leak probe. checks.json and `check` have every reason.
 
     Args:
         verdicts: as checks.json has them. Texts stay as they are: whoever shows them cleans them.

@@ -1,4 +1,4 @@
-"""All proofs of `doctor --gpu`: those of the engine, and those of the studio and the queue beside a training."""
+"""All proofs of `doctor --gpu`: the engine's, and those of the studio and the queue during training."""
 
 import asyncio
 import os
@@ -32,28 +32,28 @@ from tui_transformer.settings import ENVIRONMENT
 
 SIZE = (120, 36)  # columns and lines
 WATCHED = 8.0  # seconds of training that are timed
-TICK = 0.01  # seconds between two looks at how late the event loop is
-# On a GPU the processor is free for the screen; on a CPU they share it, and what was measured is only reported.
-SLOWEST = 0.1  # seconds that 95 of 100 turns of the event loop may be late
-SHARE = 0.8  # of the speed without a screen; the aim is 0.95
+TICK = 0.01  # seconds between measurements of the event loop's delay
+# On a GPU the CPU is free to draw the screen; on a CPU training competes with it, and the figures are only reported.
+SLOWEST = 0.1  # seconds; the largest allowed p95 delay of the event loop
+SHARE = 0.8  # of the headless speed; the target is 0.95
 PATIENCE = 60.0  # seconds for a process to do what it was told
 
 
 def every_proof() -> list[Proof]:
-    """The whole table: first what is quick and says most."""
+    """The whole table, the quickest and most informative first."""
     return [
         *attention_proofs(),
         *resuming_proofs(),
         *preset_proofs(),
         *memory_proofs(),
-        Proof("studio: a run trains in its thread beside a live chart", "studio", studio, seconds=35.0, limit=180.0),
-        Proof("two runs on one device: one process, two processes", "queue", two_runs, seconds=20.0, limit=240.0),
+        Proof("studio: a run trains in a thread beside a live chart", "studio", studio, seconds=35.0, limit=180.0),
+        Proof("two runs on one device, in one process and in two", "queue", two_runs, seconds=20.0, limit=240.0),
         *speed_proofs(),
     ]
 
 
 def settings() -> dict[str, Any]:
-    """What the proofs allow, for the record."""
+    """The proofs' tolerances, for the record."""
     return {
         "preset_steps": networks.STEPS,
         "first_step_loss_and_gradient": dict(networks.FIRST_STEP),
@@ -69,7 +69,7 @@ def settings() -> dict[str, Any]:
 
 
 def _endless(context: Context) -> RunConfig:
-    """A run that writes a record every step and goes on until it is stopped: at baseline size on a GPU."""
+    """A run that logs every step and continues until it is stopped; on a GPU at baseline size."""
     tables = presets.resolve(presets.find("demo" if context.device == "cpu" else "baseline")).dump()
     tables["train"] |= {"steps": 10**6, "threads": context.threads}
     tables["data"] |= {"corpus_size": 100_000}
@@ -80,7 +80,7 @@ def _endless(context: Context) -> RunConfig:
 
 
 def studio(context: Context) -> Result:
-    """Train in the studio's worker thread, chart shown, without a terminal; then the same run without the studio."""
+    """Train in the studio's worker thread, with its chart but no terminal; then train the same without the studio."""
     settings = context.folder / "settings.toml"
     settings.write_text('welcomed = true\nlaunch = "thread"\n', encoding="utf-8")
     os.environ[ENVIRONMENT] = str(settings)
@@ -96,11 +96,13 @@ def studio(context: Context) -> Result:
         "headless_steps_per_second": round(headless, 2),
         "share_of_headless": round(speed / headless, 3),
     }
-    said = f"{speed:.1f} steps/s, {speed / headless:.2f} of headless; the event loop is {1000 * slow:.0f} ms late (p95)"
+    said = (
+        f"{speed:.1f} steps/s, {speed / headless:.2f} of headless; the event loop's p95 delay is {1000 * slow:.0f} ms"
+    )
     if "tok/s" not in text:
         return failed(f"the Train pane does not show the run: {said}", **figures)
     well = context.device == "cpu" or (slow <= SLOWEST and speed >= SHARE * headless)
-    return judged(well, said, f"{said}; at most {1000 * SLOWEST:.0f} ms and at least {SHARE} are wanted", **figures)
+    return judged(well, said, f"{said}; required: at most {1000 * SLOWEST:.0f} ms, at least {SHARE}", **figures)
 
 
 async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[float], str]:
@@ -116,7 +118,7 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
         began = time.monotonic()
         while not app.launches.busy or app.launches.here is None:
             if time.monotonic() - began > PATIENCE:
-                raise InputError("the studio did not begin the run")
+                raise InputError("the studio did not start the run")
             await asyncio.sleep(0.05)
         run = app.launches.here
         late: list[float] = []
@@ -135,7 +137,7 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
 
 
 def _headless(context: Context, config: RunConfig) -> float:
-    """Steps per second of the same run with nobody watching."""
+    """Steps per second of the same run without the studio."""
 
     def prepare(control: Control) -> Ready:
         return assemble(
@@ -159,7 +161,7 @@ def two_runs(context: Context) -> Result:
     root.mkdir()
     refusal = _second_thread(context, root)
     if "trains a run already" not in refusal:
-        return failed(f"a second training thread in one process is not refused: {refusal or 'it began'}")
+        return failed(f"a second training thread in one process was not refused: {refusal or 'it started'}")
     before = enqueue(_endless(context), runs_dir=root, name="first", command="")
     process = spawn("begin", before, device=context.device)
     said: list[str] = []
@@ -178,13 +180,13 @@ def two_runs(context: Context) -> Result:
         process.kill()
         process.wait()
     ends = (RunReader(before).state, RunReader(queued).state)
-    wrong = f"while the first trained, they were {' and '.join(states)}; in the end {' and '.join(ends)}"
-    right = "a second thread is refused; a queued run waited for the device and then finished"
+    wrong = f"while the first run trained, the two were {' and '.join(states)}; in the end, {' and '.join(ends)}"
+    right = "a second thread is refused; a queued run waits for the device, then finishes"
     return judged(states == ("running", "queued") and ends == ("stopped", "finished"), right, wrong)
 
 
 def _second_thread(context: Context, root: Path) -> str:
-    """What a second training thread in this process is told."""
+    """The error that a second training thread in this process gets; "" if none."""
 
     def prepare(control: Control) -> Ready:
         return assemble(_endless(context), runs_dir=root, name="thread", device=context.device, control=control)
@@ -202,10 +204,10 @@ def _second_thread(context: Context, root: Path) -> str:
 
 
 def _until(fact: Callable[[], bool], wrong: str) -> None:
-    """Wait until something is so.
+    """Wait until a condition holds.
 
     Raises:
-        InputError: it never was.
+        InputError: it never did.
     """
     began = time.monotonic()
     while not fact():

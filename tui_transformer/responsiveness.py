@@ -185,10 +185,10 @@ def _watched(run: Path, terminal: Terminal | None, seconds: float) -> tuple[floa
 
 
 def step_after(run: Path, steps: int) -> tuple[int, float]:
-    """Wait for so many new steps of a run and for the next change; which step that was, and when.
+    """Wait for `steps` new steps of a run and the next change; return that step and its time.
 
     Raises:
-        InputError: it takes none.
+        InputError: the run takes no steps.
     """
     deadline, first, seen = time.perf_counter() + PATIENCE, None, None
     while time.perf_counter() < deadline:

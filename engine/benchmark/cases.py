@@ -270,7 +270,7 @@ class Wanted:
 
 
 def _peers(w: Wanted) -> Sequence[str]:
-    """Peers compute attention to all tokens: they are no measure of a network that does not."""
+    """Peers attend to all tokens, so they are no comparison for a network that does not."""
     return w.against if w.config.model.attention == "global" else ()
 
 

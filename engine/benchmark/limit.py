@@ -8,7 +8,7 @@ from engine.benchmark.measure import settle
 from engine.config.schema import RunConfig
 
 REPEATS = 7
-LAUNCHES = 20  # of one product between two looks at a GPU's clock
+LAUNCHES = 20  # of a product per timing on a GPU
 
 
 def shapes(config: RunConfig, vocab_size: int) -> list[tuple[int, int, int, int]]:
@@ -28,7 +28,7 @@ def products_per_second(config: RunConfig, vocab_size: int, precision: str, devi
     """Tokens per second if a training step were its linear maps' products and nothing else.
 
     Each product is timed forward, and backward for its input and its weight; the best of several repeats counts. On a
-    GPU its own clock is read around several launches, so that the host's time to launch one is not in it.
+    GPU, its own clock times several launches together, which leaves out the host's time to launch one.
     """
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     total, rows = 0.0, 1
@@ -42,7 +42,7 @@ def products_per_second(config: RunConfig, vocab_size: int, precision: str, devi
 
 
 def _best(a: torch.Tensor, b: torch.Tensor, device: torch.device) -> float:
-    """Seconds of one product."""
+    """Seconds per product."""
     if device.type == "cuda":
         return _best_on_cuda(a, b)
     times = []

@@ -66,7 +66,7 @@ def interleaved(
 
 
 def _rate(contender: Contender, seconds: float, device: torch.device) -> float:
-    """Units a second; a GPU is waited for at the end alone, as a run does between two log points."""
+    """Units per second; the host waits for a GPU only at the end, as a run waits only at its log points."""
     settle(device)
     units, started = 0, time.perf_counter()
     while units == 0 or time.perf_counter() - started < seconds:
@@ -76,7 +76,7 @@ def _rate(contender: Contender, seconds: float, device: torch.device) -> float:
 
 
 def settle(device: torch.device) -> None:
-    """Wait until a GPU has done what it was given."""
+    """Wait until a GPU has finished its queued work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":

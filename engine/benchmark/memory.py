@@ -28,7 +28,7 @@ from engine.training.task import load_task
 
 VOCABULARY = 70  # of the tiny model
 MOST = 8 * 2**30  # bytes a measurement may use
-TOKENS, STEPS = 1_000_000, 1_000  # of an epoch of data that is not available
+TOKENS, STEPS = 1_000_000, 1_000  # assumed for an epoch of data that is not available
 
 CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
 
@@ -85,9 +85,9 @@ def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = M
     """Measure the peak memory of a run's training in a separate process.
 
     The peak is the largest growth of memory from just before the model is built, over three steps: the first two and
-    the one with the largest batch of the first epoch. It is resident memory on a CPU, and what torch has allocated on
-    a GPU. Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's own
-    libraries count.
+    the one with the largest batch of the first epoch. On a CPU that is resident memory, on a GPU what torch has
+    allocated. Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's
+    own libraries count.
 
     Args:
         config: not yet resolved.

@@ -160,7 +160,7 @@ def require_peer(name: str) -> None:
 
 
 def installed_peers() -> tuple[str, ...]:
-    """The names of all that are installed."""
+    """The names of the installed peers."""
     return tuple(name for name, (module, _) in PEERS.items() if importlib.util.find_spec(module) is not None)
 
 

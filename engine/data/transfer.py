@@ -5,10 +5,10 @@ from torch import Tensor
 
 
 def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """A tensor of the host on a device.
+    """Copy a tensor from the host to a device.
 
-    To a CUDA GPU it goes from pinned memory, and the host does not wait for the copy: it is queued like a kernel, and
-    torch keeps the memory until it is done.
+    For a CUDA GPU, it is pinned first and the host does not wait for the copy: it is queued like a kernel, and torch
+    keeps the pinned memory until it is done.
     """
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)

@@ -72,6 +72,6 @@ def _over_all(model: ModelConfig, padded: bool, gpu: bool) -> str:
         return "reference"
     if model.backend == "dense" or (model.backend == "auto" and dropped and not padded and not gpu):
         return "dense"
-    if gpu:  # its fused kernels also drop weights and learn masks
+    if gpu:  # its fused kernels also handle dropout and learned masks
         return "sdpa"
     return "math" if dropped or model.position in ("relative", "t5") else "sdpa"

@@ -7,7 +7,7 @@
 
 Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more than these tensors:
 its allocator leaves gaps between kept and freed memory, `SLACK`. docs/benchmarks.md compares estimates to measured
-peaks on a CPU; on a GPU, `doctor --gpu` does, and has not been run on one yet. Notation: D model width, H heads,
+peaks on a CPU; `doctor --gpu` does on a GPU, but has not been run on one yet. Notation: D model width, H heads,
 T keys; counts are in numbers per token unless stated otherwise.
 """
 
@@ -24,7 +24,7 @@ STATE = 4  # weights, gradients, two moments
 LOGITS = 3  # log probabilities, their gradient, the logits' gradient
 WORKING = 2  # the incoming and the outgoing gradient
 SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
-MASK = {False: 1.0, True: 0.25}  # numbers a dropped element's mask takes on a CPU, and on a GPU, which keeps one byte
+MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
 CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
 
 

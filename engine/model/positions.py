@@ -30,7 +30,7 @@ class PositionScheme(nn.Module):
     """Positions that exist, for schemes with a table; None means no limit."""
 
     def fill(self) -> None:
-        """Write the numbers that are not learned, where a scheme keeps any: a network is built without values."""
+        """Fill the buffers that are not learned, if the scheme has any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
         """What is added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
@@ -145,7 +145,7 @@ class Alibi(PositionScheme):
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        # A buffer, and so on the model's device: a copy at each call would make the host wait for it.
+        # A buffer, so that it is on the model's device: a copy at each call would make the host wait.
         self.register_buffer("slopes", torch.empty(n_heads, dtype=torch.float32), persistent=False)
         self.fill()
 
@@ -224,8 +224,8 @@ class TransformerXL(PositionScheme):
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
         somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
         apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
-        # Which distances occur follows from the shapes, so that the host need not ask the device: the queries are the
-        # last of the keys, or, where they see both ways, stand in their middle.
+        # The distances follow from the shapes alone, so the host need not ask the device: the queries are the last of
+        # the keys or, if they see both ways, the ones in the middle.
         ahead = 0 if self.causal else (k_pos.shape[1] - q_pos.shape[1]) // 2
         least, most = -(q_pos.shape[1] - 1 + ahead), k_pos.shape[1] - 1 - ahead
         r = self.sinusoid.embed(torch.arange(least, most + 1, device=q.device)[None]).to(self.distance.weight)

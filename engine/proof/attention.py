@@ -1,4 +1,4 @@
-"""Every attention backend against the written-out reference in float64 on the CPU: values and gradients."""
+"""Compares the values and gradients of every attention backend to a float64 reference on the CPU."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from engine.proof.result import Context, Proof, Result, judged
 POSITIONS: tuple[str, ...] = get_args(ModelConfig.model_fields["position"].annotation)
 ATTENTIONS: tuple[str, ...] = get_args(ModelConfig.model_fields["attention"].annotation)
 ROWS, HEADS, WIDTH, TOKENS, PADDING = 2, 4, 32, 160, 37
-# Largest difference relative to the largest entry; bf16 has 8 significant bits. On a CPU: 4e-6 and 0.042.
+# Largest difference relative to the largest entry; bf16 has 8 significant bits. Measured on a CPU: 4e-6 and 0.042.
 ALLOWED = {torch.float32: 3e-5, torch.bfloat16: 0.1}
 
 
 def attention_proofs() -> list[Proof]:
-    """One proof a position scheme, over every attention that goes with it."""
+    """One proof per position scheme, over every attention that supports it."""
     return [Proof(f"attention, {name}", "attention", partial(attention, name), seconds=1.5) for name in POSITIONS]
 
 
@@ -50,7 +50,7 @@ class _Case:
 
 
 def attention(position: str, context: Context) -> Result:
-    """Compare every backend that may serve a case with the reference.
+    """Compare every backend that applies to a case with the reference.
 
     Args:
         position: the scheme.
@@ -68,8 +68,8 @@ def attention(position: str, context: Context) -> Result:
                 apart = max(_apart(one, other) for one, other in zip(found, meant, strict=True))
                 worst[dtype], tried = max(worst[dtype], apart), tried + 1
                 if not apart <= allowed:
-                    wrong.append(f"{backend} for {case.name} in {_named(dtype)} is off by {apart:.2g} of the largest")
-    said = "every backend that applies gives the reference's values and gradients"
+                    wrong.append(f"{backend} for {case.name} in {_named(dtype)} is off by {apart:.2g} (relative)")
+    said = "every backend that applies matches the reference's values and gradients"
     figures = {f"attention_difference_{_named(dtype)}": value for dtype, value in worst.items()}
     return judged(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
 
@@ -110,7 +110,7 @@ def _see(case: _Case) -> Visibility:
 
 
 def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[str]:
-    """The names of those that may serve a case."""
+    """The names of the backends that apply to a case."""
     if case.model.attention == "linear":
         return [name for name in LINEAR_BACKENDS if name != "auto"]
     q, k = (part.to(device) for part in inputs[:2])
@@ -129,7 +129,7 @@ def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torc
     else:
         turned_q, turned_k = (scheme.rotate(part, at.index) for part in (q, k))
         out = softmax_attention(turned_q, turned_k, v, at, at, _see(case), scheme, backend=backend)
-    if case.padded:  # what is computed at padding is nobody's
+    if case.padded:  # outputs at padding are never used
         weight = weight * (at.index >= 0)[:, None, :, None]
         out = out * (at.index >= 0)[:, None, :, None]
     leaves = [q, k, v, *scheme.parameters()]
@@ -139,6 +139,6 @@ def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torc
 
 
 def _apart(found: Tensor, meant: Tensor) -> float:
-    """The largest difference, relative to the largest expected value; infinite if it is not a number."""
+    """The largest difference, relative to the largest expected value; infinite if it is NaN."""
     apart = float((found - meant).abs().max() / meant.abs().max().clamp(min=1e-30))
     return apart if apart == apart else float("inf")

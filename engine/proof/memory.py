@@ -1,4 +1,4 @@
-"""Memory: a step that does not fit is cut into pieces, and the estimate is near the measured peak."""
+"""Memory: a step that does not fit is cut into pieces, and the estimate is close to the measured peak."""
 
 from functools import partial
 from typing import Any
@@ -16,19 +16,19 @@ from engine.runs.reader import RunReader
 from engine.training import checkpoint
 from engine.training.assemble import assemble
 
-FITS = 2  # windows that a planted device has room for
+FITS = 2  # windows that fit on the simulated device
 WINDOWS = 8
-LOSS = 1e-5  # nats, between a step in pieces and one in a whole
+LOSS = 1e-5  # nats, between a step in pieces and a whole one
 NEAR = 0.25  # of the measured peak
-# Of each kind of network one; those that change the baseline change the demo on a CPU, which measures it quickly.
+# One of each kind of network. On a CPU, variants of the baseline become variants of the demo, which is quicker.
 ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 
 def memory_proofs() -> list[Proof]:
     """Out of memory, and the estimates."""
     return [
-        Proof("out of memory (planted), answered by auto_batch", "memory", cut_planted, seconds=4.0),
-        Proof("out of memory (a small device), answered by auto_batch", "memory", cut_really, seconds=8.0),
+        Proof("out of memory (simulated), handled by auto_batch", "memory", cut_planted, seconds=4.0),
+        Proof("out of memory (limited allocator), handled by auto_batch", "memory", cut_really, seconds=8.0),
         *(
             Proof(f"memory estimate, {name}", "memory estimates", partial(estimated, name), seconds=8.0, limit=180.0)
             for name in ESTIMATED
@@ -37,7 +37,7 @@ def memory_proofs() -> list[Proof]:
 
 
 def cut_planted(context: Context) -> Result:
-    """A device with room for few windows at a time: in pieces the run learns the same, and without them it ends."""
+    """On a device with room for few windows, a run with auto_batch has the same losses; without it, the run fails."""
 
     def crowded(model: torch.nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
         if model.training and len(inputs[0]) > FITS:
@@ -54,15 +54,15 @@ def cut_planted(context: Context) -> Result:
         return failed(f"without auto_batch the run {refused.state}: {refused.reason}")
     cut = _pieces(context, "pieces")
     apart = max(abs(a - b) for a, b in zip(whole, pieces, strict=True))
-    right = f"{WINDOWS} windows in {cut} pieces learn the same as at once; without auto_batch one line says what fits"
+    right = f"{WINDOWS} windows in {cut} pieces give the same losses; without auto_batch, one line says what to do"
     wrong = f"cut into {cut} pieces, the losses differ by {apart:.2g} nats"
     return judged(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
 
 
 def cut_really(context: Context) -> Result:
-    """torch's allocator refuses more than half of what a step needs: the run finishes in pieces."""
+    """With torch's allocator limited to 60 % of what a step needs, the step is cut into pieces."""
     if not context.on_cuda:
-        return skipped("only CUDA's allocator can be given a limit")
+        return skipped("only CUDA's allocator can be limited")
     device = torch.device(context.device)
     tables = presets.resolve(presets.find("baseline")).dump()
     tables["train"] |= {"steps": 2, "auto_batch": True, "precision": "fp32"}
@@ -70,7 +70,7 @@ def cut_really(context: Context) -> Result:
     tables["evaluation"] |= {"every": 0, "sample_every": 0, "sample_length": 0}
     config = RunConfig.model_validate(tables)
     ready = assemble(config, runs_dir=context.folder, name="small", device=context.device)
-    ready.trainer.begin()  # the leak probe and the checks come before the limit
+    ready.trainer.begin()  # run the leak probe and the checks before the limit is set
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
@@ -107,7 +107,7 @@ def _losses(context: Context, name: str, train: dict[str, Any], hook: Any) -> li
 
 
 def _pieces(context: Context, name: str) -> int:
-    """In how many pieces a run ended up."""
+    """The number of pieces a run ended up with."""
     folder = checkpoint.find(RunReader(context.folder / name), "last")
     return int(read_json(folder / checkpoint.STATE)["pieces"])
 
@@ -130,6 +130,6 @@ def estimated(name: str, context: Context) -> Result:
         "estimate_over_measured": round(peak.ratio, 3),
     }
     said = (
-        f"estimate {peak.estimate / 2**20:,.0f} MiB, measured {peak.measured / 2**20:,.0f} MiB: {peak.ratio:.2f} of it"
+        f"estimate {peak.estimate / 2**20:,.0f} MiB, measured {peak.measured / 2**20:,.0f} MiB: ratio {peak.ratio:.2f}"
     )
     return judged(abs(peak.ratio - 1.0) <= NEAR, said, f"{said}, not within {NEAR:.0%}", **figures)

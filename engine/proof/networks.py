@@ -23,26 +23,26 @@ from engine.training.step import Stepper
 from engine.training.task import Task, load_task
 
 STEPS = 20
-# How far the loss and the gradient's norm of a first step may be from the CPU's in fp32, relative to these. "fp32-fast"
-# is TF32 on a GPU, 11 significant bits, and bf16 products on a CPU, 8 bits like bf16 itself.
+# Largest relative difference of the first step's loss and gradient norm from the CPU's in fp32. "fp32-fast" is TF32 on
+# a GPU (11 significant bits) and bf16 products on a CPU (8 bits).
 FIRST_STEP: Mapping[str, tuple[float, float]] = {
     "fp32": (1e-5, 1e-4),
     "fp32-fast": (1e-2, 5e-2),
     "bf16": (1e-2, 5e-2),
 }
-# How far cached logits in fp32 may be from a full pass's, relative to the largest: sums are taken in another order.
+# Largest difference of cached fp32 logits from a full pass's, relative to the largest: sums run in another order.
 CACHED = 1e-4
-READ_AT_ONCE = (5, 140)  # tokens, and up to which the rest is read one by one
+READ_AT_ONCE = (5, 140)  # tokens; the rest, up to the second number, are read one by one
 
 
 def preset_proofs(names: tuple[str, ...] | None = None) -> list[Proof]:
-    """One proof a preset; all presets by default."""
+    """One proof per preset; all presets by default."""
     names = names if names is not None else tuple(preset.name for preset in presets.list_presets())
     return [Proof(f"preset {name}", "presets", partial(preset, name), seconds=1.2) for name in names]
 
 
 def preset(name: str, context: Context, steps: int = STEPS) -> Result:
-    """Train a preset in miniature in each precision; compare its first loss with the CPU's; try its cache; probe it.
+    """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks.
 
     Args:
         name: of the preset.
@@ -67,10 +67,11 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
-            wrong.append(f"cached logits differ from a full pass by {apart:.2g} of the largest")
+            wrong.append(f"cached logits differ from a full pass by {apart:.2g} (relative)")
     wrong += _leak(config, model, batches, steps)
     said = (
-        f"{steps} steps in {', '.join(FIRST_STEP)}; first step as on the CPU, cached as uncached, leaks only as meant"
+        f"{steps} steps in {', '.join(FIRST_STEP)}; first step matches the CPU, cached decoding matches a full pass, "
+        "leaks only where intended"
     )
     return judged(not wrong, said, "; ".join(wrong), **figures)
 
@@ -90,9 +91,9 @@ def _in(config: RunConfig, precision: str) -> RunConfig:
 
 
 def _first_step(config: RunConfig, task: Task, precision: str, device: torch.device) -> tuple[float, float]:
-    """(nats per target, norm of the gradient) of a step with weights that are far from uniform predictions.
+    """(nats per target, norm of the gradient) of a step whose weights predict far from uniformly.
 
-    Without dropout, whose random numbers differ between devices.
+    It has no dropout, whose random numbers differ between devices.
     """
     model = config.model.model_copy(update=NO_DROPOUT)
     config = _in(config.model_copy(update={"model": model}), precision)
@@ -103,7 +104,7 @@ def _first_step(config: RunConfig, task: Task, precision: str, device: torch.dev
 
 
 def _trained(config: RunConfig, task: Task, precision: str, device: torch.device) -> tuple[Network, Examples, float]:
-    """The model after all steps, its batches, and the last loss; a loss that is not a number raises."""
+    """The model after all steps, its batches, and the last loss; raises if a loss is not finite."""
     config, last = _in(config, precision), 0.0
     stepper, model, batches = _stepper(config, task, device)
     for step in range(1, config.train.steps + 1):
@@ -128,7 +129,7 @@ def _stepper(
 
 
 def _leak(config: RunConfig, model: Network, batches: Examples, step: int) -> list[str]:
-    """What the leak probe says that it should not; some presets are made to leak."""
+    """What the leak probe gets wrong; some presets are made to leak."""
     objective = batches.objective
     found = leak_probe(
         model,

@@ -26,8 +26,8 @@ from engine.runs.files import finite, write_named
 SCHEMA = 1
 KIND = "gpu-proof"
 BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
-LEAST = 2.0  # seconds that are worth beginning a proof in
-# What changes how a device computes; recorded where it is set.
+LEAST = 2.0  # seconds; no proof is started with less time left
+# Environment variables that change how a device computes; recorded if set.
 VARIABLES = (
     "CUBLAS_WORKSPACE_CONFIG",
     "CUDA_LAUNCH_BLOCKING",
@@ -42,7 +42,7 @@ VARIABLES = (
 
 @dataclass(frozen=True)
 class Done:
-    """A proof with its result, and where the whole stands.
+    """A proof with its result, and the progress of all proofs.
 
     Args:
         proof: what was tried.
@@ -86,19 +86,19 @@ class Record:
         self.write()
 
     def machine(self, facts: Mapping[str, Any]) -> None:
-        """What was measured on."""
+        """Add what is known about the machine."""
         self.content["machine"] = dict(facts)
         self.write()
 
     def add(self, proof: Proof, result: Result) -> None:
-        """One more result."""
+        """Add a result."""
         self.content["proofs"].append({"name": proof.name, "group": proof.group, **asdict(result)})
         statuses = [entry["status"] for entry in self.content["proofs"]]
         self.content["counts"] = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
         self.write()
 
     def close(self) -> None:
-        """All proofs are done."""
+        """Mark the record as complete."""
         self.content["complete"] = True
         self.write()
 
@@ -129,7 +129,7 @@ def prove(
         record: kept up to date; its machine is filled in first.
         threads: CPU threads of the proofs.
         budget: seconds for all of them; those that do not fit are skipped.
-        begins: told the number of the proof that begins, the proof, and the seconds that all the rest may take.
+        begins: called before each proof with its number, the proof, and the seconds that the rest will probably take.
     """
     started = time.monotonic()
     root = Path(tempfile.mkdtemp(prefix="tui-transformer-proof-"))
@@ -154,13 +154,13 @@ def prove(
 
 def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget: float) -> Result:
     if left < LEAST:
-        return Result("skipped", f"no time left of {budget / 60:.0f} minutes")
+        return Result("skipped", f"not started: the {budget / 60:.0f}-minute limit was reached")
     started = time.monotonic()
     context.folder.mkdir()
     try:
         result = worker.call(_run, proof.run, context, limit=min(proof.limit, left))
         if not isinstance(result, Result):
-            result = Result("failed", f"the proof gave no result but {type(result).__name__}")
+            result = Result("failed", f"the proof returned {type(result).__name__} instead of a result")
     except Raised as error:
         if error.device_lost:
             worker.end()  # nothing more can be computed in that process
@@ -168,7 +168,7 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
     except TimedOut as error:
         in_time = left < proof.limit
         result = (
-            Result("skipped", f"not finished when the {budget / 60:.0f} minutes were over")
+            Result("skipped", f"not finished within the {budget / 60:.0f}-minute limit")
             if in_time
             else Result("failed", f"it hung: {error}")
         )
@@ -180,7 +180,7 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
 
 
 def _run(function: Callable[[Context], Result], context: Context) -> Result:
-    """In the worker: a proof, between settings of the process that are the same for each."""
+    """Run a proof in the worker, with the same process settings for each."""
     if "torch" not in sys.modules:
         return function(context)
     import torch
@@ -191,7 +191,7 @@ def _run(function: Callable[[Context], Result], context: Context) -> Result:
     try:
         result = function(context)
         if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            torch.cuda.synchronize()  # an error that shows late is this proof's, not the next one's
+            torch.cuda.synchronize()  # so that a late error fails this proof, not the next one
             torch.cuda.empty_cache()
         return result
     finally:

@@ -1,4 +1,4 @@
-"""Which version of this program runs, without git: its number, and a hash of its own source files."""
+"""Which version of this program is running, found without git: its number and a hash of its source files."""
 
 import hashlib
 import tomllib

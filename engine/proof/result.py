@@ -1,4 +1,4 @@
-"""What a proof is, what it is given, and what it finds. No torch here: the process that prints the table needs none."""
+"""What a proof is, takes and returns. No torch here: the process that prints the table does not need it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Result:
         status: `skipped` if this machine cannot run it.
         why: one sentence.
         figures: what was measured, by name; a unit is part of the name.
-        seconds: that it took.
+        seconds: how long it took.
     """
 
     status: Status
@@ -52,7 +52,7 @@ class Context:
 
     Args:
         device: cpu, cuda:i or mps.
-        folder: for its files; its own, and empty.
+        folder: an empty folder for its files.
         threads: CPU threads.
     """
 
@@ -72,9 +72,9 @@ class Proof:
 
     Args:
         name: unique.
-        group: proofs of one group are summed up in one row if all pass.
+        group: consecutive proofs of one group with the same result share a row.
         run: runs in another process, so it must be picklable; an exception is a failure.
-        seconds: that it usually takes, for the time left.
+        seconds: how long it usually takes, to estimate the time left.
         limit: seconds after which it counts as hung.
     """
 

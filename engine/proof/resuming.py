@@ -1,4 +1,4 @@
-"""Runs that end early and go on: in the same process, in another one, on another device, after a device was lost."""
+"""Runs that end early and are resumed: in the same process, in another, on another device, after losing the device."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -21,53 +21,59 @@ from engine.training.control import Control
 from engine.training.copies import DROPOUTS
 from engine.training.tensors import load_tensors
 
-STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: not where it saves by itself
-LOST, SAVED = 7, 4  # the step that the device is lost in, and the newest checkpoint then
-# What CUDA says when a kernel broke; `is_device_failure` knows it by its beginning.
+STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: no checkpoint is due there
+LOST, SAVED = 7, 4  # the step in which the device is lost, and the newest checkpoint by then
+# CUDA's message when a kernel has failed; `is_device_failure` recognizes its beginning.
 PLANTED = "CUDA error: unspecified launch failure"
-CHILD = 100.0  # seconds for what another process does
+CHILD = 100.0  # seconds for a call in another process
 
 
 def resuming_proofs() -> list[Proof]:
-    """Each in fp32 and in the device's usual precision."""
+    """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
     proofs = []
     for precision in ("fp32", "bf16"):
         named: dict[str, partial[Result]] = {
             "the same run twice": partial(repeats, precision),
-            "resumed in one process": partial(resumes_here, precision),
+            "resumed in the same process": partial(resumes_here, precision),
             "resumed in another process": partial(resumes_elsewhere, precision),
         }
         proofs += [Proof(f"{name}, {precision}", "resume", run, seconds=6.0) for name, run in named.items()]
     return [
         *proofs,
         Proof("saved on the device, loaded on the CPU, and back", "resume", crosses_devices, seconds=5.0),
-        Proof("device lost (planted) and back", "resume", partial(loses_device, False), seconds=12.0, limit=240.0),
         Proof(
-            "device lost (a kernel fails) and back", "resume", partial(loses_device, True), seconds=12.0, limit=240.0
+            "device lost (simulated), then resumed", "resume", partial(loses_device, False), seconds=12.0, limit=240.0
+        ),
+        Proof(
+            "device lost (a kernel fails), then resumed",
+            "resume",
+            partial(loses_device, True),
+            seconds=12.0,
+            limit=240.0,
         ),
     ]
 
 
 class _StopAfter(Control):
-    """Asks to stop at a step's boundary."""
+    """Requests a stop after a number of steps."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
-        self._left = steps + 1  # the trainer also listens before its first step
+        self._left = steps + 1  # the trainer also polls before its first step
 
     def poll(self) -> Command | None:
         """The next command to obey, if any."""
         self._left -= 1
         if self._left == 0:
-            self.request(Command.STOP, "a proof stops it")
+            self.request(Command.STOP, "stopped by a proof")
         return super().poll()
 
 
 def small_run(*, dropout: float = 0.1, **train: Any) -> RunConfig:
-    """The demo in miniature with two micro-batches a step; it saves and evaluates every four steps.
+    """The demo in miniature with two micro-batches per step; it saves and evaluates every four steps.
 
     Args:
-        dropout: of all kinds.
+        dropout: the rate of every kind of dropout.
         train: settings of `train`.
     """
     tables = presets.resolve(presets.find("demo")).miniature().dump()
@@ -77,7 +83,7 @@ def small_run(*, dropout: float = 0.1, **train: Any) -> RunConfig:
 
 
 def left_behind(run: Path) -> dict[str, bytes]:
-    """What a finished run leaves, without its clocks: equal for two runs that are equal bit for bit."""
+    """What a finished run leaves, without timings: equal for two runs that are bit-identical."""
     last = checkpoint.find(RunReader(run), "last")
     return {
         "metrics": fingerprint(run).encode(),
@@ -100,12 +106,12 @@ def _end(ready: Ready, state: str) -> None:
 
 
 def _compared(one: Path, other: Path, said: str) -> Result:
-    """Whether two runs left the same, and if not, how far apart their weights are."""
+    """Whether two runs left the same files, and if not, how far apart their weights are."""
     ours, theirs = left_behind(one), left_behind(other)
     differ = [what for what in ours if ours[what] != theirs[what]]
     apart = _weights_apart(one, other) if differ else 0.0
-    wrong = f"not bit for bit: {', '.join(differ)} differ, weights by {apart:.2g} of the largest"
-    return judged(not differ, f"{said}: {', '.join(ours)} equal to the last bit", wrong, weights_difference=apart)
+    wrong = f"not bit-identical: {', '.join(differ)} differ, weights by {apart:.2g} (relative)"
+    return judged(not differ, f"{said}: {', '.join(ours)} are bit-identical", wrong, weights_difference=apart)
 
 
 def _weights_apart(one: Path, other: Path) -> float:
@@ -115,18 +121,18 @@ def _weights_apart(one: Path, other: Path) -> float:
 
 
 def repeats(precision: str, context: Context) -> Result:
-    """Two undisturbed runs of one config: only where these agree can a resumed run agree."""
+    """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
     found = _compared(_whole(context, "one", config), _whole(context, "other", config), f"{STEPS} steps")
     if found.status == "passed":
         return found
     torch.use_deterministic_algorithms(True, warn_only=True)
-    try:  # is it one of torch's kernels that gives another sum each time?
+    try:  # is one of torch's kernels nondeterministic?
         again = _compared(_whole(context, "third", config), _whole(context, "fourth", config), "")
     finally:
         torch.use_deterministic_algorithms(False)
     equal = again.status == "passed"
-    then = "equal" if equal else "no more equal"
+    then = "equal" if equal else "still different"
     figures: dict[str, Figure] = {**found.figures, "equal_with_deterministic_algorithms": equal}
     return failed(f"{found.why}; with torch.use_deterministic_algorithms they are {then}", **figures)
 
@@ -140,7 +146,7 @@ def _stopped(context: Context, config: RunConfig) -> Path:
 
 
 def resumes_here(precision: str, context: Context) -> Result:
-    """A run that is stopped and goes on in this process."""
+    """A run is stopped and resumed in this process."""
     config = small_run(precision=precision)
     whole, stopped = _whole(context, "whole", config), _stopped(context, config)
     _end(resume(stopped, device=context.device), "finished")
@@ -148,7 +154,7 @@ def resumes_here(precision: str, context: Context) -> Result:
 
 
 def resumes_elsewhere(precision: str, context: Context) -> Result:
-    """A run that is stopped and goes on in another process."""
+    """A run is stopped, then resumed in another process."""
     config = small_run(precision=precision)
     whole, stopped = _whole(context, "whole", config), _stopped(context, config)
     with Worker(context.folder / "log.txt") as other:
@@ -172,20 +178,21 @@ def crosses_devices(context: Context) -> Result:
     wrong = []
     for device in ("cpu", context.device):
         if not _equal(trained, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
-            wrong.append(f"weights saved on {context.device} are others when loaded on {device}")
+            wrong.append(f"weights saved on {context.device} differ when loaded on {device}")
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differs(ready, on_cpu)
     _end(on_cpu, "stopped")
     back = resume(ready.path, device=context.device)
     wrong += _state_differs(on_cpu, back)
     _end(back, "finished")
-    said = f"weights and moments equal to the last bit from {context.device} to the CPU and back, and it trains on"
+    said = f"weights and moments are bit-identical from {context.device} to the CPU and back; training continues"
     return judged(not wrong, said, "; ".join(wrong), tensors=len(trained))
 
 
 def _state_differs(saved: Ready, loaded: Ready) -> list[str]:
     one, other = (_state(ready) for ready in (saved, loaded))
-    return [] if _equal(one, other) else [f"state of {saved.trainer.device} is another on {loaded.trainer.device}"]
+    wrong = f"state saved on {saved.trainer.device} differs when loaded on {loaded.trainer.device}"
+    return [] if _equal(one, other) else [wrong]
 
 
 def _state(ready: Ready) -> dict[str, Tensor]:
@@ -202,10 +209,10 @@ def _equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
 
 
 def loses_device(really: bool, context: Context) -> Result:
-    """A device breaks in the middle of a step; another process takes the run up from its last checkpoint.
+    """A device fails in the middle of a step; another process resumes the run from its last checkpoint.
 
     Args:
-        really: let a kernel fail on the device, which no CPU can; otherwise its error is planted.
+        really: make a kernel fail, which needs CUDA; otherwise only raise its error.
         context: where.
     """
     if really and not context.on_cuda:
@@ -218,7 +225,7 @@ def loses_device(really: bool, context: Context) -> Result:
                 _broken, config, context.folder, context.device, context.threads, really, limit=CHILD
             )
         except Ended as error:
-            return failed(f"the training process did not survive its device: {error}")
+            return failed(f"the training process died with its device: {error}")
     run = context.folder / "broken"
     figures: dict[str, Figure] = {"state": state, "last_checkpoint_step": step}
     expected = f"step {SAVED} is the last one saved"
@@ -241,7 +248,7 @@ def _broken(config: RunConfig, root: Path, device: str, threads: int, really: bo
             raise torch.AcceleratorError(PLANTED)
         if step == LOST:
             row = torch.zeros(4, device=stepper.device)
-            row[torch.full((4,), 10**6, device=stepper.device)]  # outside of it: the kernel asserts
+            row[torch.full((4,), 10**6, device=stepper.device)]  # out of bounds: the kernel asserts
         return take(step, **given)
 
     stepper.take = broken  # type: ignore[method-assign]

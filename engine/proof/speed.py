@@ -1,4 +1,4 @@
-"""What should be faster and compute the same: decoding as a CUDA graph, compiled steps, steps that never wait."""
+"""What should be faster but compute the same: decoding as a CUDA graph, compiled steps, steps that never wait."""
 
 import importlib.util
 import os
@@ -37,7 +37,7 @@ SECONDS, ROUNDS = 0.6, 3  # of each contender
 def speed_proofs() -> list[Proof]:
     """Parity first, then speed."""
     return [
-        Proof("decoding in steps of one shape", "decoding", decodes_alike, seconds=2.0),
+        Proof("decoding in fixed-shape steps", "decoding", decodes_alike, seconds=2.0),
         Proof("decoding as a CUDA graph", "decoding", decodes_as_graph, seconds=8.0),
         *(
             Proof(f"no wait for the device between log points, {precision}", "waiting", partial(waits, precision))
@@ -70,7 +70,7 @@ def _decoder(context: Context, position: str) -> tuple[DecoderLM, Tensor]:
 def _fed(model: DecoderLM, tokens: Tensor, *, fixed: bool) -> Tensor:
     """(B, T', V) logits of a prompt's last token and of each token after it, read one by one."""
     with torch.inference_mode():
-        decoding = Decoding(model, WRITTEN // 2, fixed=fixed)  # its room grows on the way
+        decoding = Decoding(model, WRITTEN // 2, fixed=fixed)  # too small at first, so it has to grow
         found = [decoding.feed(tokens[:, :PROMPT])]
         found += [decoding.feed(tokens[:, at : at + 1]) for at in range(PROMPT, WRITTEN)]
         return torch.stack(found, dim=1)
@@ -90,14 +90,14 @@ def _parity(context: Context) -> tuple[float, str]:
 
 
 def decodes_alike(context: Context) -> Result:
-    """Steps that always compute the whole room give the logits of a full pass."""
+    """Fixed-shape steps, which always compute the whole buffer, give the logits of a full pass."""
     worst, where = _parity(context)
-    right = f"logits of {WRITTEN} tokens as in a full pass"
+    right = f"the logits of {WRITTEN} tokens match a full pass"
     return judged(worst <= DECODED, right, f"logits differ by {worst:.2g} with {where}", decoding_difference=worst)
 
 
 def decodes_as_graph(context: Context) -> Result:
-    """The same steps replayed as one CUDA graph: the same logits, and how much faster."""
+    """The same steps replayed as a CUDA graph give the same logits; both ways are timed."""
     if not context.on_cuda:
         return skipped("CUDA graphs need CUDA")
     worst, where = _parity(context)
@@ -134,7 +134,7 @@ def without_compiler(context: Context) -> str:
 
 
 def compiles(precision: str, context: Context) -> Result:
-    """A compiled step has the losses of a plain one; then how long compiling takes and how much faster it is."""
+    """Compiled steps give the losses of plain ones; compiling and both kinds of step are timed."""
     if why := without_compiler(context):
         return skipped(why)
     plain, compiled = (_stepper(precision, compile_, context) for compile_ in ("never", "always"))
@@ -146,7 +146,7 @@ def compiles(precision: str, context: Context) -> Result:
     apart = max(abs(a - b) / abs(b) for a, b in zip(found, expected, strict=True))
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
-        return judged(False, "", f"compiled losses differ by {apart:.2g}, relative", **figures)
+        return judged(False, "", f"compiled losses differ by {apart:.2g} (relative)", **figures)
     contenders = [Contender("compiled", _steps(compiled)), Contender("plain", _steps(plain))]
     fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
@@ -196,4 +196,4 @@ def waits(precision: str, context: Context) -> Result:
         torch.cuda.set_sync_debug_mode("default")
     for one in taken:
         one.read()
-    return passed(f"{len(taken)} steps without one")
+    return passed(f"{len(taken)} steps without a wait")

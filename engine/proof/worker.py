@@ -1,6 +1,6 @@
-"""A process that runs one call after another, so that a hang, a crash or a broken device ends that process alone.
+"""A process that runs one call after another, so that a hang, a crash or a lost device ends only that process.
 
-It imports nothing but what a call needs. What it prints goes to a file, whose last line explains a crash.
+It imports only what a call needs. Its output goes to a file, whose last line explains a crash.
 """
 
 import multiprocessing
@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar, cast
 import psutil
 
 T = TypeVar("T")
-PATIENCE = 5.0  # seconds that an idle process may take to leave
+PATIENCE = 5.0  # seconds that an idle process may take to exit
 START = 180.0  # seconds that a process may take to start, on a cold disk
 LONGEST = 400  # characters of an explanation
 
@@ -30,7 +30,7 @@ class Ended(Exception):
 
 
 class TimedOut(Ended):
-    """It was ended because it took too long."""
+    """The call took too long and its process was killed."""
 
 
 class Raised(Exception):
@@ -38,7 +38,7 @@ class Raised(Exception):
 
     Args:
         text: type and message.
-        device_lost: whether the process can still use its device.
+        device_lost: whether the process can no longer use its device.
     """
 
     def __init__(self, text: str, *, device_lost: bool = False) -> None:
@@ -47,10 +47,10 @@ class Raised(Exception):
 
 
 class Worker:
-    """One process; it starts with the first call, and another one replaces it after it has ended.
+    """One process, started by the first call and replaced after it ends.
 
     Args:
-        log: for what it prints.
+        log: the file for its output.
     """
 
     def __init__(self, log: Path) -> None:
@@ -94,10 +94,10 @@ class Worker:
         return cast(T, value)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End the process and all that it has started.
+        """End the process and everything it started.
 
         Args:
-            at_once: do not wait for it to leave by itself; it hangs.
+            at_once: kill it without waiting for it to exit.
         """
         process, self._process = self._process, None
         if self._connection is not None:
@@ -109,9 +109,9 @@ class Worker:
         with suppress(psutil.Error):
             children = psutil.Process(process.pid).children(recursive=True)
         if not at_once:
-            process.join(PATIENCE)  # it sees that nobody calls any more
+            process.join(PATIENCE)  # it exits because its connection is closed
         for child in children:
-            with suppress(psutil.Error):  # most have left; a process that has got its number since is spared
+            with suppress(psutil.Error):  # most have exited; psutil spares a process that reuses the pid
                 child.kill()
         process.kill()
         process.join()
@@ -132,7 +132,7 @@ class Worker:
         raise Ended(f"the process did not start within {START:.0f} s")
 
     def _obituary(self) -> str:
-        """How it died, with its last words."""
+        """How it died, with the last line of its output."""
         process = self._process
         code: int | None = None
         if process is not None:
@@ -148,7 +148,7 @@ class Worker:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a file that says something; "" if none does."""
+    """The last line of a file that is not blank; "" if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
@@ -159,7 +159,7 @@ def last_line(log: Path) -> str:
 
 
 def shortened(text: str) -> str:
-    """A message as part of one line; the names of this user's folders are left out."""
+    """A message on one line, without the names of this user's folders."""
     line = " ".join(text.split())
     for place, name in ((tempfile.gettempdir(), "TMP"), (str(Path.home()), "~")):
         line = line.replace(place, name) if len(place) > 1 else line
@@ -185,7 +185,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
     with Path(log).open("ab") as file:
         for number in (1, 2):
             os.dup2(file.fileno(), number)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it decides when it ends
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when it ends
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     connection.send("ready")
     while True:
@@ -201,7 +201,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
 
 
 def _leave_with_parent() -> None:
-    """A call that hangs must not outlive whoever waits for it."""
+    """Exit with the parent: a call that hangs must not outlive it."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -304,9 +304,9 @@ def make_trainer(
 
 
 def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
-    """The config with what "auto" meant when the run began, where it goes on on the same kind of device.
+    """The config with what "auto" meant when the run began, if it is resumed on the same kind of device.
 
-    A later version, or another GPU, may mean something else by it, and a run must not change its arithmetic.
+    A later version or another GPU may choose differently, and a run must not change its arithmetic.
     """
     attempts = reader.facts("environment").get("attempts") or [{}]
     was = reader.facts("model").get("built") or {}

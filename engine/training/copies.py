@@ -42,7 +42,7 @@ class SmallCopy:
     said: str
 
     def another(self) -> "SmallCopy":
-        """One with the same weights and no gradients; cheaper than building it."""
+        """A copy with the same weights and no gradients; cheaper than building one."""
         return replace(self, network=deepcopy(self.network).eval())
 
     @property

@@ -53,9 +53,9 @@ def is_device_failure(error: BaseException) -> bool:
 
 
 def seed_generators(device: torch.device, seed: int) -> None:
-    """Seed what is drawn from without being named: the CPU's generator and the device's own."""
+    """Seed the default generators of the CPU and of the device."""
     torch.default_generator.manual_seed(seed)
-    if device.type == "cuda":  # `torch.cuda.manual_seed` is about the current GPU, which may be another one
+    if device.type == "cuda":  # `torch.cuda.manual_seed` seeds the current GPU, which may be another one
         torch.cuda.default_generators[device.index or 0].manual_seed(seed)
     elif device.type == "mps":
         torch.mps.manual_seed(seed)
@@ -115,7 +115,7 @@ def device_load(device: torch.device) -> float | None:
     if device.type == "cuda":
         try:
             return float(torch.cuda.utilization(device)) / 100.0
-        except Exception:  # NVML has errors of its own, also for a library that is missing
+        except Exception:  # NVML raises its own errors, even for a missing library
             return None
     return psutil.cpu_percent(interval=None) / 100.0
 

@@ -109,7 +109,7 @@ def cache_difference(model: DecoderLM | EncoderDecoder, *inputs: Tensor, growth:
     Args:
         model: in evaluation mode.
         inputs: tokens (B, T), preceded by a source (B, S) if the model reads one.
-        growth: tokens that a decoder reads at once, and up to which it then reads one by one.
+        growth: how many tokens a decoder reads at once, and the length up to which it then reads one by one.
     """
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     full, length, worst = model(*inputs), tokens.shape[1], 0.0

@@ -14,8 +14,8 @@ from engine.config.sections import TrainConfig
 from engine.model import size
 from engine.model.transformer import Network
 
-# Where `train.compile = "auto"` compiles. Not measured: on a GPU the smaller models' steps are mostly launches, which
-# plain compiling does not save, and compiling takes a minute or two.
+# From where on `train.compile = "auto"` compiles. Not measured: on a GPU, smaller models' steps are mostly kernel
+# launches, which plain compiling does not save, and compiling takes a minute or two.
 COMPILED_PARAMETERS, COMPILED_STEPS = 30_000_000, 1_000
 
 
@@ -44,9 +44,9 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 def compiles(config: RunConfig, device: torch.device) -> bool:
     """Whether a step's forward and backward pass are compiled by torch.
 
-    "auto" compiles large models on CUDA, where a run is long enough to win the time back, all batches have one shape
-    and attention is torch's own. On a CPU a compiled step is 3 to 14 % faster and takes half a minute to compile
-    (docs/benchmarks.md), so it never does.
+    "auto" compiles large models on CUDA if the run is long enough to earn the time back, all batches have one shape
+    and attention is over all tokens. On a CPU a compiled step is 3 to 14 % faster and takes half a minute to compile
+    (docs/benchmarks.md), so "auto" never compiles there.
 
     Args:
         config: resolved.
@@ -61,7 +61,7 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
 
 
 def compiled(model: Network, train: TrainConfig) -> Callable[..., Tensor]:
-    """The model compiled by torch; with "always", CUDA replays steps of one shape as graphs, without launches."""
+    """The model compiled by torch; with "always", CUDA replays steps of one shape as graphs to save launches."""
     graphs = next(model.parameters()).is_cuda and train.compile == "always"
     return torch.compile(model, mode="reduce-overhead" if graphs else None)
 

@@ -58,10 +58,10 @@ class Taken:
 
 
 def read_all(steps: Sequence[Taken]) -> Iterator[tuple[float, float]]:
-    """`read` of each step, in order; the device is waited for once.
+    """`read` each step in order, waiting for the device only once.
 
     Raises:
-        Diverged: at the first step that is no number.
+        Diverged: at the first step that is not finite.
     """
     on_device = [number for taken in steps for number in (*taken.totals, taken.norm.to(torch.float32))]
     numbers = iter(torch.stack(on_device).tolist())
@@ -78,8 +78,8 @@ class Stepper:
         model: fp32, on its device, in training mode.
         batches: a pure function of (step, micro-batch).
         deferred: results are read later, so that neither the host nor the device waits for the other; by default on
-            CUDA. A step that is no number then switches the updates off on the device, its own and all after it; and
-            the next step's batches are made while the device still computes this one.
+            CUDA. A step that is not finite then disables its own update and all later ones on the device; and the
+            next step's batches are made while the device still computes this one.
     """
 
     def __init__(self, config: RunConfig, model: Network, batches: Examples, *, deferred: bool | None = None) -> None:
@@ -95,7 +95,7 @@ class Stepper:
         self._smoothing = config.objective.label_smoothing
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
         self._lost = torch.zeros((), device=self.device)  # 1 after a step that was no number
-        self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of a step to come
+        self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
         self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
             config.model.attention_dropout > 0.0
         )
@@ -127,12 +127,12 @@ class Stepper:
             group["lr"] = rate
         self.optimizer.step()
         if self.deferred and step < self.config.train.steps:
-            with suppress(torch.OutOfMemoryError):  # this step is taken: the next one asks again
+            with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again
                 self._ahead = (step + 1, self._micro_batches(step + 1))
         return taken
 
     def go_on_uncompiled(self) -> None:
-        """Give up compiling, as before the first step."""
+        """Give up compiling and start afresh, as before the first step."""
         self.compiles, self._forward = False, self.model
         self.optimizer.zero_grad(set_to_none=True)
 
@@ -177,7 +177,7 @@ class Stepper:
         may_follow = log_p.new_zeros(log_p.shape[1])
         may_follow[:words] = 1.0
         if END in special:
-            may_follow.narrow(0, words + special.index(END), 1).fill_(1.0)  # by its index, the host would wait
+            may_follow.narrow(0, words + special.index(END), 1).fill_(1.0)  # indexing would make the host wait
         others = log_p.mv(may_follow).dot((targets != IGNORED).to(log_p.dtype))
         return (1.0 - share) * total - share * others / (words + (END in special))
 

@@ -36,7 +36,7 @@ from engine.training.state import TrainerState
 from engine.training.step import Stepper, Taken, read_all
 from engine.training.task import Scorer, Shower
 
-MOST_UNREAD = 100  # steps; so many results are read at once where nothing else asks for them
+MOST_UNREAD = 100  # steps; results are read after this many if nothing else asks for them
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ class Trainer:
         if self.device.type == "cpu":
             keep_memory()
         if self.device.type == "cuda":
-            torch.cuda.set_device(self.device)  # of this thread: pinned memory and graphs belong to the current one
+            torch.cuda.set_device(self.device)  # of this thread: pinned memory and graphs use the current device
         self.control.attach(self.writer.path, after=self.writer.heard)
         self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
         resumed = self._saved >= 0
@@ -272,12 +272,12 @@ class Trainer:
             self._read()
 
     def _uncompiled(self, error: RuntimeError) -> bool:
-        """Go on without compiling where that was not asked for in so many words; what else is wrong comes again."""
+        """Continue uncompiled unless compiling was asked for explicitly; any other error will come again."""
         if self.config.train.compile == "always":
             return False
         self.stepper.go_on_uncompiled()
         said = " ".join(str(error).split())[:200]
-        self.writer.event("compile", f"could not be compiled, goes on without: {type(error).__name__}: {said}")
+        self.writer.event("compile", f"compiling failed, continues uncompiled: {type(error).__name__}: {said}")
         self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
         self.writer.status(phase="training")
         return True
@@ -304,7 +304,7 @@ class Trainer:
         return any(_due(step, every) for every in wanted)
 
     def _read(self) -> None:
-        """Read the results of the steps since the last time; the first that is no number ends the run."""
+        """Read the results of all unread steps; the first that is not finite ends the run."""
         unread, self._unread = self._unread, []
         if not unread:
             return

@@ -29,7 +29,7 @@ def test_training_is_timed_beside_torchs_own_and_the_limit(capsys, tmp_path) -> 
     assert other in text and "Old" not in text and "last year" not in text
 
 
-def test_several_sizes_come_out_of_one_command_beside_all_that_are_installed(capsys, tmp_path, monkeypatch) -> None:
+def test_one_command_measures_several_sizes_beside_all_installed_peers(capsys, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("engine.benchmark.peers.importlib.util.find_spec", lambda name: name == "torch" or None)
     monkeypatch.setattr("engine.benchmark.cases.LENGTHS", (64,))
     page = tmp_path / "benchmarks.md"
@@ -52,7 +52,7 @@ def test_a_gpus_tables_do_not_replace_a_cpus() -> None:
     assert _title(result, "nanogpt", "cuda:0 H100") == "## training, bf16, nanogpt, cuda:0 H100 (tokens/s)"
 
 
-def test_on_a_gpu_one_command_measures_every_size_and_goes_on_where_one_does_not_fit(capsys, monkeypatch) -> None:
+def test_on_a_gpu_one_command_measures_every_size_and_skips_what_does_not_fit(capsys, monkeypatch) -> None:
     asked: list[tuple[str, str]] = []
     wanted: list[Wanted] = []
 
@@ -85,7 +85,7 @@ def test_a_network_that_does_not_see_all_tokens_is_timed_without_peers() -> None
     assert found == {"baseline": ("torch",), "win16": (), "linear": ()}
 
 
-def test_the_limit_is_that_of_the_models_own_vocabulary() -> None:
+def test_the_limit_is_computed_for_the_models_own_vocabulary() -> None:
     config = _resolved(presets.resolve(presets.find("gpt2-small")), "fp32", 1)
     assert config.model.vocab_size == 50257 and shapes(config, 50257)[-1][-1] == 50257
 

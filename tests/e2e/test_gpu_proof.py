@@ -1,4 +1,4 @@
-"""`doctor --gpu`: its table, its JSON, its exit codes; and the whole of it on the CPU."""
+"""`doctor --gpu`: its table, JSON and exit codes; and a full run on the CPU."""
 
 import json
 from pathlib import Path
@@ -16,7 +16,7 @@ from tui_transformer.proofs import every_proof
 
 @pytest.fixture
 def no_facts(monkeypatch) -> None:
-    """The machine is not looked at, which takes the process that loads torch two seconds."""
+    """Skip the facts about the machine: loading torch to collect them takes two seconds."""
     facts = {"device": "cpu", "torch": "2.13", "python": "3.11", "os": "Linux"}
     monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device, threads: facts)
 
@@ -24,12 +24,12 @@ def no_facts(monkeypatch) -> None:
 HOLDING = [planted.proof(planted.holds), planted.proof(planted.cannot_tell)]
 
 
-def test_every_proof_has_a_name_of_its_own() -> None:
+def test_every_proof_has_a_unique_name() -> None:
     names = [proof.name for proof in every_proof()]
     assert len(set(names)) == len(names)
 
 
-def test_the_table_has_what_was_found_and_the_exit_code_says_whether_all_is_well(tmp_path, capsys, no_facts) -> None:
+def test_the_table_lists_every_result_and_the_exit_code_says_whether_one_failed(tmp_path, capsys, no_facts) -> None:
     out = tmp_path / "proof.json"
     assert run_proofs(HOLDING, "cpu", out, as_json=False) == 0
     said = capsys.readouterr()
@@ -45,7 +45,7 @@ def test_the_table_has_what_was_found_and_the_exit_code_says_whether_all_is_well
     assert run_proofs([planted.proof(planted.breaks)], "cpu", out, as_json=False) == 1
 
 
-def test_json_is_one_object_a_line(tmp_path, capsys, no_facts) -> None:
+def test_json_is_one_object_per_line(tmp_path, capsys, no_facts) -> None:
     assert run_proofs([*HOLDING, planted.proof(planted.raises)], "cpu", tmp_path / "proof.json", as_json=True) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["kind"] for line in lines] == ["machine", "proof", "proof", "proof", "summary"]
@@ -54,13 +54,13 @@ def test_json_is_one_object_a_line(tmp_path, capsys, no_facts) -> None:
     assert (lines[4]["passed"], lines[4]["failed"], lines[4]["skipped"]) == (1, 1, 1)
 
 
-def test_neighbours_that_came_to_the_same_are_one_row_with_the_largest_differences() -> None:
+def test_consecutive_equal_results_share_a_row_with_the_largest_differences() -> None:
     results = [passed("alike", loss_difference=x, steps=3) for x in (1e-6, 3e-4, 2e-5)]
     found = [Done(planted.proof(planted.holds, group="presets"), result, 1, 0.0) for result in results]
     found.append(Done(planted.proof(planted.breaks, group="presets"), failed("apart"), 4, 0.0))
     found += [Done(planted.proof(planted.cannot_tell, group="two"), skipped("no GPU"), 5, 0.0) for _ in range(2)]
     assert [row[:2] + row[3:] for row in rows(found)] == [
-        ("presets, 3 of them", "✓ passed", "alike; at most: loss difference 3.0e-04"),
+        ("presets (3 proofs)", "✓ passed", "alike; largest: loss difference 3.0e-04"),
         ("breaks", "✗ failed", "apart"),
         ("cannot_tell", "· skipped", "no GPU"),
         ("cannot_tell", "· skipped", "no GPU"),
@@ -75,11 +75,11 @@ def test_a_gpu_is_named_with_its_driver_and_versions() -> None:
 
 
 MISTAKES = {
-    "no GPU here": (["--gpu"], "--gpu: this machine shows no GPU; --device cpu proves the same on the processor"),
+    "no GPU here": (["--gpu"], "--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU"),
     "no such device": (["--gpu", "--device", "tpu"], "must be auto, cpu, cuda, cuda:0 or mps"),
-    "a run as well": (["demo", "--gpu"], "leave 'demo' out"),
-    "a device without it": (["--device", "cpu"], "doctor --device: goes with --gpu only"),
-    "a file without it": (["--out", "x.json"], "doctor --out: goes with --gpu only"),
+    "a run as well": (["demo", "--gpu"], "leave out 'demo'"),
+    "a device without it": (["--device", "cpu"], "doctor --device: only works with --gpu"),
+    "a file without it": (["--out", "x.json"], "doctor --out: only works with --gpu"),
     "a file that cannot be": (["--gpu", "--device", "cpu", "--out", "/no/where.json"], "--out /no/where.json: cannot"),
 }
 
@@ -94,7 +94,7 @@ def test_mistakes_are_one_line(case: str, capsys, monkeypatch) -> None:
     assert expected in said.err and len(said.err.splitlines()) == 1 and not said.out
 
 
-def test_the_command_runs_the_whole_table_on_the_device_that_is_named(tmp_path, monkeypatch, capsys, no_facts) -> None:
+def test_the_command_runs_every_proof_on_the_named_device(tmp_path, monkeypatch, capsys, no_facts) -> None:
     monkeypatch.setattr("tui_transformer.proofs.every_proof", lambda: HOLDING)
     monkeypatch.chdir(tmp_path)
     assert main(["doctor", "--gpu", "--device", "cpu"]) == 0

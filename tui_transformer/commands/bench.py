@@ -33,13 +33,13 @@ tokens as long as the context. On a CPU, in fp32; nothing here was measured on a
 
 @dataclass(frozen=True)
 class Asked:
-    """What is measured where nothing else is said.
+    """What is measured by default.
 
     Args:
         sizes: presets.
         cases: of `CASES`.
         precisions: for training.
-        against: peers; None means every one that is installed.
+        against: peers; None means every installed one.
     """
 
     sizes: tuple[str, ...]
@@ -55,8 +55,8 @@ ON_GPU = Asked(
     ("bf16", "fp32-fast", "fp32"),
     None,
 )
-INSTALLED = "installed"  # every peer that is
-OF_NO_SIZE = ("attention", "studio")  # measured once, at the first size
+INSTALLED = "installed"  # means every installed peer
+OF_NO_SIZE = ("attention", "studio")  # the same for every size, so measured once
 
 
 def bench_command(
@@ -71,9 +71,9 @@ def bench_command(
     as_json: bool,
     write: Path | None,
 ) -> int:
-    """Print one line a contender; with `write`, put the tables into a Markdown file too, each as soon as it is there.
+    """Print one line per contender; with `write`, also put each table into a Markdown file as soon as it is measured.
 
-    What is left empty depends on the device: see `USUALLY` and `ON_GPU`.
+    Defaults depend on the device: see `USUALLY` and `ON_GPU`.
     """
     if cases == (MEMORY,):
         return _memory(sizes or USUALLY.sizes, as_json=as_json, write=write)
@@ -99,7 +99,7 @@ def bench_command(
     configs = configs or {name: presets.resolve(presets.find(name)) for name in usual.sizes}
     effort = Effort(rounds, seconds, lambda text: say(f"bench: {text}"))
     if where.type == "cpu":
-        say("bench: on the CPU; --device cuda measures other sizes as well, on a GPU")
+        say("bench: on the CPU; --device cuda measures more sizes, on a GPU")
 
     for i, (size, config) in enumerate(configs.items()):
         wanted = Wanted(config, precisions or usual.precisions, peers, where, threads, effort)
@@ -130,7 +130,7 @@ def _show(result: "Measured", size: str, *, where: str, threads: int, as_json: b
 
 
 def _title(result: "Measured", size: str, device: str) -> str:
-    """The heading of a table: equal for what replaces it."""
+    """The heading of a table; a new table replaces one with the same heading."""
     parts = [result.case, result.setting]
     parts += [size] if size != USUAL and result.case not in OF_NO_SIZE else []
     parts += [device] if device != "cpu" else []
@@ -223,7 +223,7 @@ def _rows(result: "Measured") -> list[tuple[str, ...]]:
 
 
 def _write(path: Path, result: "Measured", title: str, machine: str) -> None:
-    """Put a table into a page; what else was measured there before, what stands above it, and the notes, stay."""
+    """Put a table into a page and keep its other tables, the introduction above them, and the notes."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     notes = old[old.index(NOTES) :] if NOTES in old else f"{NOTES}\n"
     top, *found = re.split(r"^(?=## )", old.removesuffix(notes), flags=re.MULTILINE)

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from engine.proof.result import Proof
 
 FILE = Path("gpu-proof.json")
-THREADS = 1  # of the CPU: more wait for each other where another program runs
-FEWEST = 3  # rows that are worth being one
+THREADS = 1  # CPU threads; several would wait for each other if another program is running
+FEWEST = 3  # equal rows that are merged into one
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "skipped": "· skipped"}
 
 
@@ -31,7 +31,7 @@ def prove_command(*, device: str, out: Path, as_json: bool) -> int:
 
     where = resolve_device(device)
     if device == "auto" and where.type == "cpu":
-        raise InputError("--gpu: this machine shows no GPU; --device cpu proves the same on the processor")
+        raise InputError("--gpu: no GPU found on this machine; --device cpu runs the same proofs on the CPU")
     from tui_transformer.proofs import every_proof, settings
 
     return run_proofs(every_proof(), str(where), out, as_json=as_json, settings=settings())
@@ -83,7 +83,7 @@ def machine_line(facts: dict[str, Any]) -> str:
 
 
 def rows(found: Sequence[Done]) -> Iterator[tuple[str, ...]]:
-    """The table's rows; neighbours of one group that came to the same are one row."""
+    """The table's rows; consecutive proofs of one group with the same result share a row."""
     for (group, status, why), alike in groupby(
         found, lambda done: (done.proof.group, done.result.status, done.result.why)
     ):
@@ -92,15 +92,15 @@ def rows(found: Sequence[Done]) -> Iterator[tuple[str, ...]]:
             yield from ((done.proof.name, MARKS[status], f"{done.result.seconds:,.1f}", why) for done in same)
         else:
             seconds = sum(done.result.seconds for done in same)
-            yield f"{group}, {len(same)} of them", MARKS[status], f"{seconds:,.1f}", "; ".join([why, *_largest(same)])
+            yield f"{group} ({len(same)} proofs)", MARKS[status], f"{seconds:,.1f}", "; ".join([why, *_largest(same)])
 
 
 def _largest(same: Sequence[Done]) -> list[str]:
-    """The largest of each difference that these proofs measured."""
+    """The largest value of each difference that these proofs measured."""
     largest: dict[str, float] = {}
     for done in same:
         for name, value in done.result.figures.items():
             if "difference" in name and isinstance(value, int | float):
                 largest[name] = max(largest.get(name, 0.0), float(value))
     shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
-    return [f"at most: {shown}"] if shown else []
+    return [f"largest: {shown}"] if shown else []

@@ -1,4 +1,4 @@
-"""What only runs on CUDA, with a card's answers planted: the code paths work before anybody has a card to try them."""
+"""Code that only runs on CUDA, with the GPU's answers mocked: the paths work before anyone tries them on a GPU."""
 
 import time
 from contextlib import nullcontext
@@ -16,13 +16,13 @@ from engine.proof.result import Context
 
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> Context:
-    """A context that takes the CPU for a CUDA device."""
+    """A context that treats the CPU as a CUDA device."""
     monkeypatch.setattr(Context, "on_cuda", property(lambda context: True))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
     return Context("cpu", tmp_path)
 
 
-def test_steps_are_taken_where_a_wait_is_an_error_and_only_there(here, monkeypatch) -> None:
+def test_a_wait_is_an_error_only_while_steps_are_checked(here, monkeypatch) -> None:
     modes: list[Any] = []
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
     real, taken = speed.Stepper.take, []
@@ -34,7 +34,7 @@ def test_steps_are_taken_where_a_wait_is_an_error_and_only_there(here, monkeypat
     assert taken == [(1, 0), (2, 0), *((step, 1) for step in range(3, 9))]
 
 
-def test_a_wait_fails_the_proof_and_leaves_no_mode_behind(here, monkeypatch) -> None:
+def test_a_wait_fails_the_proof_and_the_mode_is_restored(here, monkeypatch) -> None:
     modes: list[Any] = []
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
     real = speed.Stepper.take
@@ -99,7 +99,7 @@ def test_a_kernel_that_fails_does_so_in_the_step_that_is_lost(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_a_device_with_less_memory_than_a_step_needs_is_answered_in_pieces(here, monkeypatch) -> None:
+def test_a_step_that_needs_more_memory_than_the_device_has_is_cut_into_pieces(here, monkeypatch) -> None:
     fractions: list[float] = []
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)

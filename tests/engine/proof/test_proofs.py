@@ -37,13 +37,13 @@ def test_a_cache_with_wrong_positions_fails_the_preset(here, monkeypatch) -> Non
     assert result.status == "failed" and "cached logits differ" in result.why
 
 
-def test_a_leak_nobody_meant_fails_the_preset(here, monkeypatch) -> None:
+def test_an_unintended_leak_fails_the_preset(here, monkeypatch) -> None:
     monkeypatch.setattr(networks.capabilities, "leaks", lambda config: None)
     result = networks.preset("report-encoder", here, steps=1)
     assert result.status == "failed" and "leak probe: LEAK instead of ok" in result.why
 
 
-def test_another_first_loss_than_the_cpus_fails_the_preset(here, monkeypatch) -> None:
+def test_a_first_loss_that_differs_from_the_cpus_fails_the_preset(here, monkeypatch) -> None:
     real = networks._first_step
     monkeypatch.setattr(
         networks, "_first_step", lambda *given: tuple(x * (1 + 1e-3 * (given[2] == "bf16") * 20) for x in real(*given))
@@ -73,10 +73,10 @@ def test_a_run_resumes_bit_for_bit_or_the_proof_fails(here, monkeypatch) -> None
     other = Context("cpu", here.folder / "again")
     other.folder.mkdir()
     result = resuming.resumes_here("fp32", other)
-    assert result.status == "failed" and "not bit for bit: metrics, weights, moments differ" in result.why
+    assert result.status == "failed" and "not bit-identical: metrics, weights, moments differ" in result.why
 
 
-def test_runs_that_do_not_repeat_are_tried_again_with_deterministic_algorithms(here, monkeypatch) -> None:
+def test_runs_that_differ_are_repeated_with_deterministic_algorithms(here, monkeypatch) -> None:
     real, asked = resuming.left_behind, iter(range(99))
     wrong = lambda run: real(run) if torch.are_deterministic_algorithms_enabled() else {"weights": bytes([next(asked)])}
     monkeypatch.setattr(resuming, "left_behind", wrong)
@@ -94,7 +94,7 @@ def test_a_checkpoint_crosses_devices_or_the_proof_fails(here, monkeypatch) -> N
     assert resuming.crosses_devices(other).status == "failed"
 
 
-def test_a_step_in_pieces_is_the_whole_step_or_the_proof_fails(here, monkeypatch) -> None:
+def test_a_step_in_pieces_matches_the_whole_step_or_the_proof_fails(here, monkeypatch) -> None:
     assert memory.cut_planted(here).status == "passed"
     real = Batch.pieces
     monkeypatch.setattr(Batch, "pieces", lambda batch, count: list(real(batch, count))[: max(1, count - 1)])
@@ -104,7 +104,7 @@ def test_a_step_in_pieces_is_the_whole_step_or_the_proof_fails(here, monkeypatch
     assert result.status == "failed" and "the losses differ by" in result.why
 
 
-def test_decoding_in_steps_of_one_shape_is_a_full_pass_or_the_proof_fails(here, monkeypatch) -> None:
+def test_decoding_in_fixed_shape_steps_matches_a_full_pass_or_the_proof_fails(here, monkeypatch) -> None:
     assert speed.decodes_alike(here).status == "passed"
     monkeypatch.setattr("engine.model.decoding._FixedSteps._take_over", lambda steps, rows, length: _empty(steps, rows))
     result = speed.decodes_alike(here)
@@ -112,7 +112,7 @@ def test_decoding_in_steps_of_one_shape_is_a_full_pass_or_the_proof_fails(here, 
 
 
 def _empty(steps, rows: int) -> None:
-    """Memory that has forgotten what was read before."""
+    """An emptied cache."""
     for slots, state in zip(steps._slots, steps._states, strict=True):
         old, _ = state.contents()
         slots.buffer = old.new_zeros(rows, old.shape[1], steps._room, old.shape[3])
@@ -140,11 +140,11 @@ def test_a_machine_without_a_compiler_skips_compiling_and_says_so(here, monkeypa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", memory.ESTIMATED)
-def test_the_estimate_of_memory_is_near_what_is_measured(here, name: str) -> None:
+def test_the_memory_estimate_is_close_to_the_measured_peak(here, name: str) -> None:
     assert memory.estimated(name, here).status == "passed"
 
 
 @pytest.mark.slow
-def test_a_run_whose_device_is_lost_goes_on_in_another_process(here) -> None:
+def test_a_run_whose_device_is_lost_resumes_in_another_process(here) -> None:
     result = resuming.loses_device(False, here)
     assert result.status == "passed", result.why

@@ -1,4 +1,4 @@
-"""Proofs are run one by one, whatever one of them does, and what was found is on disk after each."""
+"""Proofs run one by one, whatever any of them does, and the results are on disk after each."""
 
 import json
 import os
@@ -37,7 +37,7 @@ MEANT = [
     ("hangs", "failed", "it hung: no answer within 0 s"),
     ("leaves", "failed", "its process ended with exit code 3: last words"),
     ("crashes", "failed", "its process ended with signal 11 (SIGSEGV)"),
-    ("says_nothing", "failed", "the proof gave no result but NoneType"),
+    ("says_nothing", "failed", "the proof returned NoneType instead of a result"),
     ("loses_its_device", "failed", "AcceleratorError: CUDA error: device-side assert triggered"),
     ("cannot_tell", "skipped", "no such device"),
     ("holds", "passed", "it holds"),
@@ -45,7 +45,7 @@ MEANT = [
 
 
 @pytest.mark.parametrize("at", range(len(MEANT)), ids=[f"{i}-{name}" for i, (name, _, _) in enumerate(MEANT)])
-def test_a_proof_that_fails_in_any_way_is_one_line_and_the_others_go_on(found, at: int) -> None:
+def test_a_proof_that_fails_in_any_way_is_one_line_and_the_others_still_run(found, at: int) -> None:
     name, status, why = MEANT[at]
     done = found[0][at]
     assert (done.proof.name, done.result.status) == (name, status)
@@ -71,7 +71,7 @@ def test_the_file_says_what_ran_where(found) -> None:
 
 @pytest.fixture
 def no_facts(monkeypatch) -> None:
-    """The machine is not looked at, which takes the process that loads torch two seconds."""
+    """Skip the facts about the machine: loading torch to collect them takes two seconds."""
     monkeypatch.setattr("engine.proof.prove._facts", lambda worker, device, threads: {"device": device})
 
 
@@ -84,17 +84,19 @@ def test_the_time_left_is_known_before_each_proof(tmp_path, no_facts) -> None:
     assert told[0][2] == 2.0 and told[1][2] > 0
 
 
-def test_what_is_left_when_the_time_is_over_is_skipped_not_failed(tmp_path, no_facts) -> None:
+def test_proofs_that_run_out_of_time_are_skipped_not_failed(tmp_path, no_facts) -> None:
     record = Record(tmp_path / "proof.json", {})
     results = [done.result for done in prove([planted.proof(planted.breaks)], "cpu", record, threads=1, budget=0.0)]
-    assert [(result.status, result.why) for result in results] == [("skipped", "no time left of 0 minutes")]
+    assert [(result.status, result.why) for result in results] == [
+        ("skipped", "not started: the 0-minute limit was reached")
+    ]
     with Worker(tmp_path / "log.txt") as worker:
         context = Context("cpu", tmp_path / "own")
         cut = _proved(worker, planted.proof(planted.hangs), context, 2.1, 600.0)
-    assert (cut.status, cut.why) == ("skipped", "not finished when the 10 minutes were over")
+    assert (cut.status, cut.why) == ("skipped", "not finished within the 10-minute limit")
 
 
-def test_whoever_stops_listening_leaves_no_process_and_keeps_the_file(tmp_path, no_facts) -> None:
+def test_stopping_early_leaves_no_process_and_keeps_the_file(tmp_path, no_facts) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     results = prove(planted.EVERY, "cpu", Record(tmp_path / "proof.json", {}), threads=1)
     next(results)
@@ -105,7 +107,7 @@ def test_whoever_stops_listening_leaves_no_process_and_keeps_the_file(tmp_path, 
     assert len(kept["proofs"]) == 1 and kept["complete"] is False
 
 
-def test_a_file_that_cannot_be_written_is_said_before_anything_runs(tmp_path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_before_anything_runs(tmp_path) -> None:
     with pytest.raises(InputError, match="--out .*proof.json: cannot be written: No such file or directory"):
         Record(tmp_path / "nowhere" / "proof.json", {})
 

@@ -1,4 +1,4 @@
-"""Training on a card that is not there: nothing is on the wrong device, and no step makes the host wait for the card.
+"""Training on a simulated GPU: nothing is on the wrong device, and no step makes the host wait for the card.
 
 Between two log points a step only queues work. At a log point the results of all steps since the last one are read at
 once, so the host waits once.
@@ -131,7 +131,9 @@ def a_question_about_numbers(patch: pytest.MonkeyPatch) -> None:
         (a_question_about_numbers, "xl", "_local_scalar_dense"),
     ],
 )
-def test_it_finds(plant: Callable[[pytest.MonkeyPatch], None], preset: str, said: str, monkeypatch) -> None:
+def test_a_planted_wait_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], preset: str, said: str, monkeypatch
+) -> None:
     plant(monkeypatch)
     _, found = waits_of(miniature(preset))
     assert sum(said in wait for wait in found) >= STEPS
@@ -182,7 +184,7 @@ KINDS = ("baseline", "xl", "encoder-mlm", "biographies-pretrain", "biographies-s
         for name in KINDS
     ],
 )
-def test_a_whole_run_keeps_to_its_device(kind: str, preset: str, tmp_path) -> None:
+def test_a_whole_run_stays_on_its_device(kind: str, preset: str, tmp_path) -> None:
     config = miniature(preset, "train.steps=4", "evaluation.translations=2", "checkpoint.average_last=2")
     with fake_card(kind) as card:
         trainer, run = run_on(card, config, tmp_path)
@@ -219,7 +221,7 @@ def test_a_run_on_a_card_resumes_bit_for_bit(tmp_path) -> None:
     assert outcome(broken.path) == outcome(whole.path)
 
 
-def test_the_host_waits_once_for_each_log_point_and_not_between(tmp_path) -> None:
+def test_the_host_waits_once_at_each_log_point_and_never_between(tmp_path) -> None:
     config = miniature("baseline", "train.steps=11", "log.every=4", "checkpoint.every=0")
     config = RunConfig.model_validate(presets.merge(config.dump(), {"evaluation": {"every": 0, "sample_every": 0}}))
     waited: dict[int, int] = {}
@@ -237,7 +239,7 @@ def test_the_host_waits_once_for_each_log_point_and_not_between(tmp_path) -> Non
     assert [r["step"] for r in run.records("metrics") if r["kind"] == "train"] == [4, 8, 11]
 
 
-def test_results_are_read_every_hundred_steps_where_nothing_else_asks(tmp_path, monkeypatch) -> None:
+def test_results_are_read_every_hundred_steps_if_nothing_else_reads_them(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("engine.training.trainer.MOST_UNREAD", 3)
     config = miniature("demo", "train.steps=8", "log.every=1000", "checkpoint.every=0", "evaluation.every=0")
     ready = assemble.assemble(config, runs_dir=tmp_path, name="seldom", device="cpu")
@@ -268,7 +270,7 @@ def test_the_next_batches_are_made_while_the_card_computes() -> None:
     assert said == [*ahead[0], "update", *ahead[1], "update", *ahead[2], "update"]
 
 
-def test_a_step_is_taken_once_where_the_next_batches_do_not_fit() -> None:
+def test_a_step_is_taken_once_even_if_the_next_batches_do_not_fit() -> None:
     config = miniature("demo", "train.steps=3")
     losses = []
     for fails in (False, True):
@@ -291,7 +293,7 @@ def test_a_step_is_taken_once_where_the_next_batches_do_not_fit() -> None:
 # What "auto" means on a card
 
 
-def test_bf16_is_for_cards_that_multiply_in_it() -> None:
+def test_bf16_is_chosen_only_if_the_card_supports_it_in_hardware() -> None:
     config, card = miniature("baseline"), torch.device("cuda", 1)
     for major, precision in ((7, "fp32"), (8, "bf16"), (9, "bf16")):
         with (
@@ -328,7 +330,7 @@ def test_compiling_is_for_large_models_on_cuda(preset: str, device: str, train: 
     assert numerics.compiles(resolved(preset, **train), torch.device(device)) is compiles
 
 
-def test_what_cannot_be_compiled_is_trained_without(tmp_path, monkeypatch) -> None:
+def test_a_model_that_cannot_be_compiled_is_trained_uncompiled(tmp_path, monkeypatch) -> None:
     def broken(*inputs: object) -> Tensor:
         raise RuntimeError("Failed to find C compiler")
 

@@ -192,7 +192,7 @@ def a_weight_that_stayed_behind(patch: pytest.MonkeyPatch) -> None:
         (a_weight_that_stayed_behind, "gpt2-small"),
     ],
 )
-def test_it_finds(plant: Callable[[pytest.MonkeyPatch], None], preset: str, monkeypatch) -> None:
+def test_a_planted_mistake_is_found(plant: Callable[[pytest.MonkeyPatch], None], preset: str, monkeypatch) -> None:
     plant(monkeypatch)
     with pytest.raises((WrongDevice, RuntimeError), match=r"(?i)device|generator|on cpu"):
         train(resolved(presets.resolve(presets.find(preset))))
