@@ -304,7 +304,7 @@ def make_trainer(
 
 
 def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
-    """The config with what "auto" meant when the run began, if it is resumed on the same kind of device.
+    """The config with the precision that "auto" meant when the run began on this kind of device; uncompiled if it was.
 
     A later version or another GPU may choose differently, and a run must not change its arithmetic.
     """
