@@ -3,13 +3,11 @@
 import os
 import shutil
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from engine.config import presets
-from engine.data.synthetic import phrasebook
 from engine.errors import InputError
 from engine.training.assemble import assemble
 from tests.tui_transformer.answering import answering
@@ -36,7 +34,8 @@ def prepared(tmp_path_factory) -> Iterator[Path]:
     train(folder / "trained", "text", "checkpoint.keep_last=1")
     answering(folder / "trained", "asked")
     phrases = presets.resolve(presets.find("phrasebook")).miniature()
-    assemble(phrases, runs_dir=folder / "trained", name="pairs", device="cpu").trainer.run()
+    few = phrases.model_copy(update={"data": phrases.data.model_copy(update={"corpus_size": 400})})  # 15 are scored
+    assemble(few, runs_dir=folder / "trained", name="pairs", device="cpu").trainer.run()
     (folder / "verified").mkdir()
     shutil.copytree(folder / "trained" / "text", folder / "verified" / "text")
     shutil.copytree(folder / "trained" / "text", folder / "runs" / "text")
@@ -44,7 +43,6 @@ def prepared(tmp_path_factory) -> Iterator[Path]:
         patch.setenv(settings.ENVIRONMENT, str(folder / "settings.toml"))
         patch.setenv("TUI_TRANSFORMER_DATA", str(folder / "empty"))
         patch.chdir(folder / "here")
-        patch.setattr(phrasebook, "generate", cache(phrasebook.generate))  # a third of a second, for every command
         yield folder
 
 

@@ -23,10 +23,7 @@ EVALUATED = MappingProxyType(
             ("evaluate", "text", *ON_CPU, "--json", "--checkpoint", "best"),
             ("evaluate", "text", *ON_CPU, "--split", "test", "--checkpoint", "3"),
         ),
-        "pairs": (
-            ("evaluate", "pairs", *ON_CPU, "--beam", "1"),
-            ("evaluate", "pairs", *ON_CPU, "--json", "--sentences", "3"),
-        ),
+        "pairs": (("evaluate", "pairs", *ON_CPU), ("evaluate", "pairs", *ON_CPU, "--json", "--sentences", "3")),
         "asked": (("evaluate", "asked", *ON_CPU, "--sentences", "5"), ("evaluate", "asked", *ON_CPU, "--json")),
     }
 )
