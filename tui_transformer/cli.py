@@ -55,9 +55,9 @@ def studio(
 ) -> int:
     """Without a command: the studio."""
     if version:
-        from importlib.metadata import version as installed
+        from engine.release import version as number
 
-        print(f"tui-transformer {installed('tui-transformer')}")
+        print(f"tui-transformer {number()}")
         raise typer.Exit(0)
     if context.invoked_subcommand is None:
         from tui_transformer.commands.studio import studio_command

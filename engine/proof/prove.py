@@ -18,9 +18,9 @@ import psutil
 
 from engine.command_line import as_typed
 from engine.errors import refused
-from engine.proof.release import release
 from engine.proof.result import Context, Proof, Result
 from engine.proof.worker import Ended, Raised, TimedOut, Worker
+from engine.release import release
 from engine.runs.files import finite, write_named
 
 SCHEMA = 1

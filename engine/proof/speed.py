@@ -21,6 +21,7 @@ from engine.data.objectives import make_objective
 from engine.generation.sampling import FromDecoder, Sampling, columns
 from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, build_model
+from engine.proof.attention import POSITIONS
 from engine.proof.result import Context, Figure, Proof, Result, judged, passed, skipped
 from engine.training.copies import NO_DROPOUT
 from engine.training.numerics import set_fp32_matmul
@@ -154,8 +155,8 @@ def compiles(precision: str, context: Context) -> Result:
     return passed(f"the same losses after {compiling:.0f} s of compiling; {ratio:.2f} × as fast", **figures)
 
 
-def _stepper(precision: str, compile_: str, context: Context) -> Stepper:
-    tables = _demo().dump()
+def _stepper(precision: str, compile_: str, context: Context, **model: object) -> Stepper:
+    tables = _demo(**model).dump()
     chosen, matmul = PRECISIONS[precision]
     tables["train"] |= {"precision": chosen, "fp32_matmul": matmul, "compile": compile_}
     config = RunConfig.model_validate(tables)
@@ -186,14 +187,15 @@ def waits(precision: str, context: Context) -> Result:
     """Steps between two log points never make the host wait for the device; CUDA raises an error where one would."""
     if not context.on_cuda:
         return skipped("only CUDA reports where the host waits")
-    stepper = _stepper(precision, "never", context)
-    _losses(stepper, 2)
-    torch.cuda.synchronize()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        taken = [stepper.take(step) for step in range(3, 9)]
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    for one in taken:
-        one.read()
-    return passed(f"{len(taken)} steps without a wait")
+    for position in POSITIONS:
+        stepper = _stepper(precision, "never", context, position=position)
+        _losses(stepper, 2)
+        torch.cuda.synchronize()
+        torch.cuda.set_sync_debug_mode("error")
+        try:
+            taken = [stepper.take(step) for step in range(3, 9)]
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        for one in taken:
+            one.read()
+    return passed(f"no wait in {len(taken)} steps with each of {len(POSITIONS)} position schemes")

@@ -30,8 +30,10 @@ def test_a_wait_is_an_error_only_while_steps_are_checked(here, monkeypatch) -> N
         speed.Stepper, "take", lambda stepper, step: (taken.append((step, len(modes))), real(stepper, step))[1]
     )
     assert speed.waits("fp32", here).status == "passed"
-    assert modes == ["error", "default"]
-    assert taken == [(1, 0), (2, 0), *((step, 1) for step in range(3, 9))]
+    schemes = len(speed.POSITIONS)
+    assert modes == ["error", "default"] * schemes
+    each = [[(1, 2 * i), (2, 2 * i), *((step, 2 * i + 1) for step in range(3, 9))] for i in range(schemes)]
+    assert taken == [one for scheme in each for one in scheme]
 
 
 def test_a_wait_fails_the_proof_and_the_mode_is_restored(here, monkeypatch) -> None:

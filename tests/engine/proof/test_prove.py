@@ -13,9 +13,9 @@ import pytest
 
 from engine.errors import InputError
 from engine.proof.prove import Done, Record, _proved, prove
-from engine.proof.release import release
 from engine.proof.result import Context
 from engine.proof.worker import Raised, TimedOut, Worker, shortened
+from engine.release import release
 from tests.engine.proof import planted
 
 
@@ -152,7 +152,7 @@ def test_a_checkout_that_is_not_installed_knows_its_version(monkeypatch) -> None
         raise PackageNotFoundError(name)
 
     installed = release()
-    monkeypatch.setattr("engine.proof.release.version", missing)
+    monkeypatch.setattr("engine.release.installed", missing)
     assert release() == installed and installed["version"][0].isdigit()
 
 

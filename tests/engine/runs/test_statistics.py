@@ -5,7 +5,7 @@ import random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.runs.statistics import (
@@ -49,6 +49,7 @@ def test_interval_of_a_mean_is_scipys(values):
     assert found.sd == pytest.approx(np.std(values, ddof=1), abs=1e-9)
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(st.data(), SEEDS)
 def test_paired_p_and_interval_are_scipys(data, n):
     stats = pytest.importorskip("scipy.stats")
@@ -134,12 +135,13 @@ def test_six_variants_without_effect_get_a_false_verdict_in_at_most_a_study_in_t
         assert any(kind in ("better", "worse") for kind in verdicts) == false[i]
 
 
+@pytest.mark.parametrize("studies", [300, pytest.param(1_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("n", "size", "share"), [(3, 14, 0.90), (5, 5, 0.95)])
-def test_a_large_difference_is_called(n, size, share):
+def test_a_large_difference_is_called(n, size, share, studies):
     """In standard deviations of the paired difference; five idle variants beside it ask for their correction."""
     draws, effects = np.random.default_rng(n), dict.fromkeys(["base", *"abcde"], 0.0) | {"worse": float(size)}
-    called = sum(study(draws, n, effects, noise=1 / math.sqrt(2))["worse"].kind == "worse" for _ in range(300))
-    assert called >= 300 * share
+    called = sum(study(draws, n, effects, noise=1 / math.sqrt(2))["worse"].kind == "worse" for _ in range(studies))
+    assert called >= studies * share
 
 
 def test_pairing_takes_only_seeds_that_both_have():

@@ -38,7 +38,7 @@ BUSY = miniature(
 # The same on sentence pairs, with two micro-batches a step and translations at each evaluation.
 BUSY_PAIRS = miniature(
     "phrasebook",
-    *("train.steps=30", "train.accumulation=2", "train.batch_tokens=160", "checkpoint.every=1", "evaluation.every=10"),
+    *("train.steps=30", "train.accumulation=2", "train.batch_tokens=160", "checkpoint.every=1", "evaluation.every=5"),
     "evaluation.sample_every=0",
 )
 ENDLESS = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 10**6})})

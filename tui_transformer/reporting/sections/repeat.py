@@ -2,9 +2,9 @@
 
 import shlex
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 
 from engine.command_line import PROGRAM
+from engine.release import version
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.studies import ENDING, StudyFile
 from tui_transformer.facts import Record, number, rows, table, text
@@ -88,8 +88,4 @@ def _study(told: Told, study: StudyFile) -> Iterator[Block]:
 
 def made_with(told: Told) -> Paragraph:
     """What made the report, and what its numbers rest on."""
-    try:
-        found = version("tui-transformer")
-    except PackageNotFoundError:
-        found = ""
-    return Paragraph((told.say("made-with", version=found),))
+    return Paragraph((told.say("made-with", version=version()),))

@@ -2,22 +2,24 @@
 
 import hashlib
 import tomllib
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed
 from pathlib import Path
 
 from engine.command_line import PROGRAM
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def release() -> dict[str, str]:
     """`version`, and `sources_sha256` over the names and contents of all modules; a checkout need not be installed."""
-    return {"version": _version(), "sources_sha256": _sources()}
+    return {"version": version(), "sources_sha256": _sources()}
 
 
-def _version() -> str:
+def version() -> str:
+    """The program's number, as in `--version`; a checkout need not be installed."""
     try:
-        return version(PROGRAM)
+        return installed(PROGRAM)
     except PackageNotFoundError:
         try:
             return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
