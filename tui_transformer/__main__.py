@@ -33,17 +33,17 @@ def _forget_odd_sizes() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; gives back its exit code (see `tui_transformer.exit_codes`)."""
+    """Run one command line; gives back its exit code (see `tui_transformer.cli.exit_codes`)."""
     _open_streams()
     _forget_odd_sizes()
     from typer.exceptions import Abort, Exit, TyperException
 
     from engine.command_line import PROGRAM
     from engine.errors import InputError, MachineFault
-    from tui_transformer.cli import command
-    from tui_transformer.exit_codes import ExitCode
-    from tui_transformer.mistyped import usage_line
-    from tui_transformer.output import complain
+    from tui_transformer.cli.app import command
+    from tui_transformer.cli.exit_codes import ExitCode
+    from tui_transformer.cli.mistyped import usage_line
+    from tui_transformer.cli.output import complain
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail

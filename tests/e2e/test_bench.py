@@ -9,7 +9,7 @@ from engine.benchmark.cases import CASES, Effort, Measured, Wanted, _peers, _res
 from engine.benchmark.limit import shapes
 from engine.config import presets
 from tui_transformer.__main__ import main
-from tui_transformer.commands.bench import MARK, _title
+from tui_transformer.cli.bench import MARK, _title
 
 LEAST = ["--rounds", "1", "--seconds", "0.01", "--device", "cpu"]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui_transformer.comparison.seeds import attention
-from tests.tui_transformer.comparison.variants import variant
+from tests.tui_transformer.lab.analysis.seeds import attention
+from tests.tui_transformer.lab.analysis.variants import variant
 from tui_transformer.__main__ import main
 
 

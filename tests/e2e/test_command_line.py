@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tui_transformer.__main__ import main
-from tui_transformer.commands import studio
+from tui_transformer.cli import studio
 
 pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
 

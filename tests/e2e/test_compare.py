@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tui_transformer.comparison.variants import study, variant
+from tests.tui_transformer.lab.analysis.variants import study, variant
 from tui_transformer.__main__ import main
 
 

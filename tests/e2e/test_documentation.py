@@ -10,10 +10,10 @@ import pytest
 
 from engine.config import presets
 from engine.data.catalogue import kind_by_name
-from engine.runs.study import shipped_studies
-from tui_transformer.cli import command
-from tui_transformer.commands.run import Request
-from tui_transformer.studies.asked import Asked
+from tui_transformer.cli.app import command
+from tui_transformer.cli.run import Request
+from tui_transformer.lab.studies.asked import Asked
+from tui_transformer.lab.studies.study import shipped_studies
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from tests.tui_transformer.recorded import grow, record
-from tests.tui_transformer.test_playground_pane import opened, type_line
-from tests.tui_transformer.test_train_pane import Open
+from tests.tui_transformer.studio.playground.test_playground_pane import opened, type_line
+from tests.tui_transformer.studio.train.test_train_pane import Open
 from tests.tui_transformer.trained import train
-from tui_transformer.app import Studio
+from tui_transformer.studio.app import Studio
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's account of memory")
 KEPT = 64  # MB that a screen may need besides what it held when it was warm

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.runs.study import Study, Variant
-from tests.tui_transformer.studies.tiny import CHANGES, started, written
+from tests.tui_transformer.lab.studies.tiny import CHANGES, started, written
 from tui_transformer.__main__ import main
+from tui_transformer.lab.studies.study import Study, Variant
 
 VARIANTS = (
     Variant("heads4", changes={"model.n_heads": 4}),

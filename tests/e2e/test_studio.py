@@ -38,7 +38,7 @@ sys.exit(main())
 # An app that breaks while a run trains in it.
 FALLS = """
 import sys
-from tui_transformer.app import Studio
+from tui_transformer.studio.app import Studio
 def action_help(self):
     raise RuntimeError("a bug of the screen")
 Studio.action_help = action_help

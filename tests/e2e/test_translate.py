@@ -9,8 +9,8 @@ import pytest
 
 from engine.runs.reader import RunReader
 from tui_transformer.__main__ import main
-from tui_transformer.commands.translate import Translating
-from tui_transformer.prompt import TRANSLATING, Prompt
+from tui_transformer.cli.translate import Translating
+from tui_transformer.lab.play.prompt import TRANSLATING, Prompt
 
 SETTINGS = [
     *("train.steps=6", "train.batch_tokens=200", "train.threads=1", "model.d_model=16", "model.n_heads=2"),

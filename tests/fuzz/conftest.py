@@ -11,10 +11,10 @@ from engine.config import presets
 from engine.errors import InputError
 from engine.training.assemble import assemble
 from tests.tui_transformer.answering import answering
-from tests.tui_transformer.comparison.studies import FILE, cell
+from tests.tui_transformer.lab.analysis.studies import FILE, cell
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.trained import train
-from tui_transformer import settings
+from tui_transformer.studio import settings
 
 SHORT = {"step": 600, "steps": 600, "every": 60}
 
@@ -63,7 +63,7 @@ def nothing_starts(monkeypatch) -> None:
 
     for name in (
         *("engine.training.assemble.assemble", "engine.training.task.load_task", "engine.data.download.fetch"),
-        *("subprocess.Popen.__init__", "tui_transformer.commands.studio.studio_command"),
+        *("subprocess.Popen.__init__", "tui_transformer.cli.studio.studio_command"),
         "engine.benchmark.cases.Effort",
     ):
         monkeypatch.setattr(name, stop)

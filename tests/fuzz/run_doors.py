@@ -17,24 +17,24 @@ from engine.runs.writer import RunWriter
 from tests.fuzz.door import Door, command
 from tests.fuzz.mutations import EDITS, VALUES, Edit, damaged
 from tests.tui_transformer.recorded import train_record, validation_record
-from tui_transformer.charts import Series, line_chart
-from tui_transformer.comparison import bands, distance, group_columns
-from tui_transformer.comparison.curves import Curves, difference, loss_curve
-from tui_transformer.comparison.detail import detail
-from tui_transformer.comparison.export import FORMATS
-from tui_transformer.comparison.folder import Folder
-from tui_transformer.comparison.group_detail import group_detail
-from tui_transformer.comparison.group_text import text_of
-from tui_transformer.comparison.groups import Grouping
-from tui_transformer.comparison.standing import Standings
-from tui_transformer.comparison.table import group_table, table
-from tui_transformer.comparison.view import Options, View
-from tui_transformer.facts import number
-from tui_transformer.feed import Feed
-from tui_transformer.reporting.gathered import gather
-from tui_transformer.reporting.languages import LANGUAGES
-from tui_transformer.reporting.report import name_of, report
-from tui_transformer.widgets.curves import AXES, MEASURES, SMOOTHINGS, picture
+from tui_transformer.lab.analysis import bands, distance, group_columns
+from tui_transformer.lab.analysis.curves import Curves, difference, loss_curve
+from tui_transformer.lab.analysis.detail import detail
+from tui_transformer.lab.analysis.export import FORMATS
+from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.group_detail import group_detail
+from tui_transformer.lab.analysis.group_text import text_of
+from tui_transformer.lab.analysis.groups import Grouping
+from tui_transformer.lab.analysis.standing import Standings
+from tui_transformer.lab.analysis.table import group_table, table
+from tui_transformer.lab.analysis.view import Options, View
+from tui_transformer.lab.charts.curves import AXES, MEASURES, SMOOTHINGS, picture
+from tui_transformer.lab.charts.plot import Series, line_chart
+from tui_transformer.lab.records.facts import number
+from tui_transformer.lab.records.feed import Feed
+from tui_transformer.lab.reports.gathered import gather
+from tui_transformer.lab.reports.languages import LANGUAGES
+from tui_transformer.lab.reports.report import name_of, report
 
 Given = tuple[list[Edit], int]
 

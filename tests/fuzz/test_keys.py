@@ -13,10 +13,10 @@ from textual.widgets import ContentSwitcher
 from engine.errors import InputError
 from tests.fuzz.mutations import EDITS, Edit, damaged
 from tests.fuzz.run_doors import files_of
-from tui_transformer.app import Studio
-from tui_transformer.keys import PANES
-from tui_transformer.settings import settings_file
-from tui_transformer.widgets.dialog import Read
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.settings import settings_file
+from tui_transformer.studio.shared.dialog import Read
 
 PARTS = 10
 LOOKS = 100  # at whether a key was obeyed
@@ -84,7 +84,7 @@ def refused(prepared, monkeypatch) -> Path:
     monkeypatch.setattr(Studio, "_listen", lambda self: None)  # a TERM is to end the test
     monkeypatch.setattr(Studio, "deliver_screenshot", lambda self, *_, **__: None)
     own = prepared / "own"
-    monkeypatch.setattr("tui_transformer.widgets.design.own_presets.user_config_path", lambda name: own / name)
+    monkeypatch.setattr("tui_transformer.studio.design.own_presets.user_config_path", lambda name: own / name)
     return prepared
 
 

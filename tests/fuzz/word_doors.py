@@ -13,10 +13,10 @@ from engine import capabilities
 from engine.config import keys, lints, presets, toml
 from engine.errors import InputError
 from tests.fuzz.door import Door, command
-from tui_transformer.cli import command as group
-from tui_transformer.commands.sample import Writing
-from tui_transformer.commands.translate import Translating
-from tui_transformer.prompt import ASKING, SEARCH, SETTINGS, TRANSLATING, WRITING, Prompt, Table
+from tui_transformer.cli.app import command as group
+from tui_transformer.cli.sample import Writing
+from tui_transformer.cli.translate import Translating
+from tui_transformer.lab.play.prompt import ASKING, SEARCH, SETTINGS, TRANSLATING, WRITING, Prompt, Table
 
 NAMES = st.one_of(st.sampled_from(sorted(keys.all_keys())), st.text(max_size=12))
 VALUES = st.recursive(

@@ -45,7 +45,7 @@ def _imported() -> None:
     import tui_transformer
 
     for module in pkgutil.walk_packages(tui_transformer.__path__, "tui_transformer."):
-        if not module.name.startswith(("tui_transformer.widgets", "tui_transformer.panes", "tui_transformer.__main__")):
+        if not module.name.startswith(("tui_transformer.studio", "tui_transformer.__main__")):
             importlib.import_module(module.name)
     for name in ("rich.live", "rich.progress", "rich.spinner", "typer.rich_utils"):
         importlib.import_module(name)
@@ -118,8 +118,8 @@ def _child(arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
         sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-        from tui_transformer import output
         from tui_transformer.__main__ import main
+        from tui_transformer.cli import output
 
         output.stdout.cache_clear()
         output.stderr.cache_clear()

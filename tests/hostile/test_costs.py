@@ -11,7 +11,7 @@ import pytest
 
 from tests.hostile.forked import TRACEBACK, Said, said
 from tests.tui_transformer.trained import train
-from tui_transformer.comparison.entry import read_entry
+from tui_transformer.lab.analysis.entry import read_entry
 
 SECONDS, MEMORY = 2.0, 500_000_000
 HOLE = 3 << 30  # bytes

@@ -10,13 +10,13 @@ import pytest
 from textual.events import Paste
 from textual.widgets import Input
 
+from engine.clean import clean, clean_line
 from tests.hostile.poison import OWN, POISON, commands_in
 from tests.hostile.poisoned_runs import KINDS, LEAVES, completed, copies, endless
 from tests.tui_transformer.recorded import record
 from tests.tui_transformer.screen import Screen
-from tui_transformer.app import Studio
-from tui_transformer.clean import clean, clean_line
-from tui_transformer.widgets.dialog import AskText
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.shared.dialog import AskText
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a pseudo-terminal")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tui_transformer import settings
+from tui_transformer.studio import settings
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +15,7 @@ def own_settings(tmp_path, monkeypatch) -> Path:
     path = tmp_path / "settings.toml"
     path.write_text("welcomed = true\n")
     monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    monkeypatch.setattr("tui_transformer.widgets.design.own_presets.user_config_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("tui_transformer.studio.design.own_presets.user_config_path", lambda name: tmp_path / name)
     return path
 
 

@@ -73,7 +73,7 @@ async def draw(name: str, runs: Path, steps: Steps) -> None:
     Raises:
         SystemExit: the words that a step leads to did not come within a minute.
     """
-    from tui_transformer.app import Studio
+    from tui_transformer.studio.app import Studio
 
     app = Studio(runs_dir=runs, device="cpu")
     async with app.run_test(size=SIZE) as pilot:

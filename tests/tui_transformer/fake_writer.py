@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from engine.errors import InputError
-from tui_transformer.prompt import Settings
-from tui_transformer.written import Alternative, Attended, Piece, Surprised, Whole
+from tui_transformer.lab.play.prompt import Settings
+from tui_transformer.lab.play.written import Alternative, Attended, Piece, Surprised, Whole
 
 PLAY = " is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 WIDE = "门已关上，无人可过。🌙 月亮落下之前\nこんにちは世界 👩‍🚀 é café 한국어 🇩🇪\n"

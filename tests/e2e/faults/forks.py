@@ -20,12 +20,14 @@ from typing import IO
 
 import torch
 
-from tui_transformer import launch, progress
 from tui_transformer.__main__ import main
-from tui_transformer.reporting import make
-from tui_transformer.reporting.figures.style import Image
-from tui_transformer.studies import ready, runner
-from tui_transformer.studies.measure import plan_of
+from tui_transformer.cli import progress
+from tui_transformer.cli import study_ready as ready
+from tui_transformer.lab.launch import launch
+from tui_transformer.lab.reports import make
+from tui_transformer.lab.reports.figures.style import Image
+from tui_transformer.lab.studies import runner
+from tui_transformer.lab.studies.measure import plan_of
 
 torch.set_num_threads(1)  # a fork has none of the other threads
 USUAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -24,7 +24,7 @@ from engine.training.trainer import Trainer
 from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
 from tui_transformer.__main__ import main
-from tui_transformer.launch import enqueue
+from tui_transformer.lab.launch.launch import enqueue
 
 
 @pytest.fixture(scope="module")

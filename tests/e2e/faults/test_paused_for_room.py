@@ -11,10 +11,10 @@ from engine.runs import writer
 from engine.runs.reader import RunReader
 from engine.training import checkpoint, space
 from tests.e2e.faults.slices import SETTINGS, run_words
-from tui_transformer import progress
 from tui_transformer.__main__ import main
-from tui_transformer.feed import Feed
-from tui_transformer.widgets.run_words import notice
+from tui_transformer.cli import progress
+from tui_transformer.lab.records.feed import Feed
+from tui_transformer.studio.shared.run_words import notice
 
 
 class Full:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from engine.runs.study import read_study
 from engine.training import checkpoint
 from tests.e2e.faults.rig import Rig
 from tests.e2e.faults.slices import ERRORS, NAMES, PARTS, complaints, few, part, sets
 from tests.engine.training.test_resume import outcome
+from tui_transformer.lab.studies.study import read_study
 
 SLICE = 1  # write that CI lets fail with each error, of some 340
 CELLS = ["s.position-alibi.s1", "s.position-rope.s1"]

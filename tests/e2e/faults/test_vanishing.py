@@ -15,8 +15,8 @@ from engine.training.step import Stepper
 from tests.e2e.faults.slices import SETTINGS as SMALLEST
 from tests.e2e.faults.slices import run_words
 from tests.tui_transformer.recorded import record
-from tui_transformer import progress
 from tui_transformer.__main__ import main
+from tui_transformer.cli import progress
 
 SETTINGS = {**SMALLEST, "train": "steps=6 batch_size=4 threads=1"}
 

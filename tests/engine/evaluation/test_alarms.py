@@ -10,7 +10,7 @@ import pytest
 from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
 from engine.evaluation.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from tests import repetitive_texts
-from tui_transformer.badges import badge
+from tui_transformer.lab.records.badges import badge
 
 FLOOR = {"floor": {"nats_per_char": 0.357, "se": 0.004}, "unigram": 3.0}
 NO_FLOOR = {"floor": None, "plausible": None, "unigram": 3.347}

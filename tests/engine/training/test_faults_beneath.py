@@ -21,8 +21,8 @@ from engine.training.assemble import assemble, resume
 from engine.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.engine.training.test_resume import outcome
-from tui_transformer.exporting.wall_time import wall_times
-from tui_transformer.pace import Pace
+from tui_transformer.lab.exports.wall_time import wall_times
+from tui_transformer.lab.records.pace import Pace
 
 LOST = "CUDA error: device lost\nCUDA kernel errors might be asynchronously reported at some other API call"
 

@@ -27,7 +27,7 @@ from engine.verification.lineage import lineage
 from tests.conftest import Tiny
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.trained import train
-from tui_transformer.launch import enqueue
+from tui_transformer.lab.launch.launch import enqueue
 
 FROM = "train.init_from=pretrain"
 TEXT = "enter & Hero\na lamp burns low and nobody speaks.\n" * 200  # written with some of the characters of playlets

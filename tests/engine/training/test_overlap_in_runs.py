@@ -13,7 +13,7 @@ from engine.verification.claims import verify
 from engine.verification.finding import Result
 from tests.conftest import Tiny
 from tests.engine.data.test_overlap import words
-from tests.tui_transformer.comparison.variants import change
+from tests.tui_transformer.lab.analysis.variants import change
 
 SHARED = ("objective.kind=translation", "model.architecture=encoder-decoder", "data.shared_vocabulary=true")
 TRANSLATES = (*SHARED, "data.tokenizer=characters", "model.context_length=64", "evaluation.translations=2")

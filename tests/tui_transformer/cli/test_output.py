@@ -1,0 +1,124 @@
+import math
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.clean import clean, clean_line
+from tui_transformer.cli.columns import print_columns
+from tui_transformer.cli.output import LONGEST, complain
+from tui_transformer.lab.charts.plot import Series, line_chart, thin
+from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
+
+
+@given(st.text())
+def test_no_control_character_passes_the_door(text: str) -> None:
+    for c in clean(text):
+        assert c in "\t\n" or not (ord(c) < 32 or 0x7F <= ord(c) < 0xA0)
+    assert "\n" not in clean_line(text)
+
+
+def test_readable_text_passes_unchanged() -> None:
+    text = "Grüße, 世界 🎭 [bold]not markup[/bold]\n\tnext"
+    assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    "poison", ["\x1b[2J", "\x9b2J", "\x1b]0;x\x07", "\u202e", "\u2066", "\ud800", "\r", "\x08", "\x7f"]
+)
+def test_poison_is_taken_out(poison: str) -> None:
+    assert clean(f"a{poison}b") == "a" + clean(poison) + "b"
+    assert not any(ord(c) < 32 or ord(c) in (0x7F, 0x9B, 0x202E, 0x2066, 0xD800) for c in clean(poison))
+
+
+def test_a_name_that_is_no_utf8_is_seen() -> None:
+    assert clean_line(os.fsdecode(b"\xff\xfe")) == "\ufffd\ufffd"
+
+
+def test_what_is_repeated_in_a_complaint_is_cut(capsys) -> None:
+    complain("x" * 100_000)
+    said = capsys.readouterr().err
+    assert len(said) == LONGEST + 1 and said.endswith("x…\n")
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.floats()), max_size=500))
+def test_thinning_keeps_finite_points_in_order_and_few(points: list[tuple[int, float]]) -> None:
+    points = sorted(points, key=lambda p: p[0])
+    x, y = thin([p[0] for p in points], [p[1] for p in points], 20)
+    assert len(x) == len(y) <= 42 and all(map(math.isfinite, y)) and x == sorted(x)
+
+
+def test_thinning_keeps_the_extremes() -> None:
+    y = [0.0] * 10_000
+    y[5000], y[7000] = 9.0, -9.0
+    kept = thin(range(10_000), y, 50)[1]
+    assert max(kept) == 9.0 and min(kept) == -9.0
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [],
+        [math.nan],
+        [math.inf, -math.inf],
+        [1.0],
+        [1.0, 1.0],
+        [1e300, -1e300],
+        [0.0, math.nan, 2.0],
+        list(range(99999)),
+    ],
+    ids=["none", "nan", "infinite", "one", "flat", "huge", "a hole", "many"],
+)
+def test_no_series_breaks_the_chart(y: list[float]) -> None:
+    chart = line_chart(
+        [Series("a", range(len(y)), y, "cyan")],
+        title="t",
+        x_label="x",
+        width=60,
+        height=10,
+        levels=[("floor", 0.5, "green"), ("nothing", math.nan, "red")],
+        colour=False,
+    )
+    assert "\x1b" not in chart
+    assert all(len(line) <= 60 for line in chart.splitlines())
+
+
+def test_numbers_are_written_for_people() -> None:
+    assert (duration(48), duration(725), duration(12000)) == ("0:48", "12:05", "3:20:00")
+    assert (short(41234, "tok/s"), short(3_192_897), short(5)) == ("41.2 ktok/s", "3.19 M", "5")
+    assert (memory(61e6), memory(2.1e9)) == ("61 MB", "2.1 GB")
+    assert (count(0, "step"), count(1, "step"), count(2000, "step")) == ("0 steps", "1 step", "2,000 steps")
+
+
+ROWS = [("NAME", "WHAT"), ("a", "one two three four five six seven eight nine ten"), ("longer", "\x1b[2Jx")]
+
+
+def test_columns_stay_whole_lines_in_a_pipe(capsys) -> None:
+    print_columns(ROWS)
+    out = capsys.readouterr().out
+    assert out == "NAME    WHAT\na       one two three four five six seven eight nine ten\nlonger  [2Jx\n"
+
+
+def test_columns_wrap_between_words_on_a_terminal(capsys, monkeypatch) -> None:
+    monkeypatch.setattr("tui_transformer.cli.columns.is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    print_columns(ROWS)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1:4] == ["a       one two three four", "        five six seven eight", "        nine ten"]
+    assert max(map(len, lines)) <= 30
+
+
+def test_a_sparkline_runs_from_the_lowest_bar_to_the_highest() -> None:
+    assert sparkline([3.0, 2.0, 1.0]) == "█▅▁" and sparkline([1.0, 1.0]) == "▁▁"
+
+
+def test_a_wrong_command_is_one_clean_line_that_names_no_hidden_one(capsys) -> None:
+    from tui_transformer.__main__ import main
+
+    for wrong, hint in (
+        ("pauze", "; did you mean 'pause'?"),
+        ("beginn", "; commands: run, ablate, resume, queue, pause"),
+    ):
+        assert main([wrong]) == 2
+        assert f"no such command '{wrong}'{hint}" in capsys.readouterr().err

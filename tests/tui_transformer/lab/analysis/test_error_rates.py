@@ -1,0 +1,164 @@
+"""Error rates and power of verdicts, measured on simulated studies: the tables of docs/verdicts.md.
+
+pytest -m slow -s tests/tui_transformer/lab/analysis/test_error_rates.py
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+from tui_transformer.lab.analysis import statistics
+from tui_transformer.lab.analysis.statistics import LEVEL, LOOKS, Paired, corrected, judge, paired, seeds_range
+
+VARIANTS, MEASURES = 4, 5
+MOST = 0.06  # of studies with a false verdict, noise of the simulation included
+LATE = 150  # seeds that a simulated study follows advice to at most
+
+
+@pytest.fixture(autouse=True)
+def without_sign_flips(monkeypatch):
+    """They take most of the time, and no verdict rests on them."""
+    monkeypatch.setattr(statistics, "_sign_flips", lambda differences: None)
+
+
+def noise(draws, kind, shape):
+    return draws.normal(size=shape) if kind == "normal" else draws.standard_t(3, size=shape)
+
+
+def judged(scores):
+    """A study as `corrected` has it. `scores`: (measures, baseline and variants, seeds)."""
+    study = {}
+    for measure, rows in enumerate(scores.tolist()):
+        base = dict(enumerate(rows[0]))
+        study[f"m{measure}"] = {v: paired(dict(enumerate(row)), base) for v, row in enumerate(rows[1:])}
+    return corrected(study, "m0")
+
+
+def called(study):
+    return any(found.adjusted_p < LEVEL for row in study.values() for found in row.values())
+
+
+def told(study):
+    """The seeds suggested by the primary measure's verdicts."""
+    sizes = ((abs(found.difference), found) for found in study["m0"].values() if found.adjusted_p >= LEVEL)
+    return [n for size, found in sizes if (n := statistics._seeds_for(size, found)) is not None]
+
+
+def false_verdicts(kind, n, studies):
+    """Shares of studies without any effect that get a false verdict: at once, and after following the advice once."""
+    draws, once, twice = np.random.default_rng(n), 0, 0
+    for i in range(studies):
+        scores = noise(draws, kind, (MEASURES, VARIANTS + 1, n))
+        found = judged(scores)
+        wrong = called(found)
+        once += wrong
+        named = told(found)
+        if not wrong and named:
+            more = min(LATE, max(named) if i % 2 else min(named)) - n
+            added = noise(draws, kind, (MEASURES, VARIANTS + 1, more))
+            wrong = called(judged(np.concatenate([scores, added], axis=2)))
+        twice += wrong
+    return once / studies, twice / studies
+
+
+def test_a_few_studies_of_noise_get_few_false_verdicts() -> None:
+    once, twice = false_verdicts("normal", 3, 60)
+    assert once <= twice <= 0.15  # four standard errors above the level
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["normal", "heavy-tailed"])
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_studies_of_noise_get_a_false_verdict_in_at_most_six_of_a_hundred(kind, n) -> None:
+    once, twice = false_verdicts(kind, n, 4_000)
+    print(f"\n| {kind} | {n} | {once:.1%} | {twice:.1%} |")
+    assert once <= MOST and twice <= MOST
+
+
+def test_the_verdict_is_the_one_that_the_rates_count() -> None:
+    draws = np.random.default_rng(1)
+    for _ in range(10):
+        scores = draws.normal(size=(2, 3, 3))
+        scores[0, 1] += 60
+        for row in judged(scores).values():
+            for found in row.values():
+                verdict = judge(found, lower_is_better=True)
+                assert (verdict.kind in ("better", "worse")) == (found.adjusted_p < LEVEL)
+                if verdict.seeds is not None:
+                    assert verdict.seeds == statistics._seeds_for(abs(found.difference), found)
+
+
+def false_counts(questions, share, n, *, shared, studies):
+    """The share of false verdicts on two equal variants that answer so many questions. Shared: alike in every seed."""
+    draws, wrong = np.random.default_rng(questions + n), 0
+    kept: dict[tuple, Paired] = {}
+    for _ in range(studies):
+        right = draws.binomial(questions, share, size=(2, 1 if shared else n)).tolist()
+        own, base = (tuple(row * n if shared else row) for row in right)
+        if (own, base) not in kept:
+            scores = (dict(enumerate(answered / questions for answered in row)) for row in (own, base))
+            kept[own, base] = paired(*scores, share=True, places=questions)
+        p = kept[own, base].p
+        wrong += p is not None and LOOKS * p < LEVEL
+    return wrong / studies
+
+
+@pytest.mark.parametrize("n", [2, *(pytest.param(n, marks=pytest.mark.slow) for n in (3, 5))])
+@pytest.mark.parametrize(("questions", "share"), [(20, 0.9), (50, 0.98), (100, 0.98)])
+def test_equal_variants_scored_by_few_questions_get_few_false_verdicts(questions, share, n) -> None:
+    rates = [false_counts(questions, share, n, shared=shared, studies=3_000) for shared in (False, True)]
+    print(f"\n| {questions} | {share:.0%} | {n} | {rates[0]:.1%} | {rates[1]:.1%} |")
+    assert max(rates) <= MOST
+
+
+def advice(d, n, studies):
+    """The verdict on a study of one variant whose difference is d standard deviations."""
+    draws = np.random.default_rng(round(100 * d) + n)
+    verdicts, named, settled, open_ended, ranged, held = 0, [], 0, 0, 0, 0
+    truth = statistics._seeds_for(d, Paired(d, 0.0, 1, 1.0, 0.5, None, None)) if d else None
+    for _ in range(studies):
+        values = draws.normal(d, 1, n)
+        found = paired(dict(enumerate(values.tolist())), dict.fromkeys(range(n), 0.0))
+        if LOOKS * found.p < LEVEL:
+            verdicts += 1
+            continue
+        seeds, fewest, most = seeds_range(found)
+        open_ended += most is None
+        if seeds is None:
+            named.append(math.inf)
+            continue
+        named.append(seeds)
+        ranged += fewest is not None
+        held += fewest is not None and (most is None if truth is None else fewest <= truth <= (most or math.inf))
+        more = np.concatenate([values, draws.normal(d, 1, seeds - n)]).tolist()
+        again = paired(dict(enumerate(more)), dict.fromkeys(range(seeds), 0.0))
+        settled += LOOKS * again.p < LEVEL
+    low, middle, high = np.quantile(named, [0.1, 0.5, 0.9], method="nearest")
+    waiting = studies - verdicts
+    return {
+        "at once": verdicts / studies,
+        "told": (middle, low, high),
+        "truth": truth,
+        "may be none": open_ended / waiting,
+        "range holds it": held / max(1, ranged),
+        "settled": settled / waiting,
+    }
+
+
+def test_most_studies_without_a_difference_are_told_that_there_may_be_none() -> None:
+    found = advice(0.0, 3, 100)
+    assert found["may be none"] > 0.85 and found["settled"] < 0.13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("d", [0.0, 0.25, 0.5, 1.0, 2.0])
+def test_the_suggested_seeds_compared_to_those_actually_needed(d) -> None:
+    found = advice(d, 3, 4_000)
+    middle, low, high = (f"{n:,.0f}" if n < math.inf else "> 1,000" for n in found["told"])
+    truth = "none" if found["truth"] is None else f"{found['truth']:,}"
+    shares = (f"{found[key]:.0%}" for key in ("at once", "may be none", "range holds it", "settled"))
+    print(f"\n| {d:g} | {middle} ({low} to {high}) | {truth} | {' | '.join(shares)} |")
+    assert found["range holds it"] >= 0.85
+    assert found["settled"] <= LEVEL + 0.01 if d == 0 else True
+    assert found["may be none"] > 0.85 if d == 0 else True

@@ -1,0 +1,159 @@
+"""What may be concluded: never more than that one seed cannot tell; and which scores are different measures."""
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
+from tui_transformer.lab.analysis import differences
+from tui_transformer.lab.analysis.columns import FIXED, columns
+from tui_transformer.lab.analysis.comparable import comparable, why_not
+from tui_transformer.lab.analysis.detail import detail
+from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.analysis.order import sort
+from tui_transformer.lab.analysis.verdict import verdict
+from tui_transformer.lab.records.badges import BADGES, badge
+
+HASHES = {"validation": "f" * 64}
+
+
+@pytest.fixture
+def baseline(tmp_path) -> Entry:
+    return entry(tmp_path, "baseline")
+
+
+def test_one_run_each_cannot_tell_however_large_the_difference(tmp_path, baseline) -> None:
+    assert verdict(entry(tmp_path, "worse", by=3.0), baseline) == "one seed: cannot tell"
+    assert verdict(entry(tmp_path, "lower", by=-0.5), baseline) == "one seed: cannot tell"
+    assert verdict(baseline, baseline) == "—" and verdict(baseline, None) == ""
+
+
+OTHERS = {
+    "other corpus": {"data": {"corpus": "tiny-shakespeare@1"}},
+    "other split": {"data": {"sha256": HASHES}},
+    "other context": {"scored": {"context": 128}},
+    "other stride": {"scored": {"stride": 1}},
+    "other objective": {"settings": ["model.architecture=encoder", "objective.kind=masked"]},
+}
+
+
+@pytest.mark.parametrize("said", OTHERS)
+def test_scores_that_are_other_measures_are_not_compared(tmp_path, said) -> None:
+    known = {"sha256": {"validation": "0" * 64}}
+    base = entry(tmp_path, "baseline", data=known)
+    more = {"data": known, **OTHERS[said]}
+    found = entry(tmp_path, "other", *more.pop("settings", []), **more)
+    assert verdict(found, base) == f"{said}: not comparable" and not comparable(found, base)
+    assert why_not(found, base).startswith("other was scored ")
+    for key in ("Δlast", "Δbest"):
+        assert FIXED[key].value(found, base) is None  # a difference between them is no number
+
+
+def test_another_unit_is_not_compared(baseline) -> None:
+    found = replace(baseline, path=baseline.path / "x", protocol=replace(baseline.protocol, unit="token"))
+    assert verdict(found, baseline) == "other unit: not comparable"
+
+
+def test_the_same_text_by_another_cut_is_the_same_split(tmp_path) -> None:
+    one = entry(tmp_path, "a", "data.validation_fraction=0.1", data={"sha256": HASHES})
+    two = entry(tmp_path, "b", "data.validation_fraction=0.2", data={"sha256": HASHES})
+    assert comparable(one, two)
+
+
+def test_before_the_text_is_known_the_settings_say_which_it_is(tmp_path, baseline) -> None:
+    queued = entry(tmp_path, "queued", state="queued", step=0)
+    elsewhere = entry(tmp_path, "elsewhere", "data.corpus=x.txt", state="queued", step=0)
+    assert verdict(queued, baseline) == "no score yet"
+    assert verdict(elsewhere, baseline) == "other corpus: not comparable"
+
+
+@pytest.mark.parametrize("name", [name for name, found in BADGES.items() if found.void])
+def test_void_scores_are_not_compared_on_either_side(tmp_path, baseline, name) -> None:
+    leaky = entry(tmp_path, "leaky", verdicts=[("some", name, "why")])
+    assert verdict(leaky, baseline) == f"{name}: not comparable"
+    assert verdict(baseline, leaky) == f"baseline {name}: not comparable"
+    assert FIXED["Δlast"].value(leaky, baseline) is None
+
+
+def test_runs_that_are_not_done_cannot_tell(tmp_path, baseline) -> None:
+    live = entry(tmp_path, "live", state="running", step=800)
+    stopped = entry(tmp_path, "stopped", state="stopped", step=800)
+    falling = entry(tmp_path, "falling", verdicts=[("curve", "STILL-FALLING", "it fell")])
+    assert verdict(live, baseline) == "still training: cannot tell"
+    assert verdict(baseline, live) == "still training: cannot tell"
+    assert verdict(stopped, baseline) == "ended early: cannot tell"
+    assert verdict(falling, baseline) == "still falling: cannot tell"
+
+
+def test_no_verdict_ever_claims_anything(tmp_path, baseline) -> None:
+    found = [baseline, entry(tmp_path, "leak", verdicts=[LEAK]), entry(tmp_path, "live", state="running", step=500)]
+    found += [entry(tmp_path, "b", by=-0.3), entry(tmp_path, "c", scored={"context": 1}), entry(tmp_path, "q", step=0)]
+    for one, two in itertools.product(found, found):
+        said = verdict(one, two)
+        assert said == "—" or said.endswith(("cannot tell", "not comparable", "no score yet"))
+
+
+def test_equal_parameters_are_a_zero_and_not_a_guess(tmp_path, baseline) -> None:
+    heads2 = entry(tmp_path, "heads2", "model.n_heads=2")
+    assert FIXED["Δparams"].shown(heads2, baseline) == "0" and FIXED["Δparams"].written(heads2, baseline) == "0"
+
+
+def test_only_settings_that_differ_are_columns_and_bookkeeping_is_none(tmp_path, baseline) -> None:
+    found = [baseline, entry(tmp_path, "b", "model.n_heads=2", "log.every=3", preset="x")]
+    assert differences.differing(found) == ["model.n_heads"]
+    assert [c.title for c in columns(found, baseline) if c.dotted] == ["n_heads"]
+    everything = [c.key for c in columns(found, baseline, all_settings=True) if c.dotted]
+    assert "log.every" in everything and len(everything) > 60
+
+
+def test_a_damaged_config_makes_nothing_differ(tmp_path, baseline) -> None:
+    run = variant(tmp_path, "broken")
+    (run / "config.toml").write_text("[[[")
+    assert differences.differing([baseline, read_entry(run), entry(tmp_path, "c")]) == []
+
+
+def test_last_parts_that_two_keys_share_are_written_in_full() -> None:
+    keys = ["evaluation.every", "checkpoint.every", "model.n_heads"]
+    assert list(differences.short_names(keys).values()) == ["evaluation.every", "checkpoint.every", "n_heads"]
+
+
+@pytest.mark.parametrize("key", FIXED)
+def test_every_column_sorts_both_ways_with_what_is_missing_last(tmp_path, baseline, key) -> None:
+    found = [baseline, entry(tmp_path, "b", by=0.2, tags=("t",)), entry(tmp_path, "q", state="queued", step=0)]
+    column = FIXED[key]
+    for reverse in (False, True):
+        order = sort(found, column, baseline, reverse=reverse)
+        values = [column.value(e, baseline) for e in order]
+        known = [value for value in values if value not in (None, "", ())]
+        assert values[: len(known)] == known and sorted(e.name for e in order) == ["b", "baseline", "q"]
+
+
+def test_runs_with_equal_values_keep_their_order_both_ways(tmp_path) -> None:
+    found = [entry(tmp_path, name) for name in ("c", "a", "b")]
+    for reverse in (False, True):
+        assert [e.name for e in sort(found, FIXED["last"], None, reverse=reverse)] == ["c", "a", "b"]
+
+
+def test_the_detail_says_every_badge_why_and_what_to_do(tmp_path, baseline) -> None:
+    bad = [(name, name, f"because of {name}") for name in BADGES]
+    blocks = detail(entry(tmp_path, "bad", verdicts=bad), baseline)
+    text = "\n".join(f"{line.head} {line.text}" for line in blocks[0].lines)
+    for name, found in BADGES.items():
+        assert name in text and found.means in text and found.advice in text and f"because of {name}" in text
+
+
+def test_the_detail_has_all_settings_probes_notes_and_what_is_damaged(tmp_path, baseline) -> None:
+    run = variant(tmp_path, "a", "model.n_heads=2", note="one\ntwo", tags=("x", "y"))
+    change(run / "run.json", study={"name": "s", "variant": "v", "seed": 1})
+    (run / "checks.json").write_text("{")
+    text = "\n".join(f"{line.head} {line.text}" for block in detail(read_entry(run), baseline) for line in block.lines)
+    for words in ("model.n_heads 2   (baseline: 4)", "optimizer.lr 0.0003", "recall<110 62.0%", "#x #y", "note one"):
+        assert words in text
+    assert "checks.json cannot be read" in text and "s: v, seed 1" in text
+
+
+def test_badges_have_short_words_and_whole_sentences() -> None:
+    for found in BADGES.values():
+        assert len(found.word) <= 9 and found.means.endswith(".") and found.advice.endswith(".")
+    assert badge("OF-TOMORROW").word == "OF-TOMORR"

@@ -1,0 +1,237 @@
+"""Drafts: a design and its command line are one thing, and what cannot be chosen says why."""
+
+import random
+import shlex
+from pathlib import Path
+
+import pytest
+
+from engine.capabilities import AXES
+from engine.config import presets
+from engine.data.catalogue import kind_of, names_of
+from engine.errors import InputError
+from tui_transformer.cli.run import Request
+from tui_transformer.lab.design.cost import Characters
+from tui_transformer.lab.design.draft import Draft, as_set, values_of
+from tui_transformer.studio.design import own_presets
+from tui_transformer.studio.design.switch_table import BY_KEY
+
+NAMES = [preset.name for preset in presets.list_presets()]
+
+
+def resolved(command: str):
+    """What the command line would train, by the command line's own classes."""
+    program, verb, *words = shlex.split(command)
+    assert (program, verb) == ("tui-transformer", "run")
+    found: dict[str, str] = {}
+    overrides = []
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option == "--set":
+            overrides.append(value)
+        else:
+            found[option] = value
+    config = Path(found["--config"]) if "--config" in found else None
+    seed = int(found["--seed"]) if "--seed" in found else None
+    return Request(
+        found.get("--preset"), config, found.get("--on"), tuple(overrides), found.get("--corpus"), seed
+    ).resolve()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_command_trains_what_is_shown(name: str) -> None:
+    draft = Draft.of(name)
+    assert resolved(draft.command()) == draft.config
+    chance = random.Random(name)
+    for _ in range(6):
+        switch = chance.choice(list(BY_KEY.values()))
+        value = switch.step(draft, chance.choice((-1, 1)))
+        draft = draft if value is None else draft.with_change(switch.key, value)
+        assert resolved(draft.command()) == draft.config and not draft.problem
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("evaluation.sample_prompt", " to \"be\" or $HOME\n'not' \\ "),
+        ("evaluation.sample_prompt", "true"),
+        ("evaluation.sample_prompt", "12"),
+        ("evaluation.sample_prompt", "\x7f\x1b[31m"),
+        ("description", "größer; rm -rf *"),
+        ("optimizer.warmup", "5 epochs"),
+        ("optimizer.betas", [0.9, 0.999]),
+        ("optimizer.lr", 1e-7),
+        ("model.residual", False),
+        ("data.corpus", "/tmp/a text; with 'signs'.txt"),
+        ("seed", 2**62),
+        ("train.epochs", 2.5),
+        ("train.batch_tokens", 4096),
+    ],
+)
+def test_any_value_survives_the_shell(key: str, value: object) -> None:
+    draft = Draft.of("demo").with_change(key, value)
+    assert draft.config is not None and key in draft.changes
+    assert resolved(draft.command()) == draft.config
+
+
+def test_another_base_is_in_the_command() -> None:
+    draft = Draft.of("win16").on_base("demo").with_change("model.window", 8)
+    assert "--on demo" in draft.command()
+    assert resolved(draft.command()) == draft.config
+    assert draft.name == "win16@demo" and draft.parent == "demo"
+    assert Draft.of("demo").on_base("baseline").problem
+
+
+def test_a_refused_choice_says_why_and_what_would_make_it_possible() -> None:
+    draft = Draft.of("demo")
+    choices = dict(draft.choices("model.architecture"))
+    assert choices["decoder"] == "" and "next-token" in choices["encoder-decoder"]
+    for key in AXES:
+        for value, reason in draft.choices(key):
+            assert bool(reason) == bool(draft.with_change(key, value).problem)
+    way = draft.way("model.architecture", "encoder")
+    assert way == {"model.architecture": "encoder", "objective.kind": "masked"}
+    for name, value in way.items():
+        draft = draft.with_change(name, value)
+    assert not draft.problem
+    assert Draft.of("alibi").way("model.attention", "linear")["model.position"] == "sinusoidal"
+
+
+@pytest.mark.parametrize("name", ["demo", "copy", "encoder-mlm", "multi30k", "win16"])
+def test_a_translation_and_back_are_each_one_choice(name: str) -> None:
+    draft = Draft.of(name)
+    for kind in ("translation", "next-token", "masked", "copy"):
+        way = draft.way("objective.kind", kind) or {"objective.kind": kind}
+        there = draft.with_changes(way)
+        assert not there.problem and there.config.objective.kind == kind
+        assert kind_of(there.config.data.corpus) == ("pairs" if kind == "translation" else "text")
+        assert resolved(there.command()) == there.config
+
+
+def test_a_corpus_of_the_other_kind_brings_its_objective_and_network() -> None:
+    draft = Draft.of("demo")
+    assert "sentence pairs" in draft.objection("data.corpus", "multi30k")
+    assert draft.way("data.corpus", "multi30k") == {
+        "data.corpus": "multi30k",
+        "objective.kind": "translation",
+        "model.architecture": "encoder-decoder",
+    }
+    possible = [value for value, reason in Draft.of("multi30k").choices("data.corpus") if not reason]
+    assert possible == names_of("pairs")
+    assert [value for value, reason in draft.choices("data.corpus") if not reason] == names_of("text")
+
+
+def test_there_is_no_way_where_a_setting_would_have_to_be_left_out() -> None:
+    assert Draft.of("report-translation").way("objective.kind", "next-token") is None  # source_vocab_size is set
+
+
+def test_a_way_is_the_shortest_one() -> None:
+    for name in NAMES:
+        draft = Draft.of(name)
+        for key in ("model.architecture", "objective.kind", "data.corpus", "data.tokenizer"):
+            ways = [draft.way(key, value) for value, reason in draft.choices(key) if reason]
+            for way in ways:
+                assert way is None or all(
+                    draft.with_changes({k: v for k, v in way.items() if k != left}).problem
+                    for left in way
+                    if left != key
+                )
+
+
+def test_what_is_wrong_already_is_no_fault_of_the_other_choices() -> None:
+    broken = Draft.of("demo").with_change("model.n_heads", 3)
+    assert "heads" in broken.problem
+    assert dict(broken.choices("model.norm"))["rms"] == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (("model.d_model", 0), "model.d_model"),
+        (("model.n_heads", 3), "heads"),
+        (("optimizer.min_lr", 1.0), "min_lr"),
+        (("model.nothing", 1), "unknown key"),
+        (("model.position", "\x1b[2J"), "must be"),
+    ],
+)
+def test_a_problem_is_one_line(change: tuple[str, object], word: str) -> None:
+    draft = Draft.of("demo").with_change(*change)
+    assert word in draft.problem and "\n" not in draft.problem
+    assert draft.cost() is None and draft.lints() == [] and draft.values
+
+
+def test_a_change_back_is_no_change() -> None:
+    draft = Draft.of("demo").with_change("model.position", "alibi").with_change("model.position", "rope")
+    assert draft.changes == {} and draft == Draft.of("demo")
+    assert Draft.of("demo").with_change("train.epochs", 2.0).with_change("train.steps", 100).config.train.epochs is None
+
+
+def test_typed_text_is_read_as_set_reads_it() -> None:
+    assert Draft.of("demo").with_text("model.rope_base=50000").config.model.rope_base == 50000.0
+    for wrong in ("model.rope_bass=1", "steps", "model.n_layers=x", "model.n_layers=1.5"):
+        with pytest.raises(InputError):
+            Draft.of("demo").with_text(wrong)
+    assert BY_KEY["train.steps"].typed(Draft.of("demo"), "2e3").config.train.steps == 2000
+
+
+def test_differences_tell_the_preset_s_from_mine() -> None:
+    draft = Draft.of("win16").with_change("model.window", 8)
+    assert draft.against_preset() == {"model.window": (16, 8)}
+    assert set(draft.against_parent()) == {"model.attention", "model.window"}
+    assert Draft.of("demo").against_parent() == {}
+
+
+def test_cost_is_that_of_the_engine() -> None:
+    assert Draft.of("report-decoder").cost().parameters == 3_192_897
+    file = Draft.of("demo").with_change("data.corpus", "/nowhere.txt")
+    assert file.cost() is None and file.cost(Characters(80)).vocabulary.tokens == 80
+
+
+def test_numbers_go_by_steps_that_are_possible() -> None:
+    demo = Draft.of("demo")
+    assert BY_KEY["model.n_heads"].step(demo, 1) == 8 and BY_KEY["model.n_heads"].step(demo, -1) == 2
+    assert BY_KEY["train.steps"].step(demo, 1) == 5000 and BY_KEY["train.steps"].step(demo, -1) == 2000
+    assert BY_KEY["optimizer.lr"].step(demo, -1) == 2e-3
+    assert BY_KEY["model.dropout"].step(demo, -1) is None
+    assert BY_KEY["model.n_kv_heads"].step(demo, -1) == 2
+    for name in ("demo", "copy", "linear", "report-encoder"):
+        for switch in BY_KEY.values():
+            for way in (-1, 1):
+                value = switch.step(Draft.of(name), way)
+                assert value is None or not Draft.of(name).with_change(switch.key, value).problem
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        Draft.of("demo").with_change("model.position", "alibi"),
+        Draft.of("win16").on_base("demo").with_change("train.epochs", 3.0),
+        Draft.of("reverse").on_base("report-seq2seq-char-honest"),
+    ],
+)
+def test_a_saved_preset_is_the_draft(draft: Draft, tmp_path: Path) -> None:
+    if draft.problem:
+        pytest.skip(draft.problem)
+    path = own_presets.save(draft, "mine")
+    (own,) = own_presets.own_presets()
+    loaded = Draft(own.preset, path=path)
+    same = {"preset": "", "description": ""}
+    assert loaded.config.model_copy(update=same) == draft.config.model_copy(update=same)
+    changed = loaded.with_change("seed", 5)
+    assert f"--config {path}" in changed.command() and resolved(changed.command()) == changed.config
+    again = own_presets.save(changed.with_change("model.n_layers", 1), "mine-2")
+    assert Draft(presets.load(again), path=again).config.model.n_layers == 1
+
+
+def test_a_file_that_is_no_preset_is_listed_with_the_reason(tmp_path: Path) -> None:
+    folder = own_presets.folder()
+    folder.mkdir(parents=True)
+    (folder / "broken.toml").write_text("[model\n")
+    (folder / "orphan.toml").write_text('extends = "nobody"\n')
+    assert [bool(own.problem) and own.preset is None for own in own_presets.own_presets()] == [True, True]
+    assert own_presets.wrong_name("../x") and own_presets.wrong_name("demo") and not own_presets.wrong_name("my-demo")
+
+
+def test_values_of_a_key_are_those_of_the_schema() -> None:
+    assert values_of("model.residual") == (True, False)
+    assert "playlets" in values_of("data.corpus") and values_of("model.n_layers") == ()
+    assert as_set("rope") == "rope" and as_set(True) == "true" and as_set("1") == '"1"'

@@ -1,0 +1,75 @@
+"""Fits: an answer of `check` as numbers, one line where there is none, and no process left behind."""
+
+import asyncio
+import json
+import sys
+
+import psutil
+import pytest
+
+from engine.errors import InputError
+from tui_transformer.lab.design.draft import Draft
+from tui_transformer.lab.design.fit import Fits, about, measure, read_answer
+
+ANSWER = [
+    {"kind": "verdict", "check": "leak", "verdict": "ok", "why": "no later token is seen"},
+    {"kind": "verdict", "check": "switch effect", "verdict": "inert", "why": "no effect"},
+    {"kind": "cost", "device": "cpu", "seconds_per_step": 0.068, "seconds": 190.4, "memory_bytes": 61e6},
+]
+LINES = [json.dumps(record) for record in ANSWER]
+
+
+def test_an_answer_is_read() -> None:
+    fit = read_answer(["not json", *LINES, "[]"])
+    assert fit is not None and fit.words == "≈ 3 min on cpu (68 ms a step)"
+    assert fit.peak == "61 MB" and [verdict.good for verdict in fit.verdicts] == [True, False]
+    assert read_answer(LINES[:2]) is None
+
+
+def test_an_estimate_is_as_exact_as_it_can_be() -> None:
+    spoken = [about(seconds) for seconds in (0.2, 48, 240, 4800, 12_000, 500_000)]
+    assert spoken == ["1 s", "48 s", "4 min", "80 min", "3 h 20 min", "6 days"]
+
+
+def printing(*lines: str, code: int = 0) -> list[str]:
+    return [sys.executable, "-c", f"print({chr(10).join(lines)!r}); raise SystemExit({code})"]
+
+
+async def test_what_fails_is_measured_too_and_what_says_nothing_is_one_line() -> None:
+    assert (await measure(printing(*LINES, code=1))).device == "cpu"
+    with pytest.raises(InputError, match="no answer"):
+        await measure(printing("", code=2))
+    with pytest.raises(InputError, match="nothing could be measured"):
+        await measure(["/nowhere/python"])
+    with pytest.raises(InputError, match="bad key"):
+        await measure([sys.executable, "-c", "import sys; sys.exit('tui-transformer: bad key')"])
+
+
+async def test_who_no_longer_waits_leaves_no_process() -> None:
+    before = set(psutil.Process().children())
+    waiting = asyncio.create_task(measure([sys.executable, "-c", "import time; time.sleep(60)"]))
+    while not (started := set(psutil.Process().children()) - before):
+        await asyncio.sleep(0.01)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in started)
+
+
+async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch) -> None:
+    fits = Fits("cpu", None)
+    asked = []
+    monkeypatch.setattr(Fits, "command", lambda self, draft: asked.append(draft) or printing(*LINES))
+    draft = Draft.of("demo")
+    assert fits.known(draft) is None
+    await fits.measure(draft)
+    await fits.measure(draft)
+    twice = fits.known(draft.with_change("train.steps", 5600))
+    assert len(asked) == 1 and twice is not None and twice.seconds == pytest.approx(0.068 * 5600)
+    assert fits.known(draft.with_change("model.n_layers", 1)) is None
+
+
+def test_the_check_has_the_draft_s_own_arguments(tmp_path) -> None:
+    command = Fits("cpu", tmp_path).command(Draft.of("win16").on_base("demo").with_change("model.window", 8))
+    words = ["check", "--preset", "win16", "--on", "demo", "--set", "model.window=8", "--json"]
+    assert command[3:] == [*words, "--device", "cpu", "--data-dir", str(tmp_path)]

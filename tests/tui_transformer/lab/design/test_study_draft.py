@@ -1,0 +1,289 @@
+"""A study in the making: what is added is what will be run, and what cannot be run is left out and says why."""
+
+import shlex
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.config import presets
+from engine.config.keys import diff
+from engine.errors import InputError
+from tui_transformer.lab.design.draft import Draft
+from tui_transformer.lab.design.fit import Fit
+from tui_transformer.lab.design.study_base import study_base
+from tui_transformer.lab.design.study_command import as_seeds, command
+from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft
+from tui_transformer.lab.design.study_estimate import estimated, read_estimate
+from tui_transformer.lab.studies.asked import Asked
+from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
+from tui_transformer.studio.design import own_presets, own_studies
+
+FIT = Fit("cpu", 0.1, 280.0, 1e8)
+FILE = Path("mine.toml")
+
+
+def of(name: str, **changes: object) -> StudyDraft:
+    draft = Draft.of(name)
+    for key, value in changes.items():
+        draft = draft.with_change(key.replace("__", "."), value)
+    return StudyDraft.of(draft)
+
+
+def names(draft: StudyDraft) -> list[str]:
+    return [line.variant.name for line in draft.kept]
+
+
+def why_not(draft: StudyDraft, name: str) -> str:
+    return next(line.why_not for line in draft.lines if line.variant.name == name)
+
+
+def run_by(words: str):
+    """The study that a command line means, by the command line's own class."""
+    program, verb, *rest = shlex.split(words)
+    assert (program, verb) == ("tui-transformer", "ablate")
+    given: dict[str, list[str]] = {}
+    for option, value in zip(rest[::2], rest[1::2], strict=True):
+        given.setdefault(option, []).append(value)
+    one = {option: values[0] for option, values in given.items()}
+    return Asked(
+        *(one.get("--study"), one.get("--preset"), tuple(given.get("--vary", ())), one.get("--on"), one.get("--seeds")),
+        *(tuple(given.get("--set", ())), one.get("--corpus"), one.get("--name")),
+    ).resolve(Path())
+
+
+def test_a_design_alone_is_no_study() -> None:
+    draft = of("demo")
+    assert draft.study is None and "at least two variants" in draft.problem and draft.toml() == ""
+
+
+def test_a_value_is_held_against_the_design() -> None:
+    draft = of("demo").with_axes("model.n_heads=2")
+    assert names(draft) == [DESIGN, "n_heads-2"] and draft.held_against == DESIGN and draft.runs == 6
+    assert draft.differences(draft.lines[1]) == {"model.n_heads": (4, 2)}
+
+
+def test_the_design_gives_way_to_a_variant_that_is_the_design() -> None:
+    draft = of("demo").with_axes("model.n_heads=1,2,4,8")
+    assert names(draft) == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
+    assert draft.held_against == "n_heads-4" and draft.study is not None and draft.study.baseline == "n_heads-4"
+    assert why_not(draft, DESIGN) == "n_heads-4 is the design as it stands"
+
+
+def test_two_settings_make_a_grid() -> None:
+    draft = of("demo").with_axes("model.n_heads=2,4 model.position=rope,none")
+    assert names(draft) == [f"n_heads-{n}.position-{p}" for n in (2, 4) for p in ("rope", "none")]
+    assert draft.held_against == "n_heads-4.position-rope"
+
+
+def test_every_cell_trains_the_design_with_the_variants_change_and_no_other() -> None:
+    draft = of("demo", model__n_layers=1, seed=7).with_axes("model.n_heads=2")
+    assert draft.study is not None and draft.design.config is not None
+    for cell in draft.study.cells():
+        changed = {key for key in diff(draft.design.config, cell.config) if key != "seed"}
+        assert changed == (set() if cell.variant == DESIGN else {"model.n_heads"})
+    assert [cell.seed for cell in draft.study.cells()] == [1, 1, 2, 2, 3, 3]
+
+
+def test_what_cannot_be_trained_is_left_out_with_the_reason() -> None:
+    draft = of("demo").with_axes("model.n_heads=2,3")
+    assert names(draft) == [DESIGN, "n_heads-2"] and "3 heads cannot share" in why_not(draft, "n_heads-3")
+    assert draft.study is not None and draft.runs == 6
+
+
+def test_what_would_be_the_same_run_twice_is_left_out() -> None:
+    draft = of("demo").with_axes("model.n_heads=2").with_variants([Variant("heads2", "heads2")])
+    assert names(draft) == [DESIGN, "n_heads-2"]
+    assert "same as n_heads-2" in why_not(draft, "heads2") and draft.study is not None
+    again = draft.with_axes("model.n_heads=2")
+    assert again.variants == draft.variants
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model.n_hads=1,2", "did you mean 'model.n_heads'?"),
+        ("model.n_heads", "write KEY=VALUE"),
+        ("model.n_heads=2,x", "should be a valid integer"),
+        ("model.n_heads=3,5", "3 heads cannot share"),
+        ("seed=1,2", "--seeds"),
+        ("model.n_heads=2,4 model.n_heads=8", "named twice"),
+        (f"optimizer.lr={','.join(f'{n}e-4' for n in range(1, 102))}", "at most 100"),
+        ("", "write KEY=VALUE"),
+    ],
+)
+def test_a_setting_that_makes_no_variants_says_why(text: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        of("demo").with_axes(text)
+
+
+def test_overlays_are_offered_with_the_reason_against_those_that_cannot_be() -> None:
+    offered = {o.variant.name: o for o in of("demo", model__position="alibi").overlays()}
+    assert "no score matrix" in offered["linear"].why_not and offered["win16"].why_not == ""
+    assert offered["alibi"].why_not == "the design has this already"
+    assert "report-decoder-2heads" not in offered and "baseline" not in offered
+    own = {o.variant.name for o in of("report-decoder").overlays()}
+    assert "report-decoder-2heads" in own and "report-encoder-win16" not in own
+
+
+def test_ticking_adds_overlays_and_unticking_takes_them_out() -> None:
+    draft = of("demo").with_axes("model.n_layers=1")
+    offered = draft.overlays()
+    ticked = draft.with_overlays([Variant("win16", "win16"), Variant("no-pe", "no-pe")], offered)
+    assert names(ticked) == [DESIGN, "n_layers-1", "win16", "no-pe"]
+    fewer = replace(ticked, baseline="win16").with_overlays([Variant("no-pe", "no-pe")], offered)
+    assert names(fewer) == [DESIGN, "n_layers-1", "no-pe"] and fewer.held_against == DESIGN
+
+
+@pytest.mark.parametrize("name", shipped_studies())
+def test_a_shipped_study_on_its_own_base_is_that_study(name: str) -> None:
+    study = find_study(name)
+    draft = of(study.base).with_study(study)
+    assert draft.study == study
+    words, saved = command(draft, FILE)
+    assert words == f"tui-transformer ablate --study {name} --seeds 3" and not saved
+
+
+def test_what_was_expected_of_another_base_is_left_out() -> None:
+    study = find_study("attention")
+    draft = of("demo", model__n_layers=1).with_study(study)
+    assert names(draft) == ["global", "win16", "sparse", "linear"] and draft.held_against == "global"
+    assert draft.study is not None and not any(v.expect for v in draft.study.variants) and not draft.study.why
+    assert any("said of demo" in warning for warning in draft.warnings)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_few_seeds_are_warned_of(count: int) -> None:
+    draft = of("demo").with_axes("model.n_heads=2").with_seeds(str(count) if count > 1 else "1,")
+    said = " ".join(draft.warnings)
+    assert ("nothing can be concluded" in said) == (count == 1) and ("exploratory" in said) == (1 < count < 5)
+
+
+def test_a_loss_of_another_kind_is_warned_of() -> None:
+    draft = of("demo").with_variants([Variant("encoder-mlm", "encoder-mlm"), Variant("win16", "win16")])
+    found = [warning for warning in draft.warnings if "cannot be held against" in warning]
+    assert len(found) == 1 and found[0].startswith("encoder-mlm: another objective.kind")
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("3", (1, 2, 3)), ("1,5,9", (1, 5, 9)), ("42,", (42,))])
+def test_seeds_are_written_as_they_are_read(text: str, seeds: tuple[int, ...]) -> None:
+    draft = of("demo").with_seeds(text)
+    assert draft.seeds == seeds and as_seeds(seeds) == text
+
+
+@pytest.mark.parametrize("text", ["", "0", "x", "1,1", "-1,2", "1.5"])
+def test_seeds_that_are_none_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        of("demo").with_seeds(text)
+
+
+def test_one_seed_always_stays() -> None:
+    draft = of("demo").with_seeds("2")
+    assert draft.with_more_seeds(1).seeds == (1, 2, 3)
+    assert draft.with_more_seeds(-1).with_more_seeds(-1).seeds == (1,)
+
+
+def test_taking_out_the_baseline_leaves_another_one() -> None:
+    draft = of("demo").with_axes("model.n_heads=2,8")
+    assert draft.without(DESIGN).held_against == "n_heads-2"
+    shipped = of("demo").with_study(find_study("attention")).without("global")
+    assert shipped.held_against == DESIGN and names(shipped)[0] == DESIGN
+    impossible = replace(draft.with_axes("model.n_heads=2,3"), baseline="n_heads-3")
+    assert "baseline" in impossible.problem
+
+
+@pytest.mark.parametrize(
+    "draft",
+    [
+        of("demo").with_axes("model.n_heads=1,2,4,8"),
+        of("demo", model__n_layers=1).with_axes("model.n_heads=4,8 model.position=rope,none").with_seeds("1,5"),
+        StudyDraft.of(Draft.of("win16").on_base("demo")).with_axes("model.window=8,16,32"),
+        of("shakespeare-cpu", data__corpus="playlets").with_axes("model.dropout=0.0,0.2").with_seeds("7,"),
+    ],
+    ids=lambda draft: draft.design.name,
+)
+def test_a_command_line_without_a_file_runs_the_same_study(draft: StudyDraft) -> None:
+    words, saved = command(draft, FILE)
+    assert not saved and run_by(words) == draft.study
+
+
+@pytest.mark.parametrize("axes", ["model.n_heads=2", "model.n_heads=2,8", "model.n_heads=2,3,4"])
+def test_a_command_line_that_would_run_something_else_is_not_offered(axes: str) -> None:
+    words, saved = command(of("demo").with_axes(axes), FILE)
+    assert words == "tui-transformer ablate --study mine.toml" and saved
+
+
+def test_what_no_command_line_says_is_run_from_its_file(tmp_path) -> None:
+    draft = of("demo").with_axes("model.n_heads=2").with_variants([Variant("win16", "win16")])
+    words, saved = command(draft, FILE, ["--device", "cpu"])
+    assert words == "tui-transformer ablate --study mine.toml --device cpu" and saved
+    (tmp_path / "mine.toml").write_text(draft.toml())
+    assert read_study(tmp_path / "mine.toml") == draft.study
+
+
+@pytest.mark.parametrize("extends", ['extends = "demo"\n', 'extends = "win16"\n', ""])
+def test_a_preset_of_ones_own_is_a_base(extends: str) -> None:
+    path = own_presets.file_of("mine")
+    path.parent.mkdir(parents=True)
+    path.write_text(f'{extends}description = "x"\n[model]\nn_layers = 3\n[train]\nepochs = 2\n')
+    design = Draft(presets.load(path), path=path).with_change("model.n_heads", 2)
+    draft = StudyDraft.of(design).with_axes("model.position=none,rope")
+    assert draft.study is not None and design.config is not None and draft.problem == ""
+    for cell in draft.study.cells():
+        assert {key for key in diff(design.config, cell.config) if key != "seed"} <= {"model.position"}
+    assert command(draft, FILE)[1]
+
+
+def test_a_preset_of_ones_own_is_a_variant() -> None:
+    own = own_presets.save(Draft.of("demo").with_change("model.n_layers", 1), "one-layer")
+    offered = {o.variant.name: o.variant for o in of("demo").overlays([presets.load(own)])}
+    assert dict(offered["one-layer"].changes) == {"model.n_layers": 1} and offered["one-layer"].preset == ""
+
+
+def test_a_base_that_cannot_be_said_is_no_base() -> None:
+    design = Draft.of("demo").with_change("model.n_heads", 3)
+    assert "cannot be trained" in StudyDraft.of(design).with_axes("model.n_heads=2,4").problem
+    assert study_base(Draft.of("demo")) == ("demo", {})
+
+
+def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
+    draft = of("demo").with_axes("train.steps=1400,2800")
+    found = estimated(draft, FIT)
+    assert found.each == {"steps-1400": 140.0, "steps-2800": 280.0} and found.seconds == 3 * 420.0
+    assert found.parameters == {"steps-1400": 108_288, "steps-2800": 108_288} and (found.disk or 0) > 6 * 1e6
+    assert estimated(draft, None).seconds is None
+    wider = estimated(of("demo").with_axes("model.d_model=128"), FIT)
+    assert wider.each["d_model-128"] > wider.each[DESIGN] == 280.0
+
+
+def test_only_a_plan_is_read_as_one() -> None:
+    assert read_estimate({"kind": "study"}) is None and read_estimate({"kind": "plan", "seconds": "soon"}) is None
+    record = {"kind": "plan", "seconds": 9.0, "disk_bytes": 5, "jobs": 2, "threads": 1, "devices": ["cpu"]}
+    found = read_estimate(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}})
+    assert found is not None and (found.seconds, found.disk, found.at_once, found.measured) == (9.0, 5, 2, True)
+    assert found.each == {"a": 3.0} and found.parameters == {"a": 7}
+
+
+def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
+    study = of("demo").with_axes("model.n_heads=1,2").study
+    assert study is not None
+    path = own_studies.save(study)
+    (path.parent / "torn.toml").write_text("name = ")
+    found = {name: (found, where) for found, name, where in own_studies.offered()}
+    assert found["demo-study"] == (study, "your own") and found["attention"][1] == ""
+    assert found["torn"][0] is None and "torn.toml" in found["torn"][1]
+    assert find_study(str(path)) == study
+
+
+def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_counts_every_run() -> None:
+    study = find_study("biographies")
+    draft = of(study.base).with_study(study)
+    begins = {line.variant.name: draft.begins(line.variant) for line in draft.kept}
+    assert begins == {
+        "scratch": "starts from weights of its own",
+        "pretrained": "starts from pretrain",
+        "rope": "starts from pretrain",
+    }
+    assert draft.runs == len(study.cells()) == 15
+    found = estimated(draft, FIT)
+    assert found.each["pretrained"] > FIT.seconds > found.each["scratch"]

@@ -1,0 +1,116 @@
+"""A study handed to a process of its own: what it says is passed on, and nothing of it stays lying about."""
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.errors import InputError
+from tui_transformer.lab.design import study_start
+from tui_transformer.lab.design.study_start import Place
+from tui_transformer.lab.studies.study import Study, Variant
+
+STUDY = Study("small", "demo", (Variant("design"), Variant("one", changes={"model.n_layers": 1})), "design", (1, 2))
+PLAN = '{"kind": "plan", "seconds": 60.0, "disk_bytes": 9, "jobs": 2, "threads": 1, "devices": ["cpu"], "prices": {}}'
+
+
+@pytest.fixture(autouse=True)
+def asked(tmp_path, monkeypatch) -> Path:
+    """Where what is asked lies while it is asked."""
+    folder = tmp_path / "asked"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.fixture
+def place(tmp_path) -> Place:
+    return Place(tmp_path / "runs", None, "cpu")
+
+
+def instead(monkeypatch, code: str) -> None:
+    """What runs instead of ablate; its first argument is the study's file, the second what is asked of it."""
+    monkeypatch.setattr(Place, "words", lambda self, file: [sys.executable, "-c", code, str(file)])
+
+
+def left(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+def test_the_command_is_the_command_lines_own(tmp_path) -> None:
+    words = Place(tmp_path, tmp_path / "data", "cuda:0").words(Path("a.toml"))
+    assert words[1:6] == ["-m", "tui_transformer", "ablate", "--study", "a.toml"]
+    assert words[6:] == [
+        "--device",
+        "cuda:0",
+        "--runs-dir",
+        str(tmp_path),
+        "--json",
+        "--data-dir",
+        str(tmp_path / "data"),
+    ]
+
+
+async def test_a_plan_is_read_from_a_dry_run(place, monkeypatch, asked) -> None:
+    code = f"import sys; assert sys.argv[2] == '--dry-run' and 'n_layers' in open(sys.argv[1]).read(); print('{PLAN}')"
+    instead(monkeypatch, code)
+    found = await study_start.plan(STUDY, place)
+    assert found.seconds == 60.0 and found.measured and left(asked) == []
+
+
+async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) -> None:
+    instead(monkeypatch, "import sys; print('tui-transformer: no such corpus', file=sys.stderr); sys.exit(2)")
+    for ask in (study_start.plan, study_start.start):
+        with pytest.raises(InputError, match=r"\Ano such corpus\Z"):
+            await ask(STUDY, place)
+    assert left(asked) == []
+
+
+@pytest.mark.parametrize("said", ["", "not json", "[1]", '{"kind": "run"}'])
+async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str) -> None:
+    instead(monkeypatch, f"print({said!r})")
+    for ask in (study_start.plan, study_start.start):
+        with pytest.raises(InputError):
+            await ask(STUDY, place)
+
+
+async def test_a_started_study_says_where_it_will_be(place, monkeypatch, asked) -> None:
+    code = """import sys; assert sys.argv[2] == '--detach'; print('{"kind": "study", "pid": 1}')"""
+    instead(monkeypatch, code)
+    said = await study_start.start(STUDY, place)
+    assert "4 runs" in said and "Train (2)" in said and "Compare (3)" in said and left(asked) == []
+
+
+async def _cancelled(ask, place) -> list[psutil.Process]:
+    """The processes that were at work when the asking was cancelled."""
+    before = set(psutil.Process().children())
+    asking = asyncio.ensure_future(ask(STUDY, place))
+    for _ in range(400):
+        found = [child for child in psutil.Process().children() if child not in before]
+        if found:
+            break
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(asking, 10)
+    return found
+
+
+async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, asked) -> None:
+    instead(monkeypatch, "import time; time.sleep(60)")
+    for process in await _cancelled(study_start.plan, place):
+        assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    assert left(asked) == []
+
+
+async def test_leaving_does_not_end_a_launch(place, monkeypatch, asked) -> None:
+    instead(monkeypatch, "import time; time.sleep(60)")
+    (process,) = await _cancelled(study_start.start, place)
+    try:
+        assert process.status() != psutil.STATUS_ZOMBIE and len(left(asked)) == 1
+    finally:
+        process.kill()

@@ -1,0 +1,320 @@
+"""Runs in a thread, in a process of their own, and handed from one to the other."""
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from engine.errors import InputError
+from engine.runs.commands import Command, send
+from engine.runs.reader import LIVE_STATES, RunReader
+from engine.training import checkpoint
+from engine.training.assemble import assemble, resume
+from engine.training.control import Control
+from tests.engine.training.test_crash import ENDLESS, Terminal, exit_code, wait_for
+from tests.engine.training.test_resume import StopAt, outcome
+from tests.tui_transformer.host import HOSTED, NOISE
+from tui_transformer.lab.launch import launch, queue
+from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
+
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a terminal and signals"), pytest.mark.one_in(3)]
+
+
+def ended(run: Path, seconds: float = 60.0) -> RunReader:
+    """The run when it has come to an end."""
+    reader, deadline = RunReader(run), time.monotonic() + seconds
+    while reader.state in (*LIVE_STATES, "queued"):
+        assert time.monotonic() < deadline, reader.status
+        time.sleep(0.05)
+    return reader
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> dict:
+    root = tmp_path_factory.mktemp("undisturbed")
+    assemble(HOSTED, runs_dir=root, name="run", device="cpu").trainer.run()
+    return outcome(root / "run")
+
+
+def training(root: Path, config=HOSTED) -> Training:
+    def prepare(control: Control):
+        return assemble(config, runs_dir=root, name="run", device="cpu", control=control)
+
+    return Training(prepare, device="cpu")
+
+
+def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> None:
+    run = enqueue(HOSTED, runs_dir=tmp_path, name="run", command="")
+    assert RunReader(run).state == "queued"
+    process = spawn("begin", run, device="cpu")
+    await_start(RunReader(run), process, 0)
+    reader = ended(run)
+    assert reader.state == "finished" and outcome(run) == undisturbed
+    assert reader.status["launch"] == "process" and process.wait(timeout=30) == 0
+    assert "validation" in (run / "log.txt").read_text()
+    with pytest.raises(InputError, match="did not start: run 'run' is not queued"):
+        again = spawn("begin", run, device="cpu")
+        await_start(RunReader(run), again, 1)
+
+
+@pytest.mark.parametrize("moment", [0.1, *(pytest.param(moment, marks=pytest.mark.slow) for moment in (0.0, 0.25))])
+def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undisturbed, moment: float) -> None:
+    here = training(tmp_path)
+    here.start()
+    wait_for(tmp_path / "run" / "checkpoints" / "last")
+    time.sleep(moment)
+    process = here.hand_over()
+    assert not here.alive
+    reader = ended(tmp_path / "run")
+    assert reader.state == "finished" and outcome(tmp_path / "run") == undisturbed
+    if here.outcome is not None and here.outcome.state == "handing-over":
+        assert reader.status["pid"] == process.pid and reader.status["attempt"] == 2
+        assert [e["event"] for e in reader.records("events")].count("resumed") == 1
+    process.wait(timeout=30)
+
+
+def test_a_paused_run_is_still_paused_when_it_has_been_handed_over(tmp_path, undisturbed) -> None:
+    here = training(tmp_path)
+    here.start()
+    run = tmp_path / "run"
+    wait_for(run / "checkpoints" / "last")
+    send(run, Command.PAUSE)
+    while (state := RunReader(run).state) != "paused":
+        assert state in ("starting", "running")
+        time.sleep(0.02)
+    process = here.hand_over()
+    await_start(RunReader(run), process, 1)
+    while RunReader(run).state != "paused":
+        time.sleep(0.02)
+    step = RunReader(run).status["step"]
+    time.sleep(0.5)
+    assert RunReader(run).state == "paused" and RunReader(run).status["step"] == step
+    send(run, Command.CONTINUE)
+    assert ended(run).state == "finished" and outcome(run) == undisturbed
+    process.wait(timeout=30)
+
+
+@pytest.mark.parametrize("broken", ["/nonexistent/python", "/bin/false"])
+def test_where_no_process_can_take_it_the_run_is_interrupted_with_its_checkpoint(
+    tmp_path, undisturbed, monkeypatch, broken: str
+) -> None:
+    monkeypatch.setattr(launch.sys, "executable", broken)
+    here = training(tmp_path)
+    here.start()
+    wait_for(tmp_path / "run" / "checkpoints" / "last")
+    process = here.hand_over()
+    if process is not None:
+        process.wait(timeout=10)
+    monkeypatch.undo()
+    reader = RunReader(tmp_path / "run")
+    if reader.state != "finished":  # it may have got to its end first
+        assert reader.state == "interrupted"
+        assert resume(reader.path, device="cpu").trainer.run().state == "finished"
+    assert outcome(reader.path) == undisturbed
+
+
+def test_a_process_trains_one_run_at_a_time(tmp_path) -> None:
+    first, second = training(tmp_path / "a", ENDLESS), training(tmp_path / "b")
+    first.start()
+    with pytest.raises(InputError, match="trains a run already"):
+        second.start()
+    first.stop("enough")
+    first.join(30)
+    assert first.outcome is not None and first.outcome.state == "stopped"
+    second.start()
+    second.join(60)
+    assert second.outcome is not None and second.outcome.state == "finished"
+
+
+def test_what_cannot_be_prepared_is_an_error_and_no_dead_thread(tmp_path) -> None:
+    def prepare(control: Control):
+        raise InputError("no such corpus")
+
+    here = Training(prepare, device="cpu")
+    here.start()
+    here.join(10)
+    assert isinstance(here.error, InputError) and here.hand_over() is None
+    after = training(tmp_path)
+    after.start()
+    after.join(60)
+    assert after.outcome is not None and after.outcome.state == "finished"
+
+
+def hosted(root: Path) -> tuple[Terminal, int]:
+    """The host app on a terminal of its own, training."""
+    terminal = Terminal()
+
+    def become_host() -> int:
+        os.execv(sys.executable, [sys.executable, "-m", "tests.tui_transformer.host", str(root)])
+
+    pid = terminal.run(become_host)
+    wait_for(root / "run" / "checkpoints" / "last")
+    return terminal, pid
+
+
+def leave_at_random(root: Path, trials: int, undisturbed: dict) -> None:
+    draw, handed_over = random.Random(5), 0
+    for how in ("HUP", "TERM", "quit"):
+        for i in range(trials):
+            folder = root / f"{how}-{i}"
+            folder.mkdir()
+            terminal, pid = hosted(folder)
+            time.sleep(draw.uniform(0.0, 0.4))
+            if how == "quit":
+                os.write(terminal.master, b"q")
+            else:
+                os.kill(pid, getattr(signal, f"SIG{how}"))
+            assert exit_code(pid) == 0, bytes(terminal.output[-2000:])
+            terminal.close()
+            assert NOISE.strip() not in terminal.output and NOISE in (folder / "app.log").read_bytes()
+            reader = ended(folder / "run")
+            assert reader.state == "finished" and outcome(folder / "run") == undisturbed
+            handed_over += reader.status["attempt"] == 2
+    assert handed_over >= 2 * trials
+
+
+def kill_at_random(root: Path, trials: int, undisturbed: dict) -> None:
+    draw = random.Random(6)
+    for i in range(trials):
+        folder = root / f"KILL-{i}"
+        folder.mkdir()
+        terminal, pid = hosted(folder)
+        time.sleep(draw.uniform(0.0, 0.4))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        reader = RunReader(folder / "run")
+        assert reader.state in ("lost", "finished")
+        if reader.state == "lost":
+            assert resume(reader.path, device="cpu").trainer.run().state == "finished"
+        assert outcome(reader.path) == undisturbed
+        os.close(terminal.slave)
+        os.close(terminal.master)
+
+
+def test_an_app_that_is_left_hands_its_run_over(tmp_path, undisturbed) -> None:
+    leave_at_random(tmp_path, 1, undisturbed)
+
+
+def test_an_app_that_is_killed_loses_nothing(tmp_path, undisturbed) -> None:
+    kill_at_random(tmp_path, 1, undisturbed)
+
+
+@pytest.mark.slow
+def test_an_app_that_is_left_thirty_times_each_hands_its_run_over(tmp_path, undisturbed) -> None:
+    leave_at_random(tmp_path, 30, undisturbed)
+
+
+@pytest.mark.slow
+def test_an_app_that_is_killed_thirty_times_loses_nothing(tmp_path, undisturbed) -> None:
+    kill_at_random(tmp_path, 30, undisturbed)
+
+
+def test_detached_from_the_command_line(tmp_path) -> None:
+    sets = [
+        part
+        for s in (
+            "train.steps=6",
+            "train.batch_size=4",
+            "train.threads=1",
+            "model.d_model=16",
+            "model.n_heads=2",
+            "model.context_length=32",
+            "data.corpus_size=20000",
+            "data.test_fraction=0.2",
+            "evaluation.every=0",
+        )
+        for part in ("--set", s)
+    ]
+    command = [sys.executable, "-m", "tui_transformer", "run", "--preset", "demo", *sets, "--detach", "--json"]
+    where = ["--runs-dir", str(tmp_path), "--device", "cpu"]
+    done = subprocess.run([*command, *where], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and '"name": "demo"' in done.stdout, done.stderr
+    assert ended(tmp_path / "demo").state == "finished"
+    missing = subprocess.run([*command, *where, "--corpus", os.devnull], capture_output=True, text=True, timeout=120)
+    assert missing.returncode == 2 and len(missing.stderr.splitlines()) == 1 and not (tmp_path / "demo-2").exists()
+
+
+@pytest.mark.slow
+def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled_it(tmp_path) -> None:
+    bad = HOSTED.model_copy(update={"data": HOSTED.data.model_copy(update={"corpus": "/nonexistent/text"})})
+    for i, config in enumerate((HOSTED, HOSTED, bad, HOSTED, HOSTED)):
+        queue.add(config, runs_dir=tmp_path, name=f"run-{i}", command="", device="cpu", data_dir=None)
+        if i in (1, 4):  # an app that opens, queues some, and closes; then another
+            queue.ensure_runner(tmp_path, "cpu")
+    states = [ended(tmp_path / f"run-{i}", 120).state for i in range(5)]
+    assert states == ["finished", "finished", "failed", "finished", "finished"]
+    assert "nonexistent" in RunReader(tmp_path / "run-2").status["reason"]
+    begun = [next(RunReader(tmp_path / f"run-{i}").records("events"))["time"] for i in range(5)]
+    assert begun == sorted(begun)
+    ends = [(tmp_path / f"run-{i}" / "status.json").stat().st_mtime for i in range(5)]
+    starts = [(tmp_path / f"run-{i}" / "tokenizer.json").stat().st_mtime for i in (0, 1, 3, 4)]
+    assert all(end <= start for end, start in zip((ends[0], ends[1], ends[3]), starts[1:], strict=True)), (
+        "one at a time"
+    )
+
+
+def test_a_queue_waits_for_a_run_that_is_on_its_device(tmp_path) -> None:
+    here = training(tmp_path, ENDLESS)
+    here.start()
+    wait_for(tmp_path / "run" / "checkpoints" / "last")
+    queue.add(HOSTED, runs_dir=tmp_path, name="next", command="", device="cpu", data_dir=None)
+    said: list[str] = []
+    runner = threading.Thread(target=queue.work, args=(tmp_path, "cpu", said.append))
+    runner.start()
+    time.sleep(1.5)
+    assert said == ["waiting for run, which is on cpu"] and RunReader(tmp_path / "next").state == "queued"
+    here.stop("enough")
+    runner.join(60)
+    assert not runner.is_alive() and RunReader(tmp_path / "next").state == "finished"
+
+
+def test_two_runners_of_one_device_are_one(tmp_path) -> None:
+    held = queue._lock(tmp_path, "cpu")
+    with held, pytest.raises(InputError, match="another process works"):
+        queue.work(tmp_path, "cpu", print)
+    assert queue.work(tmp_path, "cpu", print) == 0
+
+
+def test_trainings_leave_no_thread_no_descriptor_and_no_handler_behind(tmp_path) -> None:
+    def open_now() -> tuple[int, int, list]:
+        handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+        return len(list(Path("/proc/self/fd").iterdir())), threading.active_count(), handlers
+
+    found = []
+    for i in range(4):
+        here = training(tmp_path / str(i))
+        here.start()
+        here.stop("enough")
+        here.join(30)
+        found.append(open_now())
+    assert found[1] == found[2] == found[3]
+
+
+def test_a_disk_that_is_full_at_a_hand_over_interrupts_the_run_at_its_last_checkpoint(tmp_path, monkeypatch) -> None:
+    table = {"checkpoint": HOSTED.checkpoint.model_copy(update={"every": 0}), "train": ENDLESS.train}
+    here, full, save = training(tmp_path, HOSTED.model_copy(update=table)), threading.Event(), checkpoint.save
+
+    def no_room(*given):
+        if full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return save(*given)
+
+    monkeypatch.setattr(checkpoint, "save", no_room)
+    here.start()
+    wait_for(tmp_path / "run" / "checkpoints" / "best")
+    full.set()
+    time.sleep(0.3)  # it comes to its next evaluation, and waits for room
+    process = here.hand_over()
+    assert here.outcome is not None and here.outcome.state == "interrupted" and "disk is full" in here.outcome.reason
+    assert process is not None and process.wait(timeout=60) == 2  # it was not handed over, so it lets it be
+    reader = RunReader(tmp_path / "run")
+    assert reader.state == "interrupted" and not checkpoint.newest_intact(reader.path)[1]
+    monkeypatch.undo()
+    assert resume(reader.path, device="cpu", control=StopAt(3)).trainer.run().state == "stopped"

@@ -1,0 +1,68 @@
+"""The Playground's writer of a run that translates: greedy is the translator's, surprise the references' nll."""
+
+import math
+
+import pytest
+
+from engine.config import presets
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from engine.training.assemble import assemble
+from tui_transformer.lab.play.translation_writer import TranslationWriter
+from tui_transformer.lab.play.writer import Writers
+
+SENTENCE = "I see the dog."
+GREEDY = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory) -> TranslationWriter:
+    config = presets.resolve(presets.find("phrasebook")).miniature()
+    ready = assemble(config, runs_dir=tmp_path_factory.mktemp("runs"), name="run", device="cpu")
+    ready.trainer.run()
+    found = Writers("cpu").get(ready.path, "last")
+    assert isinstance(found, TranslationWriter) and RunReader(ready.path).config.translates
+    return found
+
+
+def test_greedy_pieces_are_the_translation(writer) -> None:
+    pieces = list(writer.pieces(SENTENCE, GREEDY, alternatives=5))
+    best = writer.translator.translate([SENTENCE])[0][0]
+    assert len(pieces) == len(best.found.tokens)
+    assert [piece.probability for piece in pieces] == pytest.approx(list(best.found.chances), abs=1e-5)
+    for piece in pieces:
+        assert len(piece.alternatives) == 5 and piece.alternatives[0].probability == pytest.approx(piece.probability)
+
+
+def test_other_seeds_draw_other_translations_and_equal_ones_the_same(writer) -> None:
+    warm = GREEDY | {"temperature": 1.0}
+    written = ["".join(p.text for p in writer.pieces(SENTENCE, warm | {"seed": seed})) for seed in (1, 1, 2)]
+    assert written[0] == written[1] != written[2]
+
+
+def test_surprise_of_the_greedy_translation_is_its_own_chances(writer) -> None:
+    best = writer.translator.translate([SENTENCE])[0][0].found
+    text = writer.tokenizer.target.decode(best.tokens)
+    found = writer.surprise(f"{SENTENCE} → {text}")
+    if list(writer.tokenizer.target.encode(text.strip())) == list(best.tokens):
+        assert found.nats[: len(best.tokens)] == pytest.approx([-math.log(c) for c in best.chances], abs=1e-4)
+    assert found.pieces[-1].text == "■" and found.source == SENTENCE
+
+
+def test_a_surprise_needs_both_sides(writer) -> None:
+    with pytest.raises(InputError, match="a sentence and its translation"):
+        writer.surprise("only one")
+
+
+@pytest.mark.parametrize("which", ["self", "cross", "encoder"])
+def test_attention_of_every_kind_is_shown_over_its_texts(writer, which) -> None:
+    found = writer.attention(SENTENCE, "Ich sehe", 1, 1, which)
+    assert found.weights.shape == (len(found.queries), len(found.keys))
+    assert found.weights.sum(1) == pytest.approx([1.0] * len(found.queries), abs=1e-5)
+    ends = {"self": ("▷", None), "cross": ("▷", "■"), "encoder": (None, "■")}[which]
+    assert (ends[0] is None or found.queries[0] == ends[0]) and (ends[1] is None or found.keys[-1] == ends[1])
+
+
+def test_nothing_is_not_translated(writer) -> None:
+    with pytest.raises(InputError, match="needs a sentence"):
+        list(writer.pieces(" ", GREEDY))

@@ -1,0 +1,120 @@
+"""The one source of writing, with real models of a few steps."""
+
+import math
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from tests.tui_transformer.trained import KINDS, train_all
+from tui_transformer.lab.play.prompt import Settings
+from tui_transformer.lab.play.writer import Writer, Writers
+
+HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
+GIVEN = {"masked": "the g_te", "copy": "the gate"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    return train_all(tmp_path_factory.mktemp("runs"))
+
+
+def writer(runs: Path, name: str) -> Writer:
+    return Writer(RunReader(runs / name), "best", "cpu")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_model_answers_with_alternatives_and_the_same_without(runs, name) -> None:
+    found, text = writer(runs, name), GIVEN.get(name, "the")
+    told = list(found.pieces(text, HOW, 0, 5))
+    assert [piece.text for piece in told] == [piece.text for piece in found.pieces(text, HOW)]
+    drawn = [piece for piece in told if piece.probability is not None]
+    assert len(drawn) == {"masked": 1, "copy": 8}.get(name, 12) and all(len(one.alternatives) == 5 for one in drawn)
+    for piece in drawn:
+        same = [one for one in piece.alternatives if one.text == piece.text]
+        assert all(one.probability == pytest.approx(piece.probability) for one in same)
+    if name == "masked":
+        assert "".join(piece.text for piece in told).startswith("the g") and len(told) == 8
+
+
+def test_colours_and_alternatives_are_those_of_a_direct_pass(runs) -> None:
+    found, text = writer(runs, "decoder"), "the"
+    for piece in found.pieces("the", HOW, 0, 5):
+        ids = torch.from_numpy(found.tokenizer.encode(text))
+        with torch.no_grad():
+            belief = found.model(ids[None])[0, -1].softmax(-1)
+        best = belief.topk(5)
+        assert piece.probability == pytest.approx(belief[found.tokenizer.encode(piece.text)[0]].item(), abs=1e-5)
+        assert "".join(one.text for one in piece.alternatives) == found.tokenizer.decode(best.indices.tolist())
+        assert [one.probability for one in piece.alternatives] == pytest.approx(best.values.tolist(), abs=1e-5)
+        text += piece.text
+
+
+def test_what_is_drawn_adds_up_to_its_surprise(runs) -> None:
+    """Two ways to the same number: the probabilities of an answer, and the surprise of the text it became."""
+    found = writer(runs, "decoder")
+    told = list(found.pieces("the", HOW))
+    surprised = found.surprise("the" + "".join(piece.text for piece in told))
+    assert math.fsum(surprised.nats[3:]) == pytest.approx(sum(piece.nats for piece in told), abs=1e-4)
+    assert "perplexity" in surprised.words and f"{surprised.characters} characters" in surprised.words
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_attention_of_every_kind_has_its_own_tokens_or_a_reason(runs, name) -> None:
+    found, text = writer(runs, name), GIVEN.get(name, "the gate")
+    for which in found.kinds:
+        if name == "linear":
+            with pytest.raises(InputError, match="no weights"):
+                found.attention(text, "", 1, 1, which)
+            continue
+        written = "the gate"[:6] if name == "copy" else ""
+        looks = found.attention(text, written, 2, 1, which)
+        assert looks.weights.shape == (len(looks.queries), len(looks.keys)) == looks.visible.shape
+        assert looks.weights.sum(1) == pytest.approx(1.0) and (looks.bias is not None) == (name == "alibi")
+        assert looks.crosses == (which == "cross")
+        expected = {"self": "▷the ga", "encoder": "the gate", "cross": "▷the ga"}[which] if name == "copy" else text
+        assert "".join(looks.queries) == expected and "layer 2 of 2, head 1 of 2" in looks.title
+
+
+def test_past_the_context_the_newest_tokens_are_looked_at(runs) -> None:
+    looks = writer(runs, "decoder").attention("the gate", " is the gate", 1, 1)
+    assert "".join(looks.queries) == "the gate is the gate"[-16:]
+
+
+def test_a_model_is_loaded_once_until_its_files_are_others(runs, tmp_path) -> None:
+    run = Path(shutil.copytree(runs / "decoder", tmp_path / "decoder"))
+    writers = Writers("cpu")
+    first = writers.get(run, "best")
+    assert writers.get(run, "best") is first
+    shutil.copytree(runs / "alibi", run, dirs_exist_ok=True)
+    again = writers.get(run, "last")
+    assert again is not first and again is writers.get(run, "last")
+
+
+def test_a_damaged_checkpoint_is_one_line(runs, tmp_path) -> None:
+    run = Path(shutil.copytree(runs / "decoder", tmp_path / "decoder"))
+    for file in run.glob("checkpoints/*/*.safetensors"):
+        file.write_bytes(b"not weights")
+    with pytest.raises(InputError, match="doctor"):
+        Writers("cpu").get(run, "best")
+    shutil.rmtree(run / "checkpoints")
+    with pytest.raises(InputError, match="it has none"):
+        Writers("cpu").get(run, "best")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [("decoder", "", "at least one character"), ("decoder", "日", r"U\+65E5"), ("masked", "the", "mark each with _")],
+)
+def test_what_cannot_be_answered_says_why(runs, name, text, said) -> None:
+    with pytest.raises(InputError, match=said):
+        list(writer(runs, name).pieces(text, HOW))
+
+
+def test_notices_say_what_will_happen(runs) -> None:
+    assert writer(runs, "decoder").notice("the", HOW) == ""
+    assert "newest 8 tokens" in writer(runs, "decoder").notice("the", HOW | {"length": 40})
+    assert "sources of 8 characters" in writer(runs, "copy").notice("the", HOW)

@@ -1,0 +1,81 @@
+"""A badge means and looks the same wherever it is shown; passed and not yet checked are told apart."""
+
+import json
+
+import pytest
+
+from engine.evaluation import verdict as engine_verdict
+from tests.tui_transformer.lab.analysis.variants import variant
+from tests.tui_transformer.recorded import record
+from tui_transformer.cli.runs import runs_command
+from tui_transformer.lab.analysis.columns import FIXED
+from tui_transformer.lab.analysis.comparable import comparable, why_not
+from tui_transformer.lab.analysis.entry import read_entry
+from tui_transformer.lab.analysis.verdict import verdict
+from tui_transformer.lab.records.badges import BADGES, badge, in_a_cell, worst_first
+from tui_transformer.lab.records.feed import Feed
+from tui_transformer.lab.reports.language_en import ENGLISH
+from tui_transformer.lab.reports.language_zh import CHINESE
+
+OVERLAP = ("overlap", "OVERLAP", "100.0% of the validation text also appears word for word in the training text")
+SUSPICIOUS = ("plausible", "SUSPICIOUS", "the loss 0.6351 is suspiciously low")
+FALLING = ("curve", "STILL-FALLING", "it still fell")
+
+
+def test_every_verdict_of_the_engine_is_a_badge_with_words_in_both_languages() -> None:
+    names = {value for name, value in vars(engine_verdict).items() if name.isupper() and name != "OK"}
+    assert names <= BADGES.keys()
+    for name in names:
+        assert len(badge(name).word) <= 9
+        assert {f"alarm.{name}", f"alarm.{name}.one"} <= ENGLISH.phrases.keys() & CHINESE.phrases.keys(), name
+        assert CHINESE.badge(name).means != badge(name).means
+
+
+def test_only_what_makes_a_score_void_is_red() -> None:
+    void = {"LEAK", "BROKEN", "OVERLAP", "IMPLAUSIBLE", "DIVERGED"}
+    assert {name for name in BADGES if badge(name).severity == "bad"} == void
+    assert badge("OF-TOMORROW").severity == "warn"
+
+
+def test_a_run_whose_held_out_text_was_trained_on_is_not_compared(tmp_path) -> None:
+    clean = read_entry(variant(tmp_path, "clean"))
+    seen = read_entry(variant(tmp_path, "seen", verdicts=[OVERLAP], by=-0.5))
+    assert not comparable(seen, clean) and not comparable(clean, seen)
+    assert verdict(seen, clean) == "OVERLAP: not comparable"
+    assert verdict(clean, seen) == "baseline OVERLAP: not comparable"
+    assert "measures memorization" in why_not(seen, clean) and FIXED["Δlast"].value(seen, clean) is None
+
+
+def test_a_suspiciously_low_loss_excludes_nothing(tmp_path) -> None:
+    clean = read_entry(variant(tmp_path, "clean"))
+    low = read_entry(variant(tmp_path, "low", verdicts=[SUSPICIOUS], by=-0.5))
+    assert comparable(low, clean) and verdict(low, clean) == "one seed: cannot tell"
+    assert FIXED["Δlast"].value(low, clean) == pytest.approx(-0.5)
+
+
+def test_what_passed_what_was_not_checked_and_what_is_wrong_are_three_cells(tmp_path, capsys) -> None:
+    passed = ("leak", "ok", "no later token is seen")
+    record(tmp_path, "a-passed", verdicts=[passed])
+    record(tmp_path, "b-wrong", verdicts=[passed, SUSPICIOUS, OVERLAP])
+    (record(tmp_path, "c-unchecked") / "checks.json").unlink(missing_ok=True)
+    (record(tmp_path, "d-unscored", verdicts=[passed]) / "summary.json").unlink()
+    entries = [read_entry(tmp_path / name) for name in ("a-passed", "b-wrong", "c-unchecked", "d-unscored")]
+    compared = [FIXED["checks"].shown(entry, None) for entry in entries]
+    runs_command(as_json=False, runs_dir=tmp_path)
+    listed = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert compared[0] == listed[0] == "✓" and compared[2:] == listed[2:] == ["–", "–"]
+    assert compared[1] == "OVERLAP SUSPECT" and listed[1] == "SUSPECT"
+
+
+def test_the_worst_badge_comes_first(tmp_path) -> None:
+    record(tmp_path, "run", verdicts=[FALLING, SUSPICIOUS, OVERLAP])
+    (row,) = Feed(tmp_path).look(None).rows
+    assert row.badges == ("OVERLAP", "STILL-FALLING", "SUSPICIOUS")
+    assert worst_first(["OVERFIT", "LEAK"]) == ("LEAK", "OVERFIT")
+    assert in_a_cell(["OVERLAP"], checked=True) == "OVERLAP"
+
+
+def test_json_keeps_names(tmp_path, capsys) -> None:
+    record(tmp_path, "run", verdicts=[SUSPICIOUS])
+    runs_command(as_json=True, runs_dir=tmp_path)
+    assert json.loads(capsys.readouterr().out)["badges"] == ["SUSPICIOUS"]

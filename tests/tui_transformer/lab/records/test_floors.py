@@ -1,0 +1,56 @@
+"""How a text's floors and a probe's places are shown, in runs of this version and of earlier ones."""
+
+import json
+from pathlib import Path
+
+from tui_transformer.lab.charts.curves import MEASURES, SMOOTHINGS, picture
+from tui_transformer.lab.records.floors import Floor, floors
+from tui_transformer.lab.records.run_view import Followed
+from tui_transformer.studio.train.run_chart import RunChart
+from tui_transformer.studio.train.run_tabs import _checks
+
+PAST = {"nats_per_char": 0.3573, "se": 0.0013}
+WINDOW = {"nats_per_char": 0.3688, "se": 0.0014, "context": 256, "stride": 128, "luck": 0.0014}
+
+
+def test_the_reachable_floor_comes_first_and_says_what_it_is_of() -> None:
+    both = floors({"floor": PAST | {"reachable": WINDOW}})
+    assert [(floor.words, floor.amount) for floor in both] == [
+        ("floor reachable at context 256, stride 128", "0.3688 ± 0.0014"),
+        ("floor given the whole past", "0.3573 ± 0.0013"),
+    ]
+    assert floors({"floor": PAST}) == (Floor(0.3573, 0.0013),)
+
+
+def test_damaged_floors_are_left_out() -> None:
+    for damage in (None, [], {"floor": 3}, {"floor": {"nats_per_char": "x", "reachable": [1]}}, {"floor": None}):
+        assert floors(damage) == ()
+
+
+def legend(levels: list[float], width: int) -> str:
+    chart = RunChart(id="chart")
+    records = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
+    chart._picture = picture(
+        MEASURES[0], records, records, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=levels
+    )
+    return "".join(text for text, _ in chart.title(width))
+
+
+def test_the_legend_names_both_floors_where_there_is_room() -> None:
+    assert "reachable floor 0.3688" in legend([0.3688, 0.3573], 150)
+    assert "given the whole past 0.3573" in legend([0.3688, 0.3573], 150)
+    assert "reachable floor 0.3688" in legend([0.3688, 0.3573], 85)
+    assert "whole past" not in legend([0.3688, 0.3573], 85)
+    assert "┄ floor 0.3573" in legend([0.3573], 150)
+
+
+def test_a_probe_says_of_how_many_places_it_is(tmp_path: Path) -> None:
+    last = {"kind": "validation", "step": 1, "loss": 1.0, "probes": {"rhyme": 0.5, "counter": 1.0}}
+    for places, said in (
+        ({"rhyme": 1208, "counter": 60}, ["50% of 1,208", "100% of    60"]),
+        ({}, ["50%  ", "100%  "]),
+    ):
+        (tmp_path / "summary.json").write_text(json.dumps({"last": last | {"probe_places": places}}))
+        arguments = {"state": "finished", "phase": "", "step": 1, "steps": 1, "attempt": 1, "before": ()}
+        shown = _checks(Followed(tmp_path).view(0.0, **arguments)).plain
+        assert all(part in shown for part in said), shown

@@ -1,0 +1,248 @@
+"""What a runner does with cells whose processes end in every way; the processes are played."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.errors import MachineFault
+from engine.runs.files import read_json, write_json
+from engine.runs.reader import RunReader
+from tests.tui_transformer.lab.studies.tiny import tiny_study
+from tui_transformer.lab.launch.launch import enqueue
+from tui_transformer.lab.studies import runner
+from tui_transformer.lab.studies.cells import Cell
+from tui_transformer.lab.studies.runner import Orders, Runner
+from tui_transformer.lab.studies.standing import Standing, directories
+
+CELLS = tiny_study().cells()
+FIRST = CELLS[0].name
+
+
+class Played:
+    """A process that has an effect on its run once, and has ended then."""
+
+    def __init__(self, act: Callable[[], Any]) -> None:
+        self.act, self.looks, self.terminated = act, 0, False
+
+    def poll(self) -> int | None:
+        self.looks += 1
+        if self.looks < 2:
+            return None
+        if self.looks == 2:
+            self.act()
+        return 0
+
+    def terminate(self) -> None:
+        self.terminated = True
+
+
+def put(path: Path, state: str, *, step: int = 60, checkpoint: bool = True, reason: str = "") -> None:
+    """A run as a process left it."""
+    status = read_json(path / "status.json") | {"state": state, "step": step, "steps": 60, "reason": reason}
+    write_json(path / "status.json", status | {"pid": 2**30})
+    if checkpoint:
+        (path / "checkpoints" / f"step-{step:08d}").mkdir(exist_ok=True)
+
+
+class Stage:
+    """Plays the processes, and is told what a runner tells."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, cells: Sequence[Cell] = CELLS) -> None:
+        self.root, self.cells = root, cells
+        self.script: dict[str, list[Callable[[Path], Any]]] = {}
+        self.spawned: list[tuple[str, str, str]] = []
+        self.told: list[str] = []
+        self.most = 0
+        self.processes: list[Played] = []
+        monkeypatch.setattr(runner, "spawn", self.spawn)
+        monkeypatch.setattr(runner, "LOOK", 0.001)
+
+    def spawn(self, verb: str, run: Path, *, device: str, data_dir: Path | None) -> Played:
+        self.spawned.append((verb, run.name, device))
+        acts = self.script.get(run.name, [])
+        act = acts.pop(0) if acts else lambda path: put(path, "finished")
+        self.processes.append(Played(lambda: act(run)))
+        return self.processes[-1]
+
+    def begun(self, cell: Standing, verb: str) -> None:
+        self.told.append(f"{cell.cell.name} {verb}")
+
+    def ended(self, cell: Standing) -> None:
+        self.told.append(f"{cell.cell.name} {cell.state}")
+
+    def looked(self, going: Any) -> None:
+        self.most = max(self.most, len(going))
+
+    def run(self, **orders: Any) -> dict[str, Standing]:
+        self.runner = self.made(**orders)
+        return {standing.cell.name: standing for standing in self.runner.run()}
+
+    def made(self, **orders: Any) -> Runner:
+        given = {"study": "tiny", "runs_dir": self.root, "data_dir": None, "devices": ("cpu",), "jobs": 2, **orders}
+        return Runner(Orders(**given), self.cells, directories("tiny", self.cells, self.root), self)
+
+    def verbs(self, name: str = FIRST) -> list[str]:
+        return [verb for verb, run, _ in self.spawned if run == name]
+
+    def there(self, state: str, **how: Any) -> Path:
+        """The first cell's run, as an earlier runner left it."""
+        place = {"name": "tiny", "variant": CELLS[0].variant, "seed": 1}
+        path = enqueue(CELLS[0].config, runs_dir=self.root, name=FIRST, command="", study=place)
+        put(path, state, **how)
+        return path
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch) -> Stage:
+    return Stage(tmp_path, monkeypatch)
+
+
+def test_cells_are_begun_seeds_first_so_many_at_a_time_and_spread_over_devices(stage) -> None:
+    found = stage.run(jobs=2, devices=("cuda:0", "cuda:1"))
+    assert [run for _, run, _ in stage.spawned] == [cell.name for cell in CELLS]
+    assert stage.most == 2 and [device for *_, device in stage.spawned[:2]] == ["cuda:0", "cuda:1"]
+    assert all(standing.state == "finished" for standing in found.values())
+    assert sorted(stage.told) == sorted(f"{cell.name} {word}" for cell in CELLS for word in ("create", "finished"))
+    assert RunReader(stage.root / FIRST).facts("run")["study"] == {"name": "tiny", "variant": "rope", "seed": 1}
+
+
+# How an earlier runner left the first cell, and with what it is gone on.
+LEFT: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "finished": ({"state": "finished"}, []),
+    "queued": ({"state": "queued", "checkpoint": False, "step": 0}, ["begin"]),
+    "stopped": ({"state": "stopped", "step": 10}, ["resume"]),
+    "interrupted": ({"state": "interrupted", "step": 10}, ["resume"]),
+    "lost": ({"state": "running", "step": 10}, ["resume"]),
+    "lost before its first checkpoint": ({"state": "starting", "step": 0, "checkpoint": False}, ["begin"]),
+    "failed": ({"state": "failed", "step": 10}, []),
+}
+
+
+@pytest.mark.parametrize("case", LEFT)
+def test_a_cell_is_gone_on_with_from_where_it_was_left(stage, case: str) -> None:
+    how, verbs = LEFT[case]
+    stage.there(**how)
+    before = RunReader(stage.root / FIRST).facts("run")["id"]
+    found = stage.run()
+    assert stage.verbs() == verbs
+    assert found[FIRST].state == ("failed" if case == "failed" else "finished")
+    made_anew = RunReader(stage.root / FIRST).facts("run")["id"] != before
+    assert made_anew == (case == "lost before its first checkpoint")
+
+
+@pytest.mark.parametrize(("checkpoint", "verb"), [(True, "resume"), (False, "begin")])
+def test_what_failed_is_taken_up_where_that_is_asked_for(stage, checkpoint: bool, verb: str) -> None:
+    stage.there("failed", step=10, checkpoint=checkpoint)
+    assert stage.run(retry_failed=True)[FIRST].state == "finished" and stage.verbs() == [verb]
+
+
+def test_a_cell_that_is_killed_goes_on_as_long_as_that_gets_it_further(stage) -> None:
+    killed = [lambda path, step=step: put(path, "running", step=step) for step in (10, 20, 20)]
+    stage.script[FIRST] = [*killed, lambda path: put(path, "finished")]
+    assert stage.run()[FIRST].state == "lost"
+    assert stage.verbs() == ["begin", "resume", "resume"]
+
+
+def test_a_cell_that_a_person_stopped_stays_stopped_until_the_study_is_gone_on_with(stage) -> None:
+    stage.script[FIRST] = [lambda path: put(path, "stopped", step=10)]
+    assert stage.run()[FIRST].state == "stopped" and stage.verbs() == ["begin"]
+    assert stage.run()[FIRST].state == "finished" and stage.verbs() == ["begin", "resume"]
+
+
+def test_a_cell_whose_process_never_took_it_has_failed_with_its_last_words(stage) -> None:
+    stage.script[FIRST] = [lambda path: (path / "log.txt").write_text("tui-transformer: no such device\n")]
+    found = stage.run()
+    assert (found[FIRST].state, found[FIRST].reason) == ("failed", "no such device")
+    assert sum(standing.state == "finished" for standing in found.values()) == 3
+
+
+def lingering(verb: str, path: Path, *, seconds: float) -> tuple[subprocess.Popen[bytes], Path]:
+    """A process that looks as if it had a run, and the file that it writes as its last deed."""
+    mark = path.parent.parent / "left"
+    code = f"import pathlib, sys, time; time.sleep({seconds}); pathlib.Path(sys.argv[3]).touch()"
+    return subprocess.Popen([sys.executable, "-c", code, verb, str(path), str(mark)]), mark
+
+
+def test_a_process_that_has_not_said_yet_that_it_has_the_run_is_waited_for(stage) -> None:
+    path = stage.there("queued", step=0, checkpoint=False)
+    process, mark = lingering("begin", path, seconds=1)
+    stage.run()
+    assert mark.exists(), "it was not waited for"
+    assert stage.verbs() == ["begin"]  # after it had gone without having taken it
+    process.wait()
+
+
+@pytest.mark.parametrize(("state", "verbs"), [("interrupted", ["resume"]), ("lost", ["resume"]), ("stopped", [])])
+def test_what_another_runner_left_at_work_is_waited_for_and_taken_up_unless_a_person_stopped_it(
+    stage, state: str, verbs: list[str]
+) -> None:
+    path = stage.there("running" if state == "lost" else state, step=10)
+    process, mark = lingering("resume", path, seconds=0.5)
+    found = stage.run()
+    assert mark.exists() and stage.verbs() == verbs
+    assert found[FIRST].state == ("finished" if verbs else "stopped")
+    process.wait()
+
+
+def test_asked_to_stop_it_ends_what_is_at_work_and_begins_no_other(stage, monkeypatch) -> None:
+    made = stage.made()
+    monkeypatch.setattr(stage, "looked", lambda going: made.stop())
+    stage.script[FIRST] = [lambda path: put(path, "interrupted", step=10)]
+    found = made.run()
+    assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
+    assert [standing.state for standing in found] == ["interrupted", "finished", "absent", "absent"]
+
+
+def test_where_the_audience_leaves_the_cells_stop_with_a_checkpoint(stage, monkeypatch) -> None:
+    def gone(going: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(stage, "looked", gone)
+    with pytest.raises(BrokenPipeError):
+        stage.run()
+    assert len(stage.spawned) == 2 and all(process.terminated for process in stage.processes)
+
+
+def test_a_process_that_cannot_be_started_is_the_machines_fault(stage, monkeypatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "log.txt")
+
+    monkeypatch.setattr(runner, "spawn", full)
+    with pytest.raises(
+        MachineFault, match=r"^run '.*': no process could be started: log\.txt: No space left on device$"
+    ):
+        stage.run()
+
+
+def test_a_runs_folder_that_vanishes_is_not_made_anew(stage) -> None:
+    stage.script[FIRST] = [lambda path: shutil.rmtree(stage.root)]
+    with pytest.raises(MachineFault, match="vanished"):
+        stage.run(jobs=1)
+    assert not stage.root.exists()
+
+
+def test_another_folder_in_the_place_of_the_runs_folder_is_left_alone(stage) -> None:
+    """A disk that was taken away leaves the empty folder that it was mounted on."""
+
+    def taken_away(path: Path) -> None:
+        shutil.rmtree(stage.root)
+        stage.root.mkdir()
+
+    (stage.root / "tiny.study.toml").touch()
+    stage.script[FIRST] = [taken_away]
+    with pytest.raises(MachineFault, match=r"tiny\.study\.toml vanished"):
+        stage.run(jobs=1)
+    assert not list(stage.root.iterdir())
+
+
+def test_a_run_that_vanishes_holds_up_no_other(stage) -> None:
+    stage.script[FIRST] = [shutil.rmtree]
+    found = stage.run(jobs=1)
+    assert found.pop(FIRST).state == "absent" and {standing.state for standing in found.values()} == {"finished"}

@@ -1,0 +1,478 @@
+"""The Compare pane: keys that do the right thing, runs that grow while it looks, and no line painted for nothing."""
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.runs.manage import read_notes
+from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
+from tests.tui_transformer.recorded import grow, put_status, record
+from tests.tui_transformer.studio.train.test_train_pane import shown, until
+from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.records.badges import BADGES
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.compare.detail_page import DetailPage
+from tui_transformer.studio.compare.note_page import NotePage
+from tui_transformer.studio.compare.pane import ComparePane
+from tui_transformer.studio.compare.run_table import RunTable
+from tui_transformer.studio.shared.dialog import Ask, AskText
+
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
+
+SIZES = [(80, 24), (120, 36), (200, 50)]
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    return tmp_path / "runs"
+
+
+class Open:
+    """The studio with the Compare pane shown.
+
+    Args:
+        root: the runs folder.
+        run: the one under the cursor; "" for the first.
+        size: of the terminal.
+    """
+
+    def __init__(self, root: Path, run: str = "", size: tuple[int, int] = (120, 36)) -> None:
+        self.app, self._run = Studio(runs_dir=root, device="cpu"), run
+        self._test = self.app.run_test(size=size)
+
+    async def __aenter__(self) -> "Open":
+        self.pilot = await self._test.__aenter__()
+        self.pane = self.app.query_one(ComparePane)
+        self.table = self.app.query_one(RunTable)
+        await self.pilot.press("3")
+        await self.until(lambda: self.pane._looked)
+        if self._run:
+            await self.go(self._run)
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._test.__aexit__(*error)
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        return shown(self.app)
+
+    @property
+    def names(self) -> list[str]:
+        """The runs that are shown."""
+        return [row.entry.name for row in self.pane.shown.rows]
+
+    async def go(self, run: str) -> None:
+        """Put the cursor on a run, by key."""
+        self.table.focus()
+        await self.pilot.press("home", *["down"] * self.names.index(run))
+        assert self.pane.current().name == run
+
+    async def press(self, *keys: str) -> None:
+        """One after the other, as people do."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Type a text."""
+        await self.press(*({" ": "space"}.get(c, c) for c in text))
+
+    async def until(self, fact: Callable[[], Any]) -> None:
+        """Wait for it."""
+        await until(self.pilot, lambda: bool(fact()))
+
+    def said(self, words: str) -> bool:
+        """Whether the app said it in the corner."""
+        return any(words in note.message for note in self.app._notifications)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_no_runs_say_how_to_make_some(root, size) -> None:
+    async with Open(root, size=size) as studio:
+        await studio.until(lambda: "There is nothing to compare yet" in studio.text)
+        assert "f5" in studio.text
+
+
+async def test_one_run_says_that_a_comparison_needs_two(root) -> None:
+    variant(root, "lonely")
+    async with Open(root) as studio:
+        await studio.until(lambda: "a comparison needs two runs" in studio.text)
+        assert "lonely" in studio.text
+
+
+async def test_a_folder_that_cannot_be_read_says_so(tmp_path) -> None:
+    (tmp_path / "file").write_text("")
+    async with Open(tmp_path / "file") as studio:
+        await studio.until(lambda: "cannot be read" in studio.text)
+
+
+async def test_the_app_opens_nothing_while_the_pane_is_not_seen(root, monkeypatch) -> None:
+    variant(root, "a")
+    monkeypatch.setattr("tui_transformer.lab.analysis.folder.Folder.look", lambda *_: pytest.fail("it looked"))
+    async with Studio(runs_dir=root, device="cpu").run_test() as pilot:
+        await pilot.pause(0.2)
+        await pilot.press("2")
+        await pilot.pause(0.2)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_table_says_what_each_run_is_at_every_size(root, size) -> None:
+    study(root)
+    async with Open(root, "baseline", size) as studio:
+        await studio.press("p")
+        await studio.until(lambda: "one seed: cannot tell" in studio.text)
+        for words in ("LEAK: not comparable", "other context: not comparable", "DIVERGED", "+0.0476", "◆", "enc-next"):
+            assert words in studio.text
+
+
+async def test_space_draws_and_p_pins_and_the_same_again_takes_it_back(root) -> None:
+    study(root)
+    async with Open(root, "baseline") as studio:
+        await studio.press("p")
+        await studio.go("no-pe")
+        await studio.press("space")
+        await studio.until(lambda: "a baseline  b no-pe" in studio.text and "+0.0476" in studio.text)
+        assert "validation loss" in studio.text or "loss" in studio.text
+        await studio.press("space")
+        await studio.go("baseline")
+        await studio.press("p", "space")
+        assert studio.pane.selection.runs == () and studio.pane.selection.baseline is None
+        await studio.until(lambda: "space draws a run's curves" in studio.text)
+
+
+async def test_a_ninth_curve_is_refused(root) -> None:
+    for i in range(9):
+        variant(root, f"run-{i}")
+    async with Open(root) as studio:
+        await studio.press("home", *["space", "down"] * 9)
+        assert len(studio.pane.selection.runs) == 8 and studio.said("8 curves are as many")
+
+
+async def test_the_filter_is_typed_and_taken_away(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        await studio.press("slash")
+        await studio.type("tag:report tok/s>1k")
+        assert studio.names == ["no-pe", "baseline"] and "2 of 8" in studio.text
+        await studio.press("enter")
+        assert studio.table.has_focus
+        await studio.press("escape")
+        assert len(studio.names) == 8
+
+
+async def test_what_is_typed_in_a_burst_goes_to_the_filter(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        await studio.pilot.press("slash", *"no-pe")
+        await studio.until(lambda: studio.names == ["no-pe"])
+
+
+async def test_a_wrong_filter_says_so_and_hides_nothing(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        await studio.press("slash")
+        await studio.type("n_hed=2")
+        await studio.until(lambda: "did you mean 'n_heads'?" in studio.text)
+        assert len(studio.names) == 8
+
+
+async def test_a_filter_that_nothing_matches_names_the_term(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        await studio.press("slash")
+        await studio.type("loss<9 badge:inert")
+        await studio.until(lambda: "no run matches badge:inert" in studio.text)
+        await studio.press("escape")
+        assert len(studio.names) == 8
+
+
+async def test_keys_are_heard_while_no_run_is_shown_and_go_to_the_table_after(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        await studio.press("slash")
+        await studio.type("badge:inert")
+        await studio.press("enter", "e")
+        assert not isinstance(studio.app.screen, Ask)  # there is nothing to export
+        await studio.press("escape")
+        assert len(studio.names) == 8 and studio.table.has_focus
+
+
+async def test_keys_go_to_the_first_runs_when_they_come(root) -> None:
+    async with Open(root) as studio:
+        await studio.until(lambda: "nothing to compare" in studio.text)
+        study(root)
+        await studio.until(lambda: len(studio.names) == 8)
+        await studio.until(lambda: studio.table.has_focus)
+        await studio.press("space")
+        assert len(studio.pane.selection.runs) == 1
+
+
+async def test_sorting_by_key_and_by_click_keeps_the_cursor_on_its_run(root) -> None:
+    study(root)
+    async with Open(root, "no-pe") as studio:
+        await studio.press("o")
+        assert studio.names == sorted(studio.names) and studio.pane.current().name == "no-pe"
+        await studio.press("O")
+        assert studio.names == sorted(studio.names, reverse=True) and "run↓" in studio.text
+        place = studio.table.layout_of.places[1]
+        await studio.pilot.click("TableHead", offset=(place.start + 1, 0))
+        losses = [row.entry.last for row in studio.pane.shown.rows]
+        assert losses == sorted(losses) and studio.pane.current().name == "no-pe"
+
+
+async def test_only_the_selected_runs_and_all_again(root) -> None:
+    study(root)
+    async with Open(root, "wide") as studio:
+        await studio.press("i")
+        assert studio.said("no run is selected")
+        await studio.press("space", "i")
+        assert studio.names == ["wide"]
+        await studio.press("u")
+        assert len(studio.names) == 8
+
+
+async def test_every_column_can_be_reached_with_the_arrows(root) -> None:
+    study(root)
+    async with Open(root, size=(80, 24)) as studio:
+        seen = set()
+        for _ in range(60):
+            seen |= {place.index for place in studio.table.layout_of.places}
+            await studio.pilot.press("right")
+        assert seen == set(range(len(studio.pane.shown.columns)))
+        await studio.press("a")
+        assert any(column.key == "log.every" for column in studio.pane.shown.columns)
+
+
+async def test_one_chart_at_a_time_where_it_is_narrow(root) -> None:
+    study(root)
+    async with Open(root, "baseline", (80, 24)) as studio:
+        await studio.press("p")
+        await studio.go("heads2")
+        await studio.press("space")
+        await studio.until(lambda: "a baseline" in studio.text)
+        assert "− baseline's" not in studio.text
+        await studio.press("c")
+        await studio.until(lambda: "− baseline's" in studio.text or "difference" in studio.text)
+
+
+async def test_the_axis_the_scale_and_the_train_curves_can_be_changed(root) -> None:
+    study(root)
+    async with Open(root, "baseline") as studio:
+        await studio.press("space")
+        for axis in ("tokens", "time", "steps"):
+            await studio.press("x")
+            await studio.until(lambda axis=axis: axis in studio.text.splitlines()[-3])
+        await studio.press("y", "t")
+        await studio.until(lambda: "log" in studio.text)
+        assert studio.pane._charts.options.train
+
+
+async def test_a_note_and_tags_are_written_and_shown(root) -> None:
+    study(root)
+    async with Open(root, "wide", (200, 50)) as studio:
+        await studio.press("n")
+        assert isinstance(studio.app.screen, NotePage)
+        await studio.type("wider")
+        await studio.press("enter")
+        await studio.type("not better")
+        await studio.press("ctrl+s")
+        await studio.until(lambda: read_notes(root / "wide").text == "wider\nnot better")
+        await studio.press("g")
+        assert isinstance(studio.app.screen, AskText)
+        await studio.type("big, odd")
+        await studio.press("enter")
+        await studio.until(lambda: read_notes(root / "wide").tags == ("big", "odd"))
+        await studio.until(lambda: studio.pane.current().tags == ("big", "odd"))
+        assert studio.pane.current().notes == "wider\nnot better"
+
+
+async def test_a_note_that_is_left_stays_as_it_was(root) -> None:
+    study(root)
+    async with Open(root, "baseline") as studio:
+        await studio.press("n")
+        await studio.type("x")
+        await studio.press("escape")
+        assert read_notes(root / "baseline").text == "the one to beat" and studio.table.has_focus
+
+
+async def test_the_detail_says_badges_what_to_do_and_every_setting(root) -> None:
+    study(root)
+    async with Open(root, "enc-next") as studio:
+        await studio.press("enter")
+        page = studio.app.screen
+        assert isinstance(page, DetailPage)
+        await studio.until(lambda: "What to do" in studio.text)
+        assert LEAK[2] in studio.text and BADGES["LEAK"].means in studio.text
+        await studio.press("end")
+        await studio.until(lambda: "log.every" in studio.text)
+        await studio.press("escape")
+        assert studio.table.has_focus
+
+
+async def test_a_live_run_grows_and_only_its_line_is_painted(root) -> None:
+    study(root)
+    live = record(root, "live", state="running", step=800, created="2026-11-21T02:00:00+00:00")
+    async with Open(root) as studio:
+        await studio.press("home", "space")
+        await studio.until(lambda: studio.pane.seen.metrics)
+        await studio.pilot.pause(0.3)
+        painted: list[str] = []
+        real = RunTable.paint_row
+        table = studio.table
+        table.paint_row = lambda at, width: painted.append(table.shown.rows[at].entry.name) or real(table, at, width)
+        before = [row for row in studio.pane.shown.rows if row.entry.name != "live"]
+        grow(live, to=900)
+        await studio.until(lambda: painted)
+        await studio.pilot.pause(0.6)
+        assert set(painted) == {"live"}
+        after = [row for row in studio.pane.shown.rows if row.entry.name != "live"]
+        assert all(a is b for a, b in zip(before, after, strict=True))
+        assert studio.pane.current().name == "live" and studio.pane.current().step == 900
+
+
+async def test_moving_the_cursor_paints_two_lines(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        painted: list[int] = []
+        real, table = RunTable.paint_row, studio.table
+        table.paint_row = lambda at, width: painted.append(at) or real(table, at, width)
+        await studio.press("down")
+        await studio.pilot.pause(0.1)
+        assert sorted(set(painted)) == [0, 1]
+
+
+async def test_runs_come_and_go_while_it_looks_and_the_cursor_stays(root) -> None:
+    study(root)
+    async with Open(root, "no-pe") as studio:
+        await studio.press("space")
+        variant(root, "new", created="2026-11-22T00:00:00+00:00")
+        await studio.until(lambda: "new" in studio.names)
+        assert studio.pane.current().name == "no-pe"
+        shutil.rmtree(root / "no-pe")
+        await studio.until(lambda: "no-pe" not in studio.names)
+        assert studio.pane.selection.runs == () and studio.pane.current() is not None
+
+
+async def test_a_damaged_run_is_shown_as_such_and_hides_no_other(root) -> None:
+    study(root)
+    (root / "wide" / "summary.json").write_text("{")
+    (root / "no-pe" / "status.json").write_text("[[[")
+    (root / "heads2" / "config.toml").write_bytes(b"\xff\xfe")
+    (root / "short" / "metrics.jsonl").write_bytes(b"\x00" * 100)
+    async with Open(root, size=(200, 50)) as studio:
+        await studio.press("home", *["space", "down"] * 8)
+        await studio.until(lambda: "DAMAGED" in studio.text)
+        assert len(studio.names) == 8
+
+
+POISON = "\x1b[31mred\x07\x9b31m\u202egnp\u2066|\n[b]bold[/b] $x {y} 模型🚀"
+
+
+async def test_poison_reaches_no_cell_of_the_screen(root) -> None:
+    variant(root, "poison\x1b]0;x\x07\u202e[b]", note=POISON, preset=POISON, tags=("[red]tag",))
+    run = variant(root, "other")
+    text = (run / "config.toml").read_text().replace('"sinusoidal"', json.dumps(POISON))
+    (run / "config.toml").write_text(text)
+    why = [{"check": "x", "when": "after", "step": 1, "verdict": POISON, "why": POISON}]
+    change(run / "checks.json", verdicts=why)
+    change(run / "data.json", corpus=POISON)
+    put_status(run, state=POISON, reason=POISON)
+    async with Open(root, size=(200, 50)) as studio:
+        seen = []
+        for keys in (
+            ["p"],
+            ["down", "space"],
+            ["right"] * 12,
+            ["enter"],
+            ["end"],
+            ["escape"],
+            ["g"],
+            ["escape"],
+            ["n"],
+        ):
+            await studio.press(*keys)
+            await studio.pilot.pause(0.1)
+            seen.append(studio.text)
+        everything = "".join(seen)
+        assert "[b]" in everything and "red" in everything
+        assert not any((c < " " and c != "\n") or "\x7f" <= c < "\xa0" or c in "\u202e\u2066" for c in everything)
+
+
+async def test_two_runs_are_selected_pinned_filtered_exported_and_looked_at(root, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    study(root)
+    async with Open(root, "baseline") as studio:
+        await studio.press("space", "p")
+        await studio.go("no-pe")
+        await studio.press("space")
+        await studio.until(lambda: "+0.0476" in studio.text)
+        await studio.press("slash")
+        await studio.type("tag:report")
+        await studio.press("enter")
+        assert studio.names == ["no-pe", "baseline"]
+        await studio.press("e")
+        assert isinstance(studio.app.screen, Ask)
+        await studio.press("enter")
+        assert isinstance(studio.app.screen, AskText)
+        await studio.press("enter")
+        await studio.until(lambda: studio.said("2 runs written to"))
+        rows = (tmp_path / "comparison.csv").read_text().splitlines()
+        assert len(rows) == 3 and rows[1].startswith("no-pe,0.948") and "one seed: cannot tell" in rows[1]
+        await studio.press("e", "enter", "enter")
+        await studio.until(lambda: "exists already" in studio.text)
+        await studio.press("escape")
+        await studio.go("no-pe")
+        await studio.press("enter")
+        await studio.until(lambda: "none   (baseline: sinusoidal)" in studio.text)
+        assert "one seed: cannot tell" in studio.text
+
+
+async def test_a_place_that_cannot_be_written_is_said_before_it_is_tried(root) -> None:
+    study(root)
+    async with Open(root) as studio:
+        await studio.press("e", "enter", "slash", "x")
+        studio.app.screen.query_one("Input").value = "/no/such/folder/x.csv"
+        await studio.until(lambda: "there is no folder /no/such/folder" in studio.text)
+        await studio.press("enter")
+        assert isinstance(studio.app.screen, AskText)
+
+
+async def test_the_pane_is_measured_again_when_the_terminal_changes(root) -> None:
+    study(root)
+    async with Open(root, "baseline") as studio:
+        await studio.press("p")
+        for size in ((80, 24), (60, 18), (200, 50)):
+            await studio.pilot.resize_terminal(*size)
+            await studio.until(lambda: "baseline" in studio.text and "0.9005" in studio.text)
+
+
+@pytest.mark.slow
+async def test_five_hundred_runs_open_in_a_second_and_filter_in_a_twentieth(root) -> None:
+    first = variant(root, "run-0", every=1)
+    config = (first / "config.toml").read_text()
+    for i in range(1, 500):
+        shutil.copytree(first, root / f"run-{i}")
+        text = config.replace("n_heads = 4", f"n_heads = {2 ** (i % 4)}").replace("seed = 1", f"seed = {i}", 1)
+        (root / f"run-{i}" / "config.toml").write_text(text)
+    started = time.process_time()  # whoever else is busy on this machine
+    assert len(Folder(root).look().entries) == 500
+    assert time.process_time() - started < 1.0
+    async with Open(root) as studio:
+        await studio.press("p")
+        costs = []
+        for query in ("n_heads>2", "n_heads>2 loss<3", "", "tag:x", "run-4", "-run-4") * 2:
+            started = time.process_time()
+            studio.pane.options = replace(studio.pane.options, query=query)
+            studio.pane.redraw()
+            for line in range(studio.table.size.height):
+                studio.table.render_line(line)
+            costs.append(time.process_time() - started)
+        assert sorted(costs)[len(costs) // 2] < 0.05

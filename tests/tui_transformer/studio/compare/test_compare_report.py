@@ -1,0 +1,106 @@
+"""R in the Compare pane: a report of the study or the selected runs, written beside a screen that goes on."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.tui_transformer.lab.analysis.studies import attention, cell
+from tests.tui_transformer.lab.analysis.variants import study, variant
+from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
+from tui_transformer.lab.reports.chosen import of_runs, of_variants
+from tui_transformer.lab.reports.figures.style import Fonts, Image
+from tui_transformer.studio.shared.dialog import Ask, AskText
+
+pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
+
+__all__ = ["root"]  # a fixture
+
+
+@pytest.fixture(autouse=True)
+def undrawn(monkeypatch, tmp_path):
+    """Empty pictures, and a place for reports."""
+    empty = Image(b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', b"png")
+    monkeypatch.setattr("tui_transformer.lab.reports.make.rendered", lambda *_: empty)
+    monkeypatch.setattr("tui_transformer.lab.reports.make.Fonts.found", lambda: Fonts("some font"))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+
+
+async def test_a_study_is_reported_where_it_is_asked_for(root) -> None:
+    attention(root)
+    async with Open(root) as studio:
+        await studio.press("R")
+        assert isinstance(studio.app.screen, Ask) and "A report on the study att" in studio.text
+        await studio.press("enter")
+        assert isinstance(studio.app.screen, AskText)
+        await studio.press("enter")
+        await studio.until(lambda: studio.said("the report is"))
+    page = Path("reports", "att", "report.html").read_text()
+    assert "leaky cannot be compared: it leaks" in page and "Worse than the baseline global" in page
+
+
+async def test_a_pinned_variant_is_the_baseline_of_the_report(root) -> None:
+    attention(root)
+    async with Open(root) as studio:
+        await studio.press("down", "p", "R", "enter", "enter")
+        await studio.until(lambda: studio.said("the report is"))
+    assert "The baseline win16 has a validation loss" in Path("reports", "att", "report.html").read_text()
+
+
+async def test_selected_runs_are_reported_beside_the_pinned_one(root) -> None:
+    study(root)
+    async with Open(root, "no-pe") as studio:
+        await studio.press("space")
+        await studio.go("baseline")
+        await studio.press("p", "R")
+        assert "A report on 2 runs" in studio.text
+        await studio.press("enter", "enter")
+        await studio.until(lambda: studio.said("the report is"))
+    page = Path("reports", "baseline", "report.html").read_text()
+    assert "The baseline baseline has" in page and "no-pe" in page and "heads2" not in page
+
+
+async def test_a_folder_with_something_else_is_told_and_left_alone(root) -> None:
+    attention(root)
+    mine = Path("reports", "att", "thesis.docx")
+    mine.parent.mkdir(parents=True)
+    mine.write_text("years of work")
+    async with Open(root) as studio:
+        await studio.press("R", "enter", "enter")
+        await studio.until(lambda: studio.said("which is no report's"))
+    assert mine.read_text() == "years of work"
+
+
+async def test_without_a_run_there_is_nothing_to_report(root) -> None:
+    async with Open(root) as studio:
+        await studio.press("R")
+        assert not isinstance(studio.app.screen, Ask)
+
+
+async def test_the_palette_offers_it(root) -> None:
+    variant(root, "one")
+    async with Open(root) as studio:
+        offered = [command.title for command in studio.app.get_system_commands(studio.app.screen)]
+        assert "compare: report" in offered
+
+
+async def test_what_is_chosen_follows_the_selection_the_pin_and_the_cursor(root) -> None:
+    attention(root)
+    cell(root, "other", "x", 1)
+    variant(root, "alone")
+    async with Open(root) as studio:
+        look = studio.pane.folder.look()
+        by_name = {entry.name: entry for entry in look.entries}
+        one, two = by_name["alone"], by_name["other.x.s1"]
+        assert of_runs(look, [], None, one).entries == (one,)
+        assert of_runs(look, [one.path], two.path, None).entries == (two, one)
+        assert not of_runs(look, [], None, None).entries
+        studio.pane.options = studio.pane.options.__class__(by="variants")
+        studio.pane.redraw()
+        variants = {v.group.title: v for v in studio.pane.shown.variants}
+        chosen = of_variants(look, list(variants.values()), None, variants["att: win16"])
+        assert list(chosen.studies) == ["att"] and len(chosen.entries) == 15
+        pinned = of_variants(look, list(variants.values()), two.path, variants["att: win16"])
+        assert [entry.name for entry in pinned.entries] == ["other.x.s1"] and pinned.pinned == two.path
+        free = of_variants(look, list(variants.values()), None, variants["alone"])
+        assert free.entries == (one,) and not free.studies

@@ -1,0 +1,124 @@
+"""Every state of the Compare pane held against a picture, at the three sizes."""
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input, TextArea
+
+from tests.tui_transformer.lab.analysis.asking import asking
+from tests.tui_transformer.lab.analysis.variants import AT, LEAK, study, variant
+from tests.tui_transformer.studio.test_snapshots import MEDIUM, SMALLEST, pressing, studio, when
+
+pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
+RUNS = Path("runs")
+CHART = "at the end"
+
+
+@pytest.fixture(autouse=True)
+def cursors_that_stand_still(monkeypatch) -> None:
+    for kind in (Input, TextArea):
+        monkeypatch.setattr(kind.cursor_blink, "_default", False)
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_without_a_run(snap_compare, size) -> None:
+    act = pressing("3", then=when("There is nothing to compare yet"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+def test_compare_with_one_run(snap_compare) -> None:
+    variant(RUNS, "baseline")
+    act = pressing("3", then=when("a comparison needs two runs"))
+    assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_with_runs(snap_compare, size) -> None:
+    study(RUNS)
+    act = pressing("3", then=when("enc-next", "space draws"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_with_what_always_the_same_answer_scores(snap_compare, size) -> None:
+    for name, exact in (("finetuned", 0.62), ("scratch", 0.1)):
+        asking(RUNS, name, exact)
+    act = pressing("3", then=when("no run: always"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+SELECT = ("3", "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_with_curves(snap_compare, size) -> None:
+    study(RUNS)
+    act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["studio-light", "studio-colour-blind"])
+def test_compare_in_other_themes(snap_compare, plain_surroundings, theme) -> None:
+    plain_surroundings.write_text(f'welcomed = true\ntheme = "{theme}"\n')
+    study(RUNS)
+    act = pressing(*SELECT, then=when("one seed: cannot tell", CHART))
+    assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keys", [("c",), ("right", "right", "o", "o", "O")], ids="-".join)
+def test_compare_looked_at_otherwise(snap_compare, keys) -> None:
+    study(RUNS)
+    act = pressing(*SELECT, *keys, then=when(CHART))
+    assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_where_nothing_matches(snap_compare, size) -> None:
+    study(RUNS)
+    act = pressing("3", "slash", *"badge:inert", then=when("no run matches badge:inert"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+def test_compare_with_a_mistake_in_the_filter(snap_compare) -> None:
+    study(RUNS)
+    act = pressing("3", "slash", *"tag:report n_hed=2", then=when("did you mean 'n_heads'?"))
+    assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_all_about_a_run(snap_compare, size) -> None:
+    study(RUNS)
+    act = pressing("3", "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("key", "words"), [("n", "ctrl+s"), ("g", "Tags of"), ("e", "Export")])
+def test_compare_asks(snap_compare, key, words) -> None:
+    study(RUNS)
+    act = pressing("3", "end", key, then=when(words))
+    assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+def test_compare_with_wide_characters_and_long_names(snap_compare, size) -> None:
+    variant(
+        RUNS,
+        "基线模型-每个字都很宽-而且名字很长",
+        note="这个模型学会了括号 🚀🚀 " * 4,
+        tags=("很好", "🔥"),
+        created=AT(1),
+    )
+    variant(RUNS, "a-name-of-a-run-that-is-very-much-longer-than-any-column", by=0.1, created=AT(2), tags=("x" * 40,))
+    variant(RUNS, "👩‍🔬-family", by=0.2, created=AT(3), verdicts=[LEAK])
+    act = pressing("3", "end", "p", "up", "space", "up", "space", *["right"] * 3, then=when(CHART))
+    assert snap_compare(studio(), terminal_size=size, run_before=act)
+
+
+def test_compare_with_many_runs(snap_compare) -> None:
+    for i in range(60):
+        variant(RUNS, f"heads-{i:02d}", f"model.n_heads={2 ** (i % 4)}", f"seed={i}", by=i * 0.01, created=AT(i))
+    act = pressing("3", *["down"] * 30, then=when("RUNS  60"))
+    assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)

@@ -1,0 +1,377 @@
+"""The Design pane: what a person changes is what is shown, counted, said to be impossible, and launched."""
+
+import asyncio
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, OptionList
+
+from tui_transformer.lab.design.draft import Draft
+from tui_transformer.lab.design.fit import Fit, Fits, Verdict
+from tui_transformer.studio import app as studio
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.design import own_presets
+from tui_transformer.studio.design.pane import DesignPane
+from tui_transformer.studio.design.questions import which_number, which_setting
+from tui_transformer.studio.design.switch_table import BY_KEY
+from tui_transformer.studio.design.switches import Switches
+from tui_transformer.studio.design.toml_page import TomlPage
+from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.shared.search_line import SearchLine
+
+pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
+
+SIZES = [(80, 24), (120, 36), (200, 50)]
+MEDIUM = (120, 36)
+
+
+class App(Studio):
+    """A studio that keeps what it is asked to launch."""
+
+    CSS_PATH = Path(studio.__file__).with_name("studio.tcss")
+
+    def __init__(self, runs_dir: Path) -> None:
+        super().__init__(runs_dir=runs_dir, device="cpu")
+        self.asked: list[DesignPane.Launch] = []
+
+    def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
+        event.prevent_default()
+        self.asked.append(event)
+
+    @property
+    def text(self) -> str:
+        return "\n".join("".join(part.text for part in line) for line in self.screen._compositor.render_strips())
+
+    @property
+    def said(self) -> str:
+        return " ".join(notification.message for notification in self._notifications)
+
+    @property
+    def pane(self) -> DesignPane:
+        return self.query_one(DesignPane)
+
+
+@pytest.fixture
+def app(tmp_path) -> App:
+    return App(tmp_path / "runs")
+
+
+async def go_to(pilot: Pilot, key: str) -> None:
+    """The cursor on a switch."""
+    switches = pilot.app.query_one(Switches)
+    switches.focus()
+    switches.highlighted = switches.get_option_index(key)
+    await pilot.pause()
+
+
+async def fill_in(pilot: Pilot, text: str) -> None:
+    """Write into the line that is asked for, and accept it."""
+    await pilot.pause()
+    pilot.app.screen.query_one(Input).value = text
+    await pilot.press("enter")
+    await pilot.pause()
+
+
+async def search(pilot: Pilot, words: str) -> None:
+    """Write into the search line."""
+    await pilot.press("slash")
+    pilot.app.query_one(DesignPane).query_one(SearchLine).value = words
+    await pilot.pause()
+
+
+async def until(pilot: Pilot, true: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if true():
+            return
+        await pilot.pause(0.01)
+    pytest.fail(f"it never came:\n{pilot.app.text}")
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_switch_changes_the_picture_and_the_cost(app: App, size: tuple[int, int]) -> None:
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        assert "108,288" in app.text and "next-token" in app.text and "▸ demo" in app.text
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("left")
+        assert "58,304" in app.text and "demo ●" in app.text
+        await go_to(pilot, "model.attention")
+        await pilot.press("right")
+        await pilot.pause()
+        assert "newest 16 keys" in " ".join(app.text.replace("│", " ").split()) or "newest" in app.text
+        assert app.pane.draft.changes == {"model.n_layers": 1, "model.attention": "window"}
+        await pilot.press("u")
+        assert app.pane.draft.changes == {} and "108,288" in app.text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_positions_are_drawn_once_the_engine_is_there(app: App, size: tuple[int, int]) -> None:
+    async with app.run_test(size=size) as pilot:
+        preview = app.query_one("#preview")
+        await until(pilot, lambda: preview._positions is not None)
+        await pilot.pause()
+        assert "loading" not in app.text
+        if size != SIZES[0]:
+            assert "position rope" in app.text
+
+
+async def test_what_cannot_be_chosen_says_why_and_what_else_it_takes(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.architecture")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, Ask)
+        options = app.screen.query_one(OptionList).options
+        assert [option.disabled for option in options] == [False, True, False, True, False]
+        assert "it would score near" in app.text and "encoder, with objective.kind = masked" in app.text
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        config = app.pane.draft.config
+        assert (config.model.architecture, config.objective.kind) == (
+            "encoder",
+            "masked",
+        ) and not app.pane.draft.problem
+
+
+async def test_arrows_pass_over_what_cannot_be(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        app.pane.choose("alibi")
+        await pilot.pause()
+        await go_to(pilot, "model.attention")
+        for _ in range(4):
+            await pilot.press("right")
+            assert app.pane.draft.config.model.attention != "linear"
+        await go_to(pilot, "model.architecture")
+        await pilot.press("right")
+        assert app.pane.draft.changes.keys() <= {"model.attention"} and "enter says why" in app.text
+
+
+async def test_a_number_is_typed_in_its_place(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "optimizer.lr")
+        await pilot.press("1", "e", "minus", "4")
+        assert app.pane.draft.changes == {} and "1e-4" in app.text
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.pane.draft.changes == {"optimizer.lr": 1e-4}
+        await pilot.press("9", "9", "escape")
+        assert app.pane.draft.changes == {"optimizer.lr": 1e-4}
+        await pilot.press("9", "x", "enter")
+        await pilot.pause()
+        assert app.pane.draft.changes == {"optimizer.lr": 1e-4} and "valid number" in app.text
+
+
+async def test_what_cannot_be_trained_says_so_and_is_not_launched(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.n_heads")
+        await pilot.press("3", "enter", "f5")
+        await pilot.pause()
+        assert "cannot be trained" in app.text and "3 heads cannot share" in app.text
+        assert app.asked == []
+
+
+async def test_enter_never_launches_and_f5_does(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.press("enter", "enter", "escape", "down", "enter", "enter", "tab", "enter")
+        await pilot.pause()
+        assert app.asked == []
+        await pilot.press("f5", "f6", "a")
+        await pilot.pause()
+        assert [event.how for event in app.asked] == ["usual", "process", "queue"]
+        first = app.asked[0]
+        assert first.config == app.pane.draft.config
+        assert first.command == f"tui-transformer run --preset demo --device cpu --runs-dir {app.runs_dir}"
+
+
+async def test_searching_filters_as_one_types_and_changes_wait_for_the_way_back(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("left")
+        await search(pilot, "alibi")
+        assert "win16" not in app.text and app.pane.draft.preset.name == "alibi"
+        await pilot.press("down", "down")
+        assert app.pane.draft.preset.name == "report-encoder-alibi"
+        await pilot.press("slash", "escape")
+        await pilot.pause()
+        app.pane.choose("demo")
+        await pilot.pause()
+        assert app.query_one(Input).value == "" and app.pane.draft.changes == {"model.n_layers": 1}
+        await search(pilot, "zzzz")
+        assert "no preset has that" in app.text
+
+
+async def test_another_base_and_any_key(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.press("o")
+        await pilot.pause()
+        assert "demo is a base" in app.said
+        app.pane.choose("win16")
+        await pilot.pause()
+        await pilot.press("o")
+        await pilot.pause()
+        assert isinstance(app.screen, Ask)
+        can_be = [answer.value for answer in app.screen._answers if not answer.why_not]
+        await pilot.press(*["down"] * can_be.index(("demo",)), "enter")
+        await pilot.pause()
+        assert app.pane.draft.name == "win16@demo"
+        await pilot.press("e", "m", "o")
+        await pilot.pause()
+        assert isinstance(app.screen, AskText) and "write KEY=VALUE" not in app.text  # it is still being typed
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, AskText) and "write KEY=VALUE" in app.text
+        await fill_in(pilot, "model.rope_base=5e4")
+        assert app.pane.draft.changes == {"model.rope_base": 50000.0}
+
+
+ALREADY = {  # typed so far → what is said of it; nothing where typing on may make it right
+    "model.n_h": "",
+    "model.n_heads": "",
+    "model.n_heads=": "",
+    "model.n_heads=3": "",  # of 32
+    "model.position=r": "",
+    'model.position="r': "",
+    "model.residual=t": "",
+    "data.corpus=no/such": "",
+    "model.n_hx": "model.n_heads",
+    "model.n_hx=3": "model.n_heads",
+    "model.position=ropx": "model.position",
+    "model.residual=x": "model.residual",
+}
+
+
+@pytest.mark.parametrize("typed", ALREADY)
+def test_what_is_still_being_typed_is_wrong_only_where_typing_on_cannot_mend_it(typed: str) -> None:
+    asked = which_setting(Draft.of("demo"))
+    said = asked._hopeless(typed)
+    assert (ALREADY[typed] in said) if ALREADY[typed] else said == ""
+
+
+def test_a_number_that_is_still_being_typed_is_not_wrong_yet() -> None:
+    asked = which_number(Draft.of("demo"), BY_KEY["model.n_heads"])
+    assert asked._wrong("3") and not asked._hopeless("3") and asked._hopeless("three")
+
+
+async def test_a_saved_preset_is_listed_and_asks_before_it_is_written_over(app: App) -> None:
+    async with app.run_test(size=(120, 60)) as pilot:
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("left", "s")
+        await fill_in(pilot, "mine")
+        assert "your own" in app.text and app.pane.draft.path == own_presets.file_of("mine")
+        assert app.pane.draft.changes == {} and app.pane.draft.config.model.n_layers == 1
+        await pilot.press("s")
+        await fill_in(pilot, "mine")
+        assert "already" in app.text
+        await pilot.press("escape", "f5")
+        await pilot.pause()
+        assert f"--config {own_presets.file_of('mine')}" in app.asked[0].command
+
+
+async def test_the_toml_and_the_command_are_copied(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.press("c")
+        assert app.clipboard == f"tui-transformer run --preset demo --device cpu --runs-dir {app.runs_dir}"
+        await pilot.press("t")
+        await pilot.pause()
+        assert isinstance(app.screen, TomlPage) and "n_layers = 2" in app.text
+        await pilot.press("c")
+        assert app.clipboard == app.pane.draft.toml()
+
+
+async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeypatch) -> None:
+    fit = Fit("cpu", 0.068, 190.4, 61e6, (Verdict("leak", True, "none"), Verdict("switch effect", False, "no effect")))
+
+    async def measured(command: list[str]) -> Fit:
+        return fit
+
+    monkeypatch.setattr("tui_transformer.lab.design.fit.measure", measured)
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.press("m")
+        await until(pilot, lambda: "(68 ms a step)" in app.text)
+        assert "✓ leak" in app.text and "✗ switch effect" in app.text
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("left")
+        assert "68 ms" not in app.text
+
+
+async def test_a_change_ends_a_measurement_under_way(app: App, monkeypatch) -> None:
+    monkeypatch.setattr(Fits, "command", lambda self, draft: ["sleep", "60"])
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.press("m")
+        await until(pilot, lambda: "measuring" in app.text)
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("left")
+        await until(pilot, lambda: "measuring" not in app.text)
+        assert not [worker for worker in app.workers if worker.group == "fit" and worker.is_running]
+
+
+async def test_poison_reaches_no_screen(app: App, tmp_path) -> None:
+    folder = own_presets.folder()
+    folder.mkdir(parents=True)
+    text = tmp_path / "po\x1bison.txt"
+    text.write_text("\x1b]0;owned\x07 [red]line[/red] \u202eevil \x9b31m\n" * 2000, encoding="utf-8")
+    corpus = str(text).replace("\x1b", "\\u001b")
+    poison = 'description = "\\u001b[31mred \\u202e [bold]not[/bold]"\nextends = "demo"\n'
+    (folder / "po\x1b[5mison.toml").write_text(f'{poison}[data]\ncorpus = "{corpus}"\n')
+    (folder / "wr\x07ong.toml").write_text('x\x1b = "\\u001b[2J')
+    async with app.run_test(size=(160, 70)) as pilot:
+        await search(pilot, "not[/bold]")
+        await until(pilot, lambda: app.pane.draft.path is not None and "[red]line[/red]" in app.text)
+        await pilot.press("enter", "t")
+        await pilot.pause()
+        for shown in (app.text, app.screen_stack[0].title or ""):
+            bad = [sign for sign in shown if unicodedata.category(sign) in ("Cc", "Cf") and sign != "\n"]
+            assert bad == []
+        assert "[bold]not[/bold]" in app.text
+
+
+async def test_a_corpus_that_is_not_there_says_so_instead_of_being_launched(app: App, tmp_path) -> None:
+    async with app.run_test(size=(120, 60)) as pilot:
+        await go_to(pilot, "data.corpus")
+        await pilot.press("enter", "down", "down", "enter")
+        await fill_in(pilot, "nowhere.txt")
+        await until(pilot, lambda: "cannot be read" in app.said)
+        assert app.pane.draft.changes == {}
+        text = tmp_path / "own.txt"
+        text.write_text("to be or not to be\n" * 500)
+        await pilot.press("enter", "down", "down", "enter")
+        await fill_in(pilot, str(text))
+        await until(pilot, lambda: "8,550 characters to train on" in app.text)
+        assert app.pane.draft.changes == {"data.corpus": str(text)} and "parameters" in app.text
+        text.unlink()
+        app.pane._glimpses.clear()
+        await go_to(pilot, "seed")
+        await pilot.press("right")
+        await until(pilot, lambda: "✗ corpus" in app.text)
+        await pilot.press("f5")
+        assert app.asked == []
+
+
+async def test_leaving_ends_a_measurement_under_way(app: App, monkeypatch) -> None:
+    monkeypatch.setattr(Fits, "command", lambda self, draft: ["sleep", "60"])
+    before = set(psutil.Process().children())
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.press("m")
+        await until(pilot, lambda: bool(set(psutil.Process().children()) - before))
+    alive = set(psutil.Process().children()) - before
+    for _ in range(200):
+        if not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in alive):
+            break
+        await asyncio.sleep(0.01)
+    else:
+        pytest.fail("the process is still there")
+
+
+async def test_digits_are_typed_into_a_switch_until_escape_goes_back_to_the_presets(app) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await go_to(pilot, "model.n_layers")
+        await pilot.press("2")
+        assert app.query_one("#panes").current == "design" and app.focused is app.query_one(Switches)
+        await pilot.press("escape")  # what was typed is undone
+        assert app.pane.draft is not None and not app.pane.draft.changes and app.focused is app.query_one(Switches)
+        await pilot.press("escape", "2")
+        await until(pilot, lambda: app.query_one("#panes").current == "train")

@@ -1,0 +1,379 @@
+"""The study builder: from a design to a study without leaving the keyboard; nothing starts that was not launched."""
+
+import asyncio
+import time
+import unicodedata
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import Input, OptionList
+
+from engine.errors import InputError
+from tui_transformer.lab.design import study_start
+from tui_transformer.lab.design.fit import Fit
+from tui_transformer.lab.design.study_estimate import Estimate
+from tui_transformer.lab.studies.study import Study, find_study, read_study
+from tui_transformer.studio import app as studio
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.design import own_studies
+from tui_transformer.studio.design.pane import DesignPane
+from tui_transformer.studio.design.study_builder import StudyBuilder
+from tui_transformer.studio.design.study_page import StudyPage
+from tui_transformer.studio.design.ticks import Ticks
+from tui_transformer.studio.shared.dialog import Ask, AskText, Read
+
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
+
+SIZES = [(80, 24), (120, 36), (200, 50)]
+SMALLEST = [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])]
+MEDIUM = (120, 36)
+
+
+class App(Studio):
+    """A studio with eyes."""
+
+    CSS_PATH = Path(studio.__file__).with_name("studio.tcss")
+
+    @property
+    def text(self) -> str:
+        return "\n".join("".join(part.text for part in line) for line in self.screen._compositor.render_strips())
+
+    @property
+    def said(self) -> str:
+        return " ".join(notification.message for notification in self._notifications)
+
+    @property
+    def pane(self) -> DesignPane:
+        return self.query_one(DesignPane)
+
+    @property
+    def names(self) -> list[str]:
+        """The variants of the study that is shown."""
+        assert isinstance(self.screen, StudyBuilder)
+        return [line.variant.name for line in self.screen._draft.kept]
+
+
+@pytest.fixture
+def started(monkeypatch) -> list[Study]:
+    """What was started; nothing is."""
+    found: list[Study] = []
+
+    async def start(study: Study, place: study_start.Place) -> str:
+        found.append(study)
+        return f"{study.name} runs"
+
+    async def plan(study: Study, place: study_start.Place) -> Estimate:
+        each = {variant.name: 100.0 for variant in study.variants}
+        return Estimate({}, each, 450.0, 5_000_000, measured=True, at_once=2, threads=1, devices=("cpu",))
+
+    monkeypatch.setattr(study_start, "start", start)
+    monkeypatch.setattr(study_start, "plan", plan)
+    return found
+
+
+@pytest.fixture
+def app(tmp_path, started) -> App:
+    return App(runs_dir=tmp_path / "runs", device="cpu")
+
+
+async def opened(pilot: Pilot) -> StudyBuilder:
+    await pilot.pause()
+    await pilot.press("v")
+    await pilot.pause()
+    assert isinstance(pilot.app.screen, StudyBuilder)
+    return pilot.app.screen
+
+
+async def fill_in(pilot: Pilot, key: str, text: str) -> None:
+    """Press a key that asks for a line, write it, and accept it."""
+    await pilot.press(key)
+    await pilot.pause()
+    assert isinstance(pilot.app.screen, AskText)
+    pilot.app.screen.query_one(Input).value = text
+    await pilot.press("enter")
+    await pilot.pause()
+
+
+async def until(pilot: Pilot, true: Callable[[], bool]) -> None:
+    for _ in range(400):
+        if true():
+            return
+        await pilot.pause(0.01)
+    pytest.fail(f"it never came:\n{pilot.app.text}")
+
+
+@pytest.mark.parametrize("size", SMALLEST)
+async def test_values_of_a_setting_become_runs(app: App, started, size: tuple[int, int]) -> None:
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        assert "What is it to be compared with?" in app.text and "at least two variants" in app.text
+        await fill_in(pilot, "v", "model.n_heads=1,2,4,8")
+        assert app.names == ["n_heads-1", "n_heads-2", "n_heads-4", "n_heads-8"]
+        assert "= 12 runs" in app.text and "◆ n_heads-4" in app.text and "exploratory" in app.text
+        assert "compared with?" not in app.text
+        await pilot.press("plus", "plus")
+        assert "= 20 runs" in app.text and "exploratory" not in app.text
+        await fill_in(pilot, "n", "1,")
+        assert "= 4 runs" in app.text and "nothing can be concluded" in app.text
+        assert started == []
+
+
+async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        app.pane.choose("alibi")
+        await opened(pilot)
+        await pilot.press("p")
+        await pilot.pause()
+        assert isinstance(app.screen, Ticks)
+        names = [tick.name for tick in app.screen._ticks]
+        assert names.index("linear") > names.index("win16")
+        await pilot.press("end", "space")
+        assert "the design has this already" in app.text and "no score matrix" in app.text and "●" not in app.text
+        app.screen.query_one(OptionList).highlighted = names.index("win16")
+        await pilot.press("space")
+        assert "● win16" in app.text
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.names == ["design"]
+        await pilot.press("p")
+        await pilot.pause()
+        app.screen.query_one(OptionList).highlighted = names.index("win16")
+        await pilot.press("space", "up", "space", "space", "enter")
+        await pilot.pause()
+        assert app.names == ["design", "win16"] and "model.attention = window" in app.text
+
+
+async def test_a_shipped_study_is_taken_with_what_it_expects(app: App, started) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await pilot.press("l")
+        await pilot.pause()
+        assert isinstance(app.screen, Ask)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "ablate --study attention --seeds 3" in app.text
+        await pilot.press("down")
+        assert "expected: loss worse, recall worse" in app.text
+        await pilot.press("f5")
+        await until(pilot, lambda: "attention runs" in app.said)
+        assert started == [find_study("attention")] and not isinstance(app.screen, StudyBuilder)
+
+
+async def test_only_f5_launches(app: App, started) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await pilot.press("f5")
+        assert isinstance(app.screen, StudyBuilder) and "at least two variants" in app.said
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await pilot.press("enter", "enter", "space", "b", "escape")
+        await pilot.pause()
+        assert started == [] and not isinstance(app.screen, StudyBuilder)
+
+
+async def test_a_study_that_cannot_be_started_says_why(app: App, monkeypatch) -> None:
+    async def start(study: Study, place: study_start.Place) -> str:
+        raise InputError("study 'x' was \x1b[31mstarted otherwise")
+
+    monkeypatch.setattr(study_start, "start", start)
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await pilot.press("f5")
+        await until(pilot, lambda: "started otherwise" in app.said)
+        assert "\x1b" not in app.said
+
+
+async def test_the_study_waits_for_the_way_back_and_follows_the_design(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await pilot.press("escape")
+        await pilot.pause()
+        app.pane._show(app.pane.draft.with_change("model.n_layers", 1))
+        builder = await opened(pilot)
+        assert app.names == ["design", "n_heads-2"] and "demo, changed" in app.text and "58,304" in app.text
+        assert builder._draft.study.changes == {"model.n_layers": 1}
+        await pilot.press("escape")
+        await pilot.pause()
+        app.pane.choose("win16")
+        await pilot.pause()
+        await opened(pilot)
+        assert app.names == ["design"] and "a study of win16" in app.text
+
+
+async def test_a_design_that_cannot_be_trained_has_no_study(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.pause()
+        app.pane._show(app.pane.draft.with_change("model.n_heads", 3))
+        await pilot.press("v")
+        await pilot.pause()
+        assert not isinstance(app.screen, StudyBuilder) and "3 heads cannot share" in app.said
+
+
+async def test_baseline_and_removal_are_of_the_variant_at_hand(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        builder = await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2,8,3")
+        await pilot.press("down", "b")
+        assert builder._draft.held_against == "n_heads-2" and "◆ n_heads-2" in app.text
+        assert "n_heads = 4" in app.text
+        await pilot.press("down", "down")
+        assert "is left out" in app.text and "3 heads cannot share" in app.text
+        await pilot.press("b")
+        assert "cannot be trained" in app.said and builder._draft.held_against == "n_heads-2"
+        await pilot.press("x")
+        assert "✗" not in app.text and app.names == ["design", "n_heads-2", "n_heads-8"]
+        await pilot.press("up", "delete")
+        assert app.names == ["design", "n_heads-8"] and builder._draft.held_against == "design"
+
+
+async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await pilot.pause()
+        fits, draft = app.pane._fits, app.pane.draft
+        from tui_transformer.lab.design.fit import _key
+
+        fits._known[_key(draft)] = Fit("cpu", 0.1, 280.0, 1e8)
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        assert "≈ 28 min on cpu one after the other" in app.text and "≈ 5 min" in app.text
+        await pilot.press("m")
+        await until(pilot, lambda: "2 at a time, 1 thread each" in app.text)
+        assert "≈ 8 min on cpu" in app.text and "5 MB" in app.text
+        await pilot.press("plus")
+        assert "one after the other" in app.text
+        await pilot.press("minus")
+        assert "2 at a time" in app.text
+
+
+async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App, monkeypatch) -> None:
+    async def plan(study: Study, place: study_start.Place) -> Estimate:
+        if len(study.seeds) == 3:
+            raise InputError("corpus is not here")
+        await asyncio.sleep(60)
+        return Estimate()
+
+    monkeypatch.setattr(study_start, "plan", plan)
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await pilot.press("m")
+        await until(pilot, lambda: "✗ corpus is not here" in app.text)
+        await pilot.press("plus", "m")
+        await until(pilot, lambda: "timing a step" in app.text)
+        await pilot.press("plus")
+        assert "timing a step" not in app.text and "corpus is not here" not in app.text
+        assert not [worker for worker in app.workers if worker.group == "plan" and worker.is_running]
+
+
+async def test_a_saved_study_asks_before_it_is_written_over_and_can_be_taken(app: App) -> None:
+    async with app.run_test(size=(200, 50)) as pilot:
+        builder = await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await fill_in(pilot, "r", "mine")
+        assert "once saved (s): $" in app.text
+        await pilot.press("s")
+        await pilot.pause()
+        path = own_studies.file_of("mine")
+        assert read_study(path) == builder._draft.study and "once saved" not in app.text
+        await pilot.press("plus", "s")
+        await pilot.pause()
+        assert isinstance(app.screen, Ask) and "already" in app.text
+        await pilot.press("enter")
+        await pilot.pause()
+        assert len(read_study(path).seeds) == 3
+        await pilot.press("l")
+        await pilot.pause()
+        assert "mine" in app.text and "your own" in app.text
+
+
+async def test_the_command_and_the_toml_are_copied(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        builder = await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2,4")
+        await pilot.press("c")
+        words = "tui-transformer ablate --preset demo --vary model.n_heads=2,4 --seeds 3 --name demo-study"
+        assert app.clipboard == f"{words} --device cpu --runs-dir {app.runs_dir}"
+        await pilot.press("t")
+        await pilot.pause()
+        assert isinstance(app.screen, StudyPage) and 'baseline = "n_heads-4"' in app.text
+        await pilot.press("c")
+        assert app.clipboard == builder._draft.toml()
+
+
+async def test_a_name_that_was_started_already_is_not_used_again(app: App) -> None:
+    app.runs_dir.mkdir()
+    study = find_study("attention")
+    (app.runs_dir / "attention.study.toml").write_text(study.to_toml())
+    (app.runs_dir / "demo-study.study.toml").write_text("torn")
+    async with app.run_test(size=MEDIUM) as pilot:
+        builder = await opened(pilot)
+        assert builder._draft.name == "demo-study-2"
+        await pilot.press("l")
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        assert builder._draft.study == replace(study, name="attention-2")
+        assert "ablate --study attention --seeds 3 --name attention-2" in app.text
+        await fill_in(pilot, "r", "demo-study")
+        assert "was started already" in app.text
+
+
+async def test_a_terminal_that_is_too_small_says_so_and_loses_nothing(app: App) -> None:
+    async with app.run_test(size=MEDIUM) as pilot:
+        await opened(pilot)
+        await fill_in(pilot, "v", "model.n_heads=2")
+        await pilot.resize_terminal(40, 10)
+        await until(pilot, lambda: "40 × 10" in app.text and "VARIANT" not in app.text)
+        await pilot.resize_terminal(60, 18)
+        await until(pilot, lambda: "n_heads-2" in app.text and "= 6 runs" in app.text)
+
+
+async def test_every_key_is_in_the_help(app: App) -> None:
+    async with app.run_test(size=(120, 60)) as pilot:
+        await opened(pilot)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, Read) and "(study-launch)" in app.text and "(study-remove)" in app.text
+
+
+async def test_poison_reaches_no_screen(app: App) -> None:
+    folder = own_studies.folder()
+    folder.mkdir(parents=True)
+    poison = "\\u001b[31mred \\u202e [bold]not[/bold]"
+    variants = f'[[variants]]\nname = "a"\nwhy = "{poison}"\n[[variants]]\nname = "b"\npreset = "layers1"\n'
+    (folder / "evil.toml").write_text(f'description = "{poison}"\nbase = "demo"\nbaseline = "a"\n{variants}')
+    (folder / "wr\x07ong.toml").write_text('x\x1b = "\\u001b[2J')
+    async with app.run_test(size=(160, 70)) as pilot:
+        await opened(pilot)
+        await pilot.press("l")
+        await pilot.pause()
+        options = app.screen.query_one(OptionList)
+        options.highlighted = next(i for i, a in enumerate(app.screen._answers) if a.label.startswith("evil"))
+        await pilot.pause()
+        seen = [app.text]
+        await pilot.press("enter")
+        await pilot.pause()
+        seen.append(app.text)
+        await pilot.press("t")
+        await pilot.pause()
+        seen.append(app.text)
+        assert all("[bold]not[/bold]" in text for text in seen)
+        for text in seen:
+            assert [s for s in text if unicodedata.category(s) in ("Cc", "Cf") and s != "\n"] == []
+
+
+async def test_nothing_stops_the_screen_for_long(app: App) -> None:
+    async with app.run_test(size=(200, 50)) as pilot:
+        builder = await opened(pilot)
+        drafts = [builder._draft.with_axes("model.n_heads=1,2,4,8 model.position=rope,none,alibi,sinusoidal")]
+        builder._show(drafts[0])
+        began = time.perf_counter()
+        builder._show(drafts[0].with_more_seeds(1))
+        drawn = time.perf_counter() - began
+        began = time.perf_counter()
+        drafts[0].overlays()
+        assert drawn < 0.2 and time.perf_counter() - began < 0.2

@@ -1,0 +1,478 @@
+"""The Playground with models that are none: what is shown, what keys do, what stays out of the terminal."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import ContentSwitcher
+
+from engine.errors import InputError
+from tests.tui_transformer.fake_writer import POISON, FakeWriter, FakeWriters
+from tests.tui_transformer.recorded import record
+from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, Prompt
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.playground import pane as playground
+from tui_transformer.studio.playground.controls import stepped
+from tui_transformer.studio.playground.pane import EACH_ITS_OWN, PlaygroundPane
+from tui_transformer.studio.shared.dialog import Ask, AskText, Read
+
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
+
+
+def shown(app: Studio) -> str:
+    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
+
+
+async def until(pilot: Pilot, claim: Callable[[], bool]) -> None:
+    for _ in range(300):
+        await pilot.pause()
+        if claim():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(shown(pilot.app))
+
+
+async def type_line(pilot: Pilot, line: str) -> None:
+    """Faster than key by key."""
+    found = pane(pilot.app)._line
+    found.focus()
+    found.value = line
+    await pilot.press("enter")
+    await pilot.pause()
+
+
+@pytest.fixture
+def fakes(monkeypatch) -> FakeWriters:
+    found = FakeWriters()
+    monkeypatch.setattr(playground, "Writers", lambda device: found)
+    return found
+
+
+@pytest.fixture
+def app(tmp_path, fakes) -> Studio:
+    runs = tmp_path / "runs"
+    record(runs, "baseline", created="2026-11-21T01:01:00+00:00")
+    record(runs, "win16", created="2026-11-21T01:02:00+00:00")
+    return Studio(runs_dir=runs, device="cpu")
+
+
+def pane(app: Studio) -> PlaygroundPane:
+    return app.query_one(PlaygroundPane)
+
+
+async def opened(pilot: Pilot) -> PlaygroundPane:
+    await pilot.press("4")
+    await until(pilot, lambda: pane(pilot.app)._first.writer is not None)
+    await until(pilot, lambda: pane(pilot.app)._line.has_focus)
+    return pane(pilot.app)
+
+
+async def answered(pilot: Pilot, line: str = "the gate") -> PlaygroundPane:
+    await type_line(pilot, line)
+    found = pane(pilot.app)
+    await until(pilot, lambda: all(one.pieces and not one.busy for one in found.columns))
+    return found
+
+
+async def test_the_whole_way_through_with_two_runs(app, monkeypatch) -> None:
+    """Choose two finished runs, sample from both, inspect a head, surprise, copy, leave."""
+    copied: list[str] = []
+    monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        assert "win16" in shown(app) and "step 2,000" in shown(app)  # the newest by itself
+        await pilot.press("escape", "v")
+        await until(pilot, lambda: isinstance(app.screen, Ask))
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: len(found.columns) == 2 and found._second.writer is not None)
+        found._line.focus()
+        await answered(pilot, "the gate")
+        first, second = found.columns
+        assert first.whole.startswith("the gate is barred") and second.written == first.written
+        assert first.writer.asked == second.writer.asked == [("the gate", found.session.settings)]
+        await pilot.press("escape", "a")
+        await until(pilot, lambda: "layer 1 of 2, head 1 of 4" in shown(app) and "▸" in shown(app))
+        await pilot.press("h")
+        await until(pilot, lambda: "head 2 of 4" in shown(app) and "added" in shown(app))
+        await pilot.press("s")
+        await until(pilot, lambda: "perplexity" in shown(app))
+        await pilot.press("c")
+        assert copied == [first.whole]
+        await pilot.press("2")
+        assert app.query_one("#panes", ContentSwitcher).current == "train"
+
+
+async def test_the_token_under_the_cursor_tells_its_alternatives(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        await opened(pilot)
+        found = await answered(pilot)
+        await pilot.press("escape", "home", *["right"] * 8)
+        await until(pilot, lambda: "token ␣" in shown(app))
+        column = found._active
+        assert column.at == 0 and "chance" in shown(app) and "0.004" in shown(app) and "cut off" in shown(app)
+        await pilot.press("end")
+        await type_line(pilot, "/alternatives")  # from anywhere to the most surprising one
+        after = sorted(piece.probability for piece in column.pieces)
+        assert column.pieces[column.at].probability == after[0]
+        await pilot.press("u")
+        assert column.pieces[column.at].probability == after[1]
+        await type_line(pilot, "/alternatives 1")
+        assert column.pieces[column.at].probability == after[0]
+
+
+async def test_enter_on_an_alternative_goes_on_from_it(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        await opened(pilot)
+        found = await answered(pilot)
+        column = found._first
+        await pilot.press("escape", "home", *["right"] * 12)  # the fifth that was written
+        await until(pilot, lambda: column.at == 4)
+        kept, other = column.written[:4], column.pieces[4].alternatives[1].text
+        found._likeliest.focus()
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: len(column.writer.asked) == 2 and not column.busy)
+        assert column.writer.asked[1][0] == f"the gate{kept}{other}"
+        assert column.whole.startswith(f"the gate{kept}{other}") and len(column.pieces) == 90
+
+
+async def test_keys_that_belong_to_the_studio_are_typed_on_the_line(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await pilot.press("1", "question_mark", "space", "a")
+        assert found._line.value == "1? a" and app.query_one("#panes", ContentSwitcher).current == "playground"
+        await pilot.press("escape")
+        await pilot.press("1")
+        assert app.query_one("#panes", ContentSwitcher).current == "design"
+
+
+async def test_the_line_remembers_what_was_typed(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await answered(pilot, "one")
+        await type_line(pilot, "two")
+        await pilot.press("x", "up", "up")
+        assert found._line.value == "one"
+        await pilot.press("down", "down")
+        assert found._line.value == "x"
+
+
+async def test_escape_stops_what_is_written_and_again_takes_the_next_seed(app, fakes) -> None:
+    gate = threading.Event()
+    fakes.known["win16"] = FakeWriter(gate=gate)
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "the gate")
+        column = found._first
+        await until(pilot, lambda: column.writing and bool(column.pieces))
+        await pilot.press("escape")
+        gate.set()
+        await until(pilot, lambda: "stopped after" in shown(app))
+        assert len(column.pieces) < 90 and not column.writing
+        await pilot.press("escape", "n")
+        await until(pilot, lambda: len(column.pieces) == 90 and not column.busy)
+        assert column.writer.asked[-1] == ("the gate", found.session.settings) and found.session.settings["seed"] == 2
+        assert any("the same prompt with seed 2" in note.message for note in app._notifications)
+
+
+async def test_a_run_that_comes_beside_another_gets_its_prompt(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await answered(pilot, "the gate")
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: len(found._second.pieces) == 90 and not found._second.busy)
+        assert found._second.writer.asked == found._first.writer.asked == [("the gate", found.session.settings)]
+        await type_line(pilot, "/run baseline")  # and the other way round
+        await until(pilot, lambda: len(found._first.pieces) == 90 and not found._first.busy)
+        assert found._first.given == "the gate"
+
+
+async def test_a_run_that_comes_beside_a_text_that_is_read_reads_it_too(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/surprise to be or not")
+        await until(pilot, lambda: found._first.surprised is not None)
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: found._second.surprised is not None and not found._second.busy)
+        assert found._second.whole == "to be or not" and EACH_ITS_OWN[:30] not in shown(app)
+
+
+async def test_surprise_of_two_texts_says_that_they_are_two(app, fakes) -> None:
+    fakes.known["baseline"] = FakeWriter("baseline", text="en")
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: found._second.writer is not None)
+        await answered(pilot, "the gate")
+        await pilot.press("escape", "s")
+        await until(pilot, lambda: shown(app).count("the other run reads another text") == 2)
+        await type_line(pilot, "/surprise to be or not")
+        await until(pilot, lambda: shown(app).count("for 11 characters") == 2)
+        assert "the other run reads another text" not in shown(app)
+
+
+async def test_a_run_that_cannot_read_a_text_shows_it_and_says_why(app, fakes) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await answered(pilot, "the gate")
+        await type_line(pilot, "/surprise Ω and more")
+        await until(pilot, lambda: "has never seen" in shown(app))
+        assert "Ω and more" in shown(app) and "is barred" not in shown(app) and not found._first.busy
+
+
+async def test_controls_change_by_keys_wheel_and_typing_and_the_text_follows(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await answered(pilot)
+        found._controls.focus()
+        await pilot.press("up", "right", "down")
+        assert (found.session.settings["temperature"], found.session.settings["top_k"]) == (0.9, 20)
+        await until(pilot, lambda: found._first.writer.asked[-1][1].get("temperature") == 0.9)
+        await pilot.press("right", "right", "enter")
+        assert isinstance(app.screen, AskText)
+        await pilot.press("backspace", "7", "enter")
+        assert found.session.settings["seed"] == 7
+        await until(pilot, lambda: found._first.writer.asked[-1][1]["seed"] == 7)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_steps_stay_within_bounds(name) -> None:
+    setting = SETTINGS[name]
+    value = {"temperature": 0.8, "top_k": 40, "top_p": 0.5, "seed": 1, "length": 200}[name]
+    for by in (-1, 1):
+        at = value
+        for _ in range(60):
+            at = stepped(name, at, by)
+            assert setting.low <= at <= setting.high and isinstance(at, setting.kind)
+    assert stepped(name, stepped(name, value, 1), -1) == pytest.approx(value)
+
+
+async def test_commands_do_what_keys_do(app, monkeypatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(app, "copy_to_clipboard", copied.append)
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        await type_line(pilot, "/temperature 0.3")
+        await type_line(pilot, "/vs baseline")
+        await until(pilot, lambda: found._second.writer is not None)
+        await answered(pilot)
+        assert found._second.writer.asked[0][1]["temperature"] == 0.3
+        await type_line(pilot, "/copy")
+        assert len(copied) == 1
+        await type_line(pilot, "/surprise to be or not")
+        await until(pilot, lambda: "perplexity" in shown(app))
+        found._line.focus()
+        await type_line(pilot, "/attention 2 3")
+        await until(pilot, lambda: "layer 2 of 2, head 3 of 4" in shown(app))
+        found._line.focus()
+        await type_line(pilot, "/vs")
+        assert len(found.columns) == 1
+        await type_line(pilot, "/run baseline")
+        await until(pilot, lambda: found._first.run_path.name == "baseline" and found._first.writer is not None)
+        await type_line(pilot, "/checkpoint last")
+        await until(pilot, lambda: ("baseline", "last") in found._first.writers.loads)
+        await type_line(pilot, "/help")
+        assert isinstance(app.screen, Read)
+        await pilot.press("escape")
+        await type_line(pilot, "/history")
+        assert isinstance(app.screen, Ask)
+
+
+MISTAKES = {
+    "/quit": "ctrl+q",
+    "/temprature 1": "did you mean",
+    "/attention x": "counted from 1",
+    "/copy": "nothing to copy",
+    "/again": "nothing has been asked",
+    "/run nothing": "no run is called",
+    "/surprise": "a text must follow",
+    "/alternatives": "no token has a probability",
+    "/checkpoint": "must follow",
+    "/history": "nothing has been asked",
+}
+
+
+async def test_a_mistake_is_a_sentence(app, monkeypatch) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(app, "say", lambda text, severity="information": told.append(text))
+    async with app.run_test(size=(120, 36)) as pilot:
+        await opened(pilot)
+        for line, said in MISTAKES.items():
+            told.clear()
+            await type_line(pilot, line)
+            await until(pilot, lambda said=said: any(said in text for text in told))
+
+
+def test_every_command_is_done_or_refused_with_a_reason_in_both_places(app) -> None:
+    own = {"quit", "help", "history", "again", *SETTINGS}
+    actions = PlaygroundPane(runs_dir=Path("runs")).session.actions
+    for name, command in COMMANDS.items():
+        assert name in own or name in actions or command.why_not["pane"]
+    assert isinstance(PlaygroundPane(runs_dir=Path("runs")).session, Prompt)
+
+
+async def test_a_damaged_checkpoint_and_unknown_characters_say_so_in_place(app, fakes) -> None:
+    fakes.known["win16"] = InputError("step-00002000: model.safetensors is damaged; doctor shows more")
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "model.safetensors is damaged" in shown(app))
+        await type_line(pilot, "the")  # the same sentence again, no traceback
+        await until(pilot, lambda: "model.safetensors is damaged" in shown(app))
+        fakes.known["baseline"] = FakeWriter("baseline")
+        found = pane(app)
+        await type_line(pilot, "/run baseline")
+        await until(pilot, lambda: found._first.writer is not None)
+        await type_line(pilot, "Ω")
+        await until(pilot, lambda: "U+03A9" in shown(app))
+
+
+async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fakes) -> None:
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "Nothing has trained yet" in shown(app))
+        record(tmp_path / "runs", "fresh", state="starting", step=0)
+        pane(app)._feed._swept = None
+        await pane(app)._look()
+        await until(pilot, lambda: "No run has a checkpoint yet" in shown(app))
+        record(tmp_path / "runs", "win16")
+        pane(app)._feed._swept = None
+        await pane(app)._look()
+        await until(pilot, lambda: pane(app)._first.writer is not None)
+
+
+@pytest.mark.parametrize("pressed", [None, "escape", "x"])
+async def test_the_line_of_a_run_that_comes_takes_the_keys_of_nobody_who_presses_some(tmp_path, fakes, pressed) -> None:
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("4")
+        await until(pilot, lambda: "Nothing has trained yet" in shown(app))
+        if pressed is not None:
+            await pilot.press(pressed)
+        record(tmp_path / "runs", "win16")
+        found = pane(app)
+        found._feed._swept = None
+        await found._look()
+        await until(pilot, lambda: found._first.writer is not None)
+        assert found._line.has_focus is (pressed is None)
+        await pilot.press("1")
+        assert (app.query_one("#panes", ContentSwitcher).current == "design") is (pressed is not None)
+
+
+async def test_a_run_that_trains_is_taken_at_its_newest_and_again_when_there_is_a_newer(tmp_path, fakes) -> None:
+    run = record(tmp_path / "runs", "live", state="running", step=500)
+    (run / "checkpoints").mkdir()
+    (run / "checkpoints" / "last").write_text("step-00000500")
+    fakes.known["live"] = FakeWriter("live", 500)
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        assert fakes.loads == [("live", "last")] and "step 500" in shown(app)
+        fakes.known["live"] = FakeWriter("live", 1000)
+        (run / "checkpoints" / "last").write_text("step-00001000 ")
+        await found._look()
+        await until(pilot, lambda: "step 1,000" in shown(app))
+        fakes.known["live"] = FakeWriter("live", 1500)
+        (run / "checkpoints" / "last").write_text("step-00001500  ")
+        await answered(pilot)  # whoever is quicker than that look has it too
+        assert "at step 1,500" in shown(app)
+
+
+async def test_another_pane_can_send_runs_here(app, tmp_path) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = pane(app)
+        found.choose(tmp_path / "runs" / "baseline", tmp_path / "runs" / "win16")
+        app.action_show_pane("playground")
+        await until(pilot, lambda: all(one.writer is not None for one in found.columns))
+        assert [one.run_path.name for one in found.columns] == ["baseline", "win16"] and found._line.has_focus
+
+
+@pytest.mark.parametrize(("kind", "line"), [("masked", "the g_te"), ("copy", "abc")])
+async def test_unusual_models_say_what_to_type_and_answer(app, fakes, kind, line) -> None:
+    fakes.known["win16"] = FakeWriter(kind=kind)
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        assert fakes.known["win16"].invitation in shown(app)
+        await answered(pilot, line)
+        assert found._first.whole == found._first.written and line in shown(app)
+        if kind == "copy":
+            await pilot.press("escape", "a", "k")
+            await until(pilot, lambda: "cross" in shown(app))
+            assert found._first.looks.crosses and found._first.at == len(found._first.written) - 1
+        else:
+            await pilot.press("escape", "s")
+            await until(pilot, lambda: "from both sides" in shown(app))
+
+
+async def test_linear_attention_says_why_there_is_nothing_to_draw(app, fakes) -> None:
+    fakes.known["win16"] = FakeWriter(linear=True)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await opened(pilot)
+        await answered(pilot)
+        await pilot.press("escape", "a")
+        await until(pilot, lambda: "no weights to show" in shown(app))
+
+
+async def test_poison_reaches_no_cell_of_the_screen(tmp_path, fakes) -> None:
+    name = "evil\u202e[red]\x1b]0;x\x07"
+    record(tmp_path / "runs", name)
+    fakes.known[name] = FakeWriter(name, text=POISON)
+    app = Studio(runs_dir=tmp_path / "runs", device="cpu")
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        found._line.value = f"all{POISON}"
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(found._first.pieces) and not found._first.busy)
+        for key in ("escape", "s", "a", "w", "u"):
+            await pilot.press(key)
+            await until(pilot, lambda: not found._first.busy)
+            assert not set(shown(app)) & set("\x1b\x9b\u202e\x07\x00")
+            assert "[red]" in shown(app)
+
+
+async def test_many_lines_can_be_pasted(app) -> None:
+    from textual.events import Paste
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        found = await opened(pilot)
+        found._line.post_message(Paste("to be\r\nor\x1b[2J not"))
+        await pilot.pause()
+        assert found._line.value == "to be↵or[2J not"
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(found._first.pieces))
+        assert found._first.given == "to be\nor[2J not"
+
+
+@pytest.mark.slow
+async def test_drawing_beside_a_stream_never_holds_the_screen_for_long(app, fakes) -> None:
+    lags: list[float] = []
+
+    async def beat() -> None:
+        while True:
+            begun = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.005)
+            lags.append(asyncio.get_running_loop().time() - begun - 0.005)
+
+    async with app.run_test(size=(120, 36)) as pilot:
+        await opened(pilot)
+        await type_line(pilot, "/length 500")
+        beating = asyncio.create_task(beat())
+        await answered(pilot)
+        beating.cancel()
+    assert max(lags) < 0.1
+
+
+def test_ids_and_keys_of_the_pane_are_its_own() -> None:
+    keys = [name for key in (*PANES["everywhere"], *PANES["playground"]) for name in key.keys.split(",")]
+    assert len(set(keys)) == len(keys)
+
+
+def test_a_key_that_two_panes_share_does_the_same_in_both() -> None:
+    """One id is one entry of the settings: it must not mean two things."""
+    known: dict[str, tuple[str, str]] = {}
+    for pane in PANES.values():
+        for key in pane:
+            assert known.setdefault(key.id, (key.keys, key.action)) == (key.keys, key.action), key.id

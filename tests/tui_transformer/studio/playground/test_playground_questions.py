@@ -1,0 +1,60 @@
+"""The Playground with runs on questions that really were trained: answer, probability, where tokens look."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from engine.config.sections import DataConfig
+from engine.data.documents.registry import load_documents
+from tests.tui_transformer.answering import answering
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.playground.pane import PlaygroundPane
+
+QUESTION = load_documents(DataConfig(corpus="biographies", corpus_size=20)).questions["validation"][0].text
+pytestmark = pytest.mark.usefixtures("plain_surroundings")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    answering(folder, "scratch")
+    answering(folder, "finetuned", model={"n_layers": 1})
+    return folder
+
+
+def shown(pilot: Pilot) -> str:
+    return "\n".join("".join(part.text for part in line) for line in pilot.app.screen._compositor.render_strips())
+
+
+async def until(pilot: Pilot, *words: str) -> None:
+    for _ in range(1000):
+        await pilot.pause()
+        if all(word in shown(pilot) for word in words):
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(shown(pilot))
+
+
+async def test_two_runs_answer_a_question_with_its_probability_and_their_attention_is_drawn(runs) -> None:
+    app = Studio(runs_dir=runs, device="cpu")
+    async with app.run_test(size=(200, 50)) as pilot:
+        await until(pilot, "1 Design")
+        await pilot.press("4")
+        await until(pilot, "type a question")
+        pane = app.query_one(PlaygroundPane)
+        pane.session.take("/run finetuned")
+        await until(pilot, "finetuned", "type a question")
+        pane.session.take("/vs scratch")
+        await until(pilot, "finetuned", "scratch", "step 2")
+        pane.session.take(QUESTION)
+        for _ in range(500):
+            await pilot.pause(0.02)
+            if shown(pilot).count("probability ") > 2 and "; then " in shown(pilot):
+                break
+        assert all(column.given == QUESTION for column in pane.columns) and "; then " in shown(pilot)
+        pane.session.take("/attention 1 3")
+        await until(pilot, "layer 1 of 1, head 3 of 4", "⁇")
+        looks = pane._first.looks
+        assert looks is not None and looks.queries == looks.keys and "⁇" in looks.keys

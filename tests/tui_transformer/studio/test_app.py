@@ -1,0 +1,139 @@
+"""The studio around its panes: the first start, the keys, the sizes, the settings."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from textual.widgets import ContentSwitcher
+
+from tui_transformer.studio import settings
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.keys import PANES
+from tui_transformer.studio.shared.dialog import Ask, Read
+from tui_transformer.studio.shared.welcome import Welcome
+
+pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
+
+
+def shown(app: Studio) -> str:
+    """What is on the screen."""
+    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
+
+
+def studio(tmp_path: Path) -> Studio:
+    return Studio(runs_dir=tmp_path / "runs", device="cpu")
+
+
+async def test_the_first_start_explains_itself_once(tmp_path, own_settings) -> None:
+    own_settings.unlink()
+    app = studio(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert isinstance(app.screen, Welcome)
+        assert "two to three minutes" in shown(app)
+        await pilot.press("escape")
+        assert not isinstance(app.screen, Welcome)
+    assert tomllib.loads(own_settings.read_text())["welcomed"] is True
+    again = studio(tmp_path)
+    async with again.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert not isinstance(again.screen, Welcome)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_four_keys_and_four_clicks_show_four_panes(tmp_path, size) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=size) as pilot:
+        for number, pane in enumerate(("design", "train", "compare", "playground"), 1):
+            await pilot.press(str(number))
+            assert app.query_one(ContentSwitcher).current == pane
+            assert app.query_one(f"#tab-{pane}").has_class("chosen")
+        for pane in ("design", "train", "compare", "playground"):
+            await pilot.click(f"#tab-{pane}")
+            assert app.query_one("#panes", ContentSwitcher).current == pane
+        assert app.has_class("narrow") == (size[0] < 100)
+
+
+async def test_a_terminal_that_is_too_small_says_what_is_needed(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(40, 10)) as pilot:
+        await pilot.pause()
+        assert "needs 60 × 18" in shown(app) and "has 40 × 10" in shown(app)
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        assert "needs" not in shown(app)
+
+
+async def test_the_help_names_every_key_of_the_pane(tmp_path) -> None:
+    app = studio(tmp_path)
+    async with app.run_test(size=(120, 60)) as pilot:
+        for number, pane in (("1", "design"), ("2", "train")):
+            await pilot.press(number, "question_mark")
+            assert isinstance(app.screen, Read)
+            body = str(app.screen._body)
+            assert all(f"({key.id})" in body for key in (*PANES[pane], *PANES["everywhere"]))
+            await pilot.press("escape")
+
+
+async def test_keys_can_be_others(tmp_path, own_settings) -> None:
+    own_settings.write_text('welcomed = true\n[keys]\ntrain = "f3"\n')
+    app = studio(tmp_path)
+    async with app.run_test() as pilot:
+        await pilot.press("2")
+        assert app.query_one("#panes", ContentSwitcher).current == "design"
+        await pilot.press("f3")
+        assert app.query_one("#panes", ContentSwitcher).current == "train"
+
+
+async def test_a_theme_is_remembered(tmp_path, own_settings) -> None:
+    app = studio(tmp_path)
+    async with app.run_test() as pilot:
+        app.theme = "studio-colour-blind"
+        await pilot.pause()
+    assert settings.load()[0].theme == "studio-colour-blind"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"), [("theme = [", "settings.toml"), ('launch = "rocket"', "launch"), ("\x00", "settings.toml")]
+)
+async def test_settings_with_a_mistake_are_said_and_kept(tmp_path, own_settings, text: str, said: str) -> None:
+    own_settings.write_text(text)
+    found, wrong = settings.load()
+    assert said in wrong and found == settings.Settings()
+    app = studio(tmp_path)
+    async with app.run_test() as pilot:
+        app.theme = "studio-light"
+        await pilot.pause()
+    assert own_settings.read_text() == text
+
+
+def test_ids_of_keys_are_different_in_each_pane() -> None:
+    for pane in ("design", "train"):
+        ids = [key.id for key in (*PANES["everywhere"], *PANES[pane])]
+        keys = [name for key in (*PANES["everywhere"], *PANES[pane]) for name in key.keys.split(",")]
+        assert len(ids) == len(set(ids)) and len(keys) == len(set(keys))
+
+
+async def test_leaving_asks_what_becomes_of_a_run_that_trains_here(tmp_path, monkeypatch) -> None:
+    app = studio(tmp_path)
+    ends: list[str] = []
+    monkeypatch.setattr(type(app.launches), "busy", property(lambda self: not ends))
+    monkeypatch.setattr(app.launches, "hand_over", lambda: ends.append("handed over") or "it goes on")
+    async with app.run_test() as pilot:
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        assert isinstance(app.screen, Ask) and not ends
+        await pilot.press("escape")
+        await pilot.press("ctrl+q")
+        await pilot.pause()
+        await pilot.press("down", "down", "enter")  # always
+        await pilot.pause()
+    assert ends == ["handed over"] and app.last_words == ["it goes on"]
+    assert settings.load()[0].on_quit == "hand-over"
+
+
+def test_the_studio_stands_before_torch_is_loaded() -> None:
+    code = "import sys; import tui_transformer.studio.app; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

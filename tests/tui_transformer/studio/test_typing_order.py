@@ -1,0 +1,185 @@
+"""Keys typed faster than the studio draws: each goes where the previous one led, never to the pane being left."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import pytest
+from textual.events import Key
+from textual.pilot import Pilot
+from textual.widgets import ContentSwitcher, Input
+
+from engine.errors import InputError
+from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
+from tests.tui_transformer.recorded import record
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.design.pane import DesignPane
+from tui_transformer.studio.playground import pane as playground
+from tui_transformer.studio.playground.pane import PlaygroundPane
+from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.shared.top_bar import TopBar
+
+
+def shown(app: Studio) -> str:
+    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
+
+
+async def until(pilot: Pilot[None], fact: Callable[[], bool]) -> None:
+    for _ in range(400):
+        await pilot.pause()
+        if fact():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(shown(pilot.app))  # type: ignore[arg-type]
+
+
+def typed(app: Studio, *keys: str) -> None:
+    """Press keys without waiting for any; a word of several letters that is no key is typed letter by letter."""
+    driver = app._driver
+    assert driver is not None
+    for key in keys:
+        character = {"enter": "\r", "space": " "}.get(key, key if len(key) == 1 else None)
+        driver.send_message(Key({"/": "slash", " ": "space", "?": "question_mark"}.get(key, key), character))
+
+
+def pane_of(app: Studio) -> str | None:
+    return app.query_one("#panes", ContentSwitcher).current
+
+
+@pytest.fixture
+def gate() -> threading.Event:
+    """Opened, it lets models be loaded."""
+    return threading.Event()
+
+
+@pytest.fixture
+def fakes(monkeypatch, gate) -> FakeWriters:
+    found = FakeWriters(gate=gate)
+    monkeypatch.setattr(playground, "Writers", lambda device: found)
+    return found
+
+
+@pytest.fixture
+def app(tmp_path, fakes) -> Studio:
+    record(tmp_path / "runs", "win16")
+    return Studio(runs_dir=tmp_path / "runs", device="cpu")
+
+
+async def test_what_is_typed_after_4_is_a_prompt_and_is_answered_once_the_model_is_there(app, gate) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        typed(app, "4", *"nrs Hero", "enter")
+        await until(pilot, lambda: "nrs Hero" in shown(app))
+        assert pane_of(app) == "playground" and len(app.screen_stack) == 1
+        gate.set()
+        found = app.query_one(PlaygroundPane)
+        await until(pilot, lambda: bool(found._first.pieces) and not found._first.busy)
+        assert found._first.given == "nrs Hero" and found.session.history == ["nrs Hero"]
+
+
+async def test_text_after_4_opens_no_dialog_of_the_pane_that_is_left(app, gate) -> None:
+    gate.set()
+    async with app.run_test(size=(120, 36)) as pilot:
+        typed(app, "4", *"enter & Hero")
+        await until(pilot, lambda: app.query_one(PlaygroundPane)._line.value == "enter & Hero")
+        assert len(app.screen_stack) == 1
+
+
+async def test_what_is_typed_after_the_key_of_a_dialog_is_typed_into_the_dialog(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        typed(app, "e", *"train.steps=77", "enter")
+        pane = app.query_one(DesignPane)
+        await until(pilot, lambda: pane.draft is not None and pane.draft.changes.get("train.steps") == 77)
+        assert len(app.screen_stack) == 1 and pane_of(app) == "design"
+
+
+async def test_two_dialogs_in_a_row_take_what_is_typed_for_them(app, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("3")
+        await until(pilot, lambda: "win16" in shown(app))
+        typed(app, "e", "enter", "end", *"-mine", "enter")
+        await until(pilot, lambda: bool(list(tmp_path.glob("comparison.*-mine"))))
+        assert len(app.screen_stack) == 1
+
+
+async def test_a_search_takes_what_is_typed_after_its_key_and_enter_gives_the_keys_back(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        typed(app, "/", *"alibi", "enter", "enter", "e")
+        await until(pilot, lambda: isinstance(app.screen, AskText))
+        assert app.query_one(DesignPane).draft.preset.name == "alibi"
+
+
+@pytest.mark.parametrize("key", ["alt+2", "ctrl+pagedown"])
+async def test_a_line_that_takes_digits_is_left_with_alt(app, gate, key) -> None:
+    gate.set()
+    async with app.run_test(size=(120, 36)) as pilot:
+        typed(app, "3" if key.startswith("ctrl") else "4")
+        await until(pilot, lambda: pane_of(app) != "design")
+        if key.startswith("ctrl"):
+            typed(app, "/", *"a", key, *"1")
+            await until(pilot, lambda: app.query_one(PlaygroundPane)._line.value == "1")
+            assert pane_of(app) == "playground"
+        else:
+            typed(app, *"2 a", key)
+            await until(pilot, lambda: pane_of(app) == "train")
+            assert app.query_one(PlaygroundPane)._line.value == "2 a"
+
+
+def test_escape_and_a_digit_typed_at_once_are_read_as_alt_with_the_digit(app) -> None:
+    from textual._xterm_parser import XTermParser
+
+    events = list(XTermParser().feed("\x1b2"))
+    assert [event.key for event in events if isinstance(event, Key)] == ["alt+2"]
+
+
+async def test_the_tab_bar_says_which_keys_lead_to_the_panes_while_a_line_has_the_focus(app, gate) -> None:
+    gate.set()
+    async with app.run_test(size=(80, 24)) as pilot:
+        bar = lambda: str(app.query_one(TopBar).query_one("#tab-train").render())
+        await until(pilot, lambda: bar() == " 2 Train ")
+        await pilot.press("4")
+        await until(pilot, lambda: bar() == " alt+2 Train ")
+        assert "alt+4 Playground" in shown(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: bar() == " 2 Train ")
+
+
+async def test_a_question_that_is_asked_keeps_the_keys_of_panes_to_itself(app) -> None:
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.pause()
+        typed(app, "e", "ctrl+pagedown", "alt+3", *"2")
+        await until(pilot, lambda: isinstance(app.screen, AskText) and app.screen.query_one(Input).value == "2")
+        assert pane_of(app) == "design"
+
+
+async def test_q_asks_before_it_quits_and_ctrl_c_says_how(app, monkeypatch) -> None:
+    left: list[str] = []
+
+    async def leave(how: str) -> None:
+        left.append(how)
+
+    monkeypatch.setattr(app, "_leave", leave)
+    async with app.run_test(size=(120, 36)) as pilot:
+        await pilot.press("ctrl+c")
+        await until(pilot, lambda: "ctrl+q quits" in [note.message for note in app._notifications])
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, Ask))
+        await pilot.press("escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        assert not left
+        typed(app, "q", "enter")
+        await until(pilot, lambda: bool(left))
+
+
+async def test_a_model_that_cannot_be_loaded_gives_the_prompt_back(app, fakes, gate) -> None:
+    fakes.known["win16"] = InputError("model.safetensors: too short")
+    gate.set()
+    async with app.run_test(size=(120, 36)) as pilot:
+        typed(app, "4", *"Hero", "enter")
+        found = app.query_one(PlaygroundPane)
+        await until(pilot, lambda: "too short" in shown(app) and found._line.value == "Hero")
+        fakes.known["win16"] = FakeWriter("win16")
+        await pilot.press("enter")
+        await until(pilot, lambda: bool(found._first.pieces))

@@ -1,0 +1,444 @@
+"""The Train pane: every state at every size, keys that do the right thing, runs that grow and vanish while it looks."""
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from engine.errors import InputError
+from engine.runs.commands import Command, read_commands
+from engine.runs.lineage import Origin
+from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
+from tests.tui_transformer.lab.records.test_feed import spoil
+from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
+from tui_transformer.studio.app import Studio
+from tui_transformer.studio.shared.dialog import Ask, AskText
+from tui_transformer.studio.train.pane import TrainPane
+from tui_transformer.studio.train.run_chart import RunChart
+from tui_transformer.studio.train.run_charts import RunCharts
+from tui_transformer.studio.train.run_list import RunList
+
+pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
+
+SIZES = [(80, 24), (120, 36), (200, 50)]
+
+
+@pytest.fixture
+def root(tmp_path) -> Path:
+    return tmp_path / "runs"
+
+
+def shown(app: Studio) -> str:
+    """What is on the screen."""
+    return "\n".join("".join(part.text for part in line) for line in app.screen._compositor.render_strips())
+
+
+async def until(pilot: Pilot[Any], fact: Callable[[], bool]) -> None:
+    """Wait for something that a look at the folder brings about."""
+    for _ in range(150):
+        await pilot.pause()
+        if fact():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError(shown(pilot.app))  # type: ignore[arg-type]
+
+
+class Open:
+    """The studio with the Train pane shown and one run chosen.
+
+    Args:
+        root: the runs folder.
+        run: its name; "" for whatever is first.
+        size: of the terminal.
+    """
+
+    def __init__(self, root: Path, run: str = "", size: tuple[int, int] = (120, 36)) -> None:
+        self.app, self._run, self._root = Studio(runs_dir=root, device="cpu"), run, root
+        self._test = self.app.run_test(size=size)
+
+    async def __aenter__(self) -> "Open":
+        self.pilot = await self._test.__aenter__()
+        self.pane = self.app.query_one(TrainPane)
+        if self._run:
+            self.pane.show(self._root / self._run)
+        await self.pilot.press("2")
+        if self._run:
+            await self.until(lambda: self.pane.current()[1] is not None)
+        await self.pilot.pause()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._test.__aexit__(*error)
+
+    @property
+    def text(self) -> str:
+        """What is on the screen."""
+        return shown(self.app)
+
+    async def until(self, fact: Callable[[], bool]) -> None:
+        """Wait for it."""
+        await until(self.pilot, fact)
+
+    def said(self, words: str) -> bool:
+        """Whether the app said it in the corner."""
+        return any(words in note.message for note in self.app._notifications)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_no_runs_say_how_to_make_one(root, size) -> None:
+    async with Open(root, size=size) as studio:
+        await studio.until(lambda: "Nothing has trained yet" in studio.text)
+        assert "f5" in studio.text
+
+
+STATES = {
+    "baseline": ["✓ finished", "best validation loss", "★", "┄", "100%"],
+    "no-pe": ["LEAK"],
+    "heads2": ["✗ failed", "the loss is not finite", "r resumes from"],
+    "xl-long-context-512": ["stopped", "r resumes from step 1,200"],
+    "rope-base-500": ["! lost", "its process is gone", "r resumes from step 840"],
+    "sine": ["interrupted", "SIGTERM"],
+    "t5-bias": ["paused", "space continues"],
+    "win16": ["● running", "62%", "tok/s", "left", "val", "grad"],
+    "seed2": ["queued", "waits for cpu, behind 4: fresh", "not begun yet"],
+    "fresh": ["starting", "loading the engine, the corpus and the model"],
+}
+
+
+@pytest.mark.parametrize("size", [SIZES[0], *(pytest.param(size, marks=pytest.mark.slow) for size in SIZES[1:])])
+async def test_every_state_says_what_it_is_at_every_size(root, size) -> None:
+    everything(root)
+    async with Open(root, "baseline", size) as studio:
+        for run, words in STATES.items():
+            studio.pane.show(root / run)
+            await studio.until(lambda words=words: all(word in studio.text for word in words))
+            assert "RUNS  11 · 3 live" in studio.text
+
+
+async def test_before_the_first_record_it_warms_up(root) -> None:
+    record(root, "young", state="running", step=0, steps=500)
+    async with Open(root, "young") as studio:
+        await studio.until(lambda: "warming up…" in studio.text)
+
+
+async def test_the_list_tells_a_train_loss_from_a_validation_loss(root) -> None:
+    record(root, "young", state="running", step=50)
+    record(root, "older", state="running", step=400)
+    async with Open(root, "young") as studio:
+        lines = {name: line for line in studio.text.splitlines() for name in ("young", "older") if name in line[:10]}
+        assert f"t{loss_at(50, 2000):.3f}" in lines["young"]
+        assert f"  {loss_at(400, 2000) + 0.006:.3f}" in lines["older"]
+        await studio.pilot.press("question_mark")
+        await studio.until(lambda: "with a t is a train loss" in studio.text)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_list_has_the_short_word_of_a_badge(root, size) -> None:
+    record(root, "cut-off", verdicts=[("shape", "STILL-FALLING", "it still fell")])
+    async with Open(root, "cut-off", size) as studio:
+        assert any("cut-off" in line and "FALLING" in line for line in studio.text.splitlines())
+
+
+async def test_a_run_without_metrics_says_so(root) -> None:
+    run = record(root, "old", step=0)
+    (run / "metrics.jsonl").unlink()
+    async with Open(root, "old") as studio:
+        await studio.until(lambda: "it wrote no metrics" in studio.text)
+
+
+async def test_damaged_files_are_named(root) -> None:
+    run = record(root, "old")
+    (run / "data.json").write_text('{"floor"')
+    (run / "status.json").write_text("[")
+    async with Open(root, "old") as studio:
+        await studio.until(lambda: "damaged: data.json" in studio.text and "status.json is missing" in studio.text)
+
+
+async def test_two_charts_where_there_is_room_and_one_where_not(root) -> None:
+    record(root, "baseline")
+    for size, visible in (((99, 30), 1), ((100, 30), 2)):
+        async with Open(root, "baseline", size) as studio:
+            await studio.until(lambda now=studio, n=visible: sum(c.display for c in now.app.query(RunChart)) == n)
+            await studio.pilot.press("c")
+            await studio.until(lambda now=studio, n=visible: ("perplexity", "bits per char")[n - 1] in now.text)
+
+
+async def test_arrows_choose_and_the_right_side_follows(root) -> None:
+    everything(root)
+    async with Open(root, "fresh") as studio:
+        await studio.pilot.press("down")
+        await studio.until(lambda: "● running" in studio.text and "best" not in studio.pane.feed._problem)
+        assert studio.pane.chosen == root / "win16"
+        await studio.pilot.press("end")
+        await studio.until(lambda: "✓ finished" in studio.text)
+        assert studio.pane.chosen == root / "baseline"
+
+
+async def test_the_choice_stays_when_the_list_changes(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        record(root, "newer", created="2027-01-01T00:00:00+00:00")
+        studio.pane.look_now()
+        await studio.until(lambda: "newer" in studio.text)
+        assert studio.pane.chosen == root / "baseline"
+        assert studio.app.query_one(RunList)._at == 1
+
+
+async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        studio.pane.show(record(root, "just-made", state="queued", step=0))
+        await studio.until(lambda: "nobody has begun it yet" in studio.text)
+        assert studio.pane.chosen == root / "just-made"
+
+
+async def test_a_run_that_is_being_begun_is_starting_and_not_left_alone(root, monkeypatch) -> None:
+    record(root, "just-made", state="queued", step=0)
+    async with Open(root, "just-made") as studio:
+        await studio.until(lambda: "nobody has begun it yet" in studio.text)
+        monkeypatch.setattr(studio.pane.launches, "begins", lambda run: run == root / "just-made")
+        studio.pane.look_now()
+        await studio.until(lambda: "loading the engine" in studio.text and "starts" in studio.text)
+        assert "nobody has begun it yet" not in studio.text
+
+
+async def test_the_chart_of_a_live_run_grows(root) -> None:
+    run = record(root, "win16", state="running", step=300)
+    async with Open(root, "win16") as studio:
+        await studio.until(lambda: "step 300" in studio.text)
+        before = studio.text
+        grow(run, to=900)
+        studio.pane.look_now()
+        await studio.until(lambda: "now step 900" in studio.text or "step 900  train" in studio.text)
+        assert studio.text != before and "45%" in studio.text
+
+
+async def test_deleting_the_chosen_run_behind_its_back_chooses_another(root) -> None:
+    for i in range(3):
+        record(root, f"run-{i}", created=f"2026-01-0{i + 1}T00:00:00+00:00")
+    async with Open(root, "run-1") as studio:
+        shutil.rmtree(root / "run-1")
+        studio.pane.look_now()
+        await studio.until(lambda: studio.pane.chosen == root / "run-0")
+        shutil.rmtree(root)
+        studio.pane.look_now()
+        await studio.until(lambda: "Nothing has trained yet" in studio.text)
+
+
+POISON = "\x1b]0;owned\x07\x1b[31m[bold]x[/nonsense]\x9b2J\u202egnirts\x00"
+
+
+@pytest.mark.parametrize("tab", ["t", "v", "l"])
+async def test_text_of_runs_never_commands_the_terminal_nor_is_markup(root, tab) -> None:
+    run = record(
+        root,
+        "poison [red]",
+        state="failed",
+        reason=POISON,
+        phase=POISON,
+        device=POISON,
+        text=POISON,
+        verdicts=[("leak", POISON, POISON)],
+    )
+    (run / "data.json").write_text('{"corpus": "\\u001b[31m[/x]", "probes": [{"name": "\\u001b[5m"}]}')
+    (run / "log.txt").write_text(POISON + "\n", errors="replace")
+    (run / "events.jsonl").write_text('{"time": "\\u001b", "event": "\\u009b[/]", "text": "[/b]\\u0007"}\n')
+    async with Open(root, "poison [red]") as studio:
+        await studio.pilot.press(tab)
+        await studio.until(lambda: "[bold]x[/nonsense]" in studio.text and "poison [red]" in studio.text)
+        assert not {c for c in studio.text if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c == "\u202e"}
+
+
+async def test_numbers_that_are_none_are_drawn_as_nothing(root) -> None:
+    for i, poison in enumerate(NO_NUMBERS):
+        spoil(record(root, f"run-{i}", steps=200, step=200), poison)
+    async with Open(root) as studio:
+        await studio.pilot.press("v", "y")
+        for i in range(len(NO_NUMBERS)):
+            studio.pane.show(root / f"run-{i}")
+            await studio.until(lambda: studio.pane.current()[1] is not None)
+
+
+@pytest.mark.parametrize(
+    ("run", "key", "command", "pending"),
+    [
+        ("win16", "space", Command.PAUSE, "pausing…"),
+        ("t5-bias", "space", Command.CONTINUE, "going on…"),
+        ("win16", "s", Command.STOP, "stopping…"),
+        ("win16", "k", Command.CHECKPOINT, "saving…"),
+    ],
+)
+async def test_keys_send_commands_and_show_them_until_they_are_obeyed(root, run, key, command, pending) -> None:
+    everything(root)
+    async with Open(root, run) as studio:
+        await studio.pilot.press(key)
+        await studio.until(lambda: pending in studio.text and bool(read_commands(root / run)))
+        assert read_commands(root / run) == [(1, command)]
+        state = {Command.PAUSE: "paused", Command.STOP: "stopped"}.get(command, "running")
+        put_status(root / run, control_id=1, state=state)
+        await studio.until(lambda: pending not in studio.text)
+
+
+@pytest.mark.parametrize(
+    ("run", "key", "why"),
+    [
+        ("baseline", "space", "baseline is finished: there is nothing to pause"),
+        ("baseline", "r", "has done all its 2,000 steps"),
+        ("win16", "r", "there is nothing to resume"),
+        ("win16", "d", "does not train in this window"),
+        ("win16", "delete", "stop it first"),
+        ("win16", "n", "stop it first"),
+        ("alibi", "s", "there is nothing to stop"),
+    ],
+)
+async def test_a_key_that_makes_no_sense_says_why(root, run, key, why) -> None:
+    everything(root)
+    async with Open(root, run) as studio:
+        await studio.pilot.press(key)
+        await studio.until(lambda: studio.said(why))
+        assert not read_commands(root / run)
+
+
+async def test_resume_asks_the_app(root, monkeypatch) -> None:
+    everything(root)
+    asked = []
+    monkeypatch.setattr(Studio, "resume", lambda app, run, how: asked.append((run, how)))
+    async with Open(root, "rope-base-500") as studio:
+        await studio.pilot.press("r", "R")
+        assert asked[0] == (root / "rope-base-500", "usual")
+        await studio.until(lambda: "resuming…" in studio.text)
+
+
+async def test_detach_hands_over_the_run_that_trains_here(root, monkeypatch) -> None:
+    everything(root)
+    async with Open(root, "win16") as studio:
+        launches = studio.pane.launches
+        monkeypatch.setattr(type(launches), "busy", property(lambda self: True))
+        monkeypatch.setattr(launches, "here", root / "win16")
+        monkeypatch.setattr(launches, "hand_over", lambda: "win16 continues in the background")
+        await studio.pilot.press("d")
+        await studio.until(lambda: studio.said("continues in the background"))
+
+
+async def test_an_action_that_fails_is_said_and_no_longer_pending(root, monkeypatch) -> None:
+    everything(root)
+
+    def refuse(run: Path, command: Command) -> None:
+        raise InputError("the disk is gone")
+
+    async with Open(root, "win16") as studio:
+        monkeypatch.setattr(studio.pane.launches, "tell", refuse)
+        await studio.pilot.press("space")
+        await studio.until(lambda: studio.said("the disk is gone"))
+        await studio.until(lambda: "pausing…" not in studio.text)
+
+
+async def test_rename_keeps_the_choice(root) -> None:
+    everything(root)
+    async with Open(root, "baseline") as studio:
+        await studio.pilot.press("n")
+        await studio.until(lambda: isinstance(studio.app.screen, AskText))
+        await studio.pilot.press("ctrl+u", *"best", "enter")
+        await studio.until(lambda: (root / "best").is_dir() and studio.pane.chosen == root / "best")
+        assert not (root / "baseline").exists()
+
+
+async def test_delete_asks_and_moves_to_the_neighbour(root) -> None:
+    everything(root)
+    async with Open(root, "heads2") as studio:
+        await studio.pilot.press("delete")
+        await studio.until(lambda: isinstance(studio.app.screen, Ask))
+        await studio.pilot.press("enter")  # the first answer keeps it
+        await studio.pilot.pause()
+        assert (root / "heads2").exists()
+        await studio.pilot.press("delete", "down", "enter")
+        await studio.until(lambda: not (root / "heads2").exists() and studio.pane.chosen == root / "no-pe")
+
+
+async def test_zoom_gives_the_chart_everything_and_escape_gives_it_back(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        await studio.pilot.press("z")
+        await studio.until(lambda: "samples" not in studio.text and not studio.app.query_one(RunList).region)
+        assert sum(chart.display for chart in studio.app.query(RunChart)) == 1
+        await studio.pilot.press("escape")
+        await studio.until(lambda: "samples" in studio.text and "RUNS" in studio.text)
+        assert sum(chart.display for chart in studio.app.query(RunChart)) == 2
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_while_arrows_scroll_a_text_it_is_said_and_escape_goes_back_to_the_runs(root, size) -> None:
+    everything(root)
+    words = "↑ ↓ scroll · escape: back to the runs" if size[0] > 80 else "↑↓ scroll · esc runs"
+    async with Open(root, "win16", size) as studio:
+        assert words not in studio.text
+        studio.pane.query_one("#tab-first").focus()
+        await studio.until(lambda: words in studio.text)
+        await studio.pilot.press("l")
+        await studio.until(lambda: words in studio.text and "log.txt" in studio.text)
+        await studio.pilot.press("escape")
+        await studio.until(lambda: words not in studio.text)
+        await studio.pilot.press("down")
+        assert studio.pane.chosen == root / "t5-bias"
+
+
+async def test_options_change_the_charts(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        charts = studio.app.query_one(RunCharts)
+        for key, word in (("y", " log"), ("x", "tokens"), ("x", "time"), ("m", "")):
+            await studio.pilot.press(key)
+            await studio.until(lambda word=word: word in studio.text)
+        assert charts.options.log and charts.options.axis == 2 and charts.options.smoothing == 1
+
+
+async def test_the_cursor_says_the_values_under_it_in_both_charts(root) -> None:
+    record(root, "baseline")
+    async with Open(root, "baseline") as studio:
+        await studio.pilot.press("tab")
+        assert isinstance(studio.app.focused, RunChart)
+        await studio.pilot.press("home", "right")
+        await studio.until(lambda: " step 50  train" in studio.text and studio.text.count("│") > 40)
+        await studio.pilot.hover("#chart-second", offset=(20, 6))
+        await studio.until(lambda: " step 50  train" not in studio.text)
+
+
+async def test_nothing_is_drawn_while_another_pane_is_shown(root, monkeypatch) -> None:
+    run = record(root, "win16", state="running", step=300)
+    async with Open(root, "win16") as studio:
+        await studio.pilot.press("1")
+        drawn = []
+        monkeypatch.setattr(RunCharts, "show", lambda *_: drawn.append(1))
+        grow(run, to=600)
+        studio.pane.look_now()
+        await studio.until(lambda: studio.pane.snapshot.rows[0].step == 600)
+        assert not drawn and studio.pane.snapshot.view is None
+
+
+async def test_a_thousand_runs_are_a_list_like_any_other(root) -> None:
+    for i in range(1000):
+        run = root / f"run-{i:04}"
+        run.mkdir(parents=True)
+        (run / "run.json").write_text('{"created": "2026"}')
+        (run / "status.json").write_text('{"state": "finished", "step": 5, "steps": 5}')
+    async with Open(root) as studio:
+        await studio.until(lambda: "RUNS  1,000" in studio.text)
+        await studio.pilot.press("end")
+        await studio.until(lambda: "run-0000" in studio.text)
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+async def test_a_run_says_over_its_charts_what_it_started_from(root, size) -> None:
+    run = record(root, "finetune")
+    first = Origin("0", "first", "last", 9, "cd")
+    origin = Origin("1", "pretrain", "best", 1500, "ab", first)
+    born = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(born | {"from": origin.to_json()}))
+    async with Open(root, "finetune", size) as studio:
+        await studio.until(lambda: "pretrain@best (step 1,500)" in shown(studio.app))
+        assert size[0] < 100 or "first ─▶ pretrain ─▶ finetune" in shown(studio.app)

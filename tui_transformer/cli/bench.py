@@ -1,0 +1,241 @@
+"""`bench`: how fast the engine is here, beside other libraries and the machine's own limit."""
+
+import os
+import platform
+import re
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.command_line import as_typed
+from engine.config import presets
+from engine.errors import InputError, one_of
+from tui_transformer.cli.columns import print_columns
+from tui_transformer.cli.output import answer, emit, say
+
+if TYPE_CHECKING:
+    from engine.benchmark.cases import Measured
+    from engine.benchmark.memory import Peak
+
+MARK = "<!-- the tables are written by `tui-transformer bench --write`: edit only what is before and after them -->"
+NOTES = "## Notes"
+MEMORY = "memory"
+ALL = "all"  # all presets, and overlays on demo as well
+USUAL, SMALL = "baseline", "demo"  # overlays on the first are also measured on the second
+MEMORY_TITLE = "## memory of training, estimate and measured peak"
+MEMORY_NOTE = """Measured is the largest growth of a process's resident memory from just before the model is
+built, over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data and torch's
+own libraries are not counted. A batch is rows × tokens; for translations, `from` gives the source tokens. If a preset's
+rows would take more than 8 GiB, fewer were measured and estimated; if its data was not available, the rows are random
+tokens as long as the context. On a CPU, in fp32; nothing here was measured on a GPU."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is measured by default.
+
+    Args:
+        sizes: presets.
+        cases: of `CASES`.
+        precisions: for training.
+        against: peers; None means every installed one.
+    """
+
+    sizes: tuple[str, ...]
+    cases: tuple[str, ...]
+    precisions: tuple[str, ...]
+    against: tuple[str, ...] | None
+
+
+USUALLY = Asked((USUAL,), ("training", "trainer", "evaluation", "sampling", "attention"), ("fp32", "bf16"), ())
+ON_GPU = Asked(
+    (USUAL, "nanogpt", "gpt2-small", "win16", "linear"),
+    ("training", "sampling", "attention"),
+    ("bf16", "fp32-fast", "fp32"),
+    None,
+)
+INSTALLED = "installed"  # means every installed peer
+OF_NO_SIZE = ("attention", "studio")  # the same for every size, so measured once
+
+
+def bench_command(
+    cases: tuple[str, ...],
+    *,
+    sizes: tuple[str, ...],
+    precisions: tuple[str, ...],
+    against: tuple[str, ...],
+    rounds: int,
+    seconds: float,
+    device: str,
+    as_json: bool,
+    write: Path | None,
+) -> int:
+    """Print one line per contender; with `write`, also put each table into a Markdown file as soon as it is measured.
+
+    Defaults depend on the device: see `USUALLY` and `ON_GPU`.
+    """
+    if cases == (MEMORY,):
+        return _memory(sizes or USUALLY.sizes, as_json=as_json, write=write)
+    configs = {name: presets.resolve(presets.find(name)) for name in sizes}
+    import torch
+
+    from engine.benchmark.cases import CASES, PRECISIONS, Effort, Wanted
+    from engine.benchmark.peers import installed_peers, require_peer
+    from engine.training.devices import default_threads, device_name, resolve_device
+    from tui_transformer.cli.responsiveness import studio_cases
+
+    every = CASES | {"studio": studio_cases}
+    for option, given, known in (("case", cases, every), ("precision", precisions, PRECISIONS)):
+        for name in given:
+            if name not in known:
+                raise InputError(f"--{option} '{name[:40]}': must be {one_of(known)}")
+    where, threads = resolve_device(device), default_threads()
+    usual = USUALLY if where.type == "cpu" else ON_GPU
+    peers = against or usual.against
+    peers = installed_peers() if peers is None or peers == (INSTALLED,) else peers
+    for name in peers:
+        require_peer(name)
+    configs = configs or {name: presets.resolve(presets.find(name)) for name in usual.sizes}
+    effort = Effort(rounds, seconds, lambda text: say(f"bench: {text}"))
+    if where.type == "cpu":
+        say("bench: on the CPU; --device cuda measures more sizes, on a GPU")
+
+    for i, (size, config) in enumerate(configs.items()):
+        wanted = Wanted(config, precisions or usual.precisions, peers, where, threads, effort)
+        machine = f"size {size}, {device_name(where)}, {threads} threads"
+        for case in cases or usual.cases:
+            if i and case in OF_NO_SIZE:
+                continue
+            say(f"bench: {case}, {size}")
+            try:
+                for result in every[case](wanted):
+                    _show(result, size, where=str(where), threads=threads, as_json=as_json)
+                    if write is not None:
+                        _write(write, result, _title(result, size, device_name(where)), machine)
+            except torch.OutOfMemoryError:
+                say(f"bench: {case}, {size}: does not fit into the memory of {where}")
+    if write is not None:
+        say(f"bench: wrote {write}")
+    return 0
+
+
+def _show(result: "Measured", size: str, *, where: str, threads: int, as_json: bool) -> None:
+    if as_json:
+        emit({"kind": "bench", "size": size, "device": where, "threads": threads, **asdict(result)})
+    else:
+        answer(f"{result.case}, {result.setting}, {size}, {result.unit}")
+        print_columns(_rows(result))
+        answer()
+
+
+def _title(result: "Measured", size: str, device: str) -> str:
+    """The heading of a table; a new table replaces one with the same heading."""
+    parts = [result.case, result.setting]
+    parts += [size] if size != USUAL and result.case not in OF_NO_SIZE else []
+    parts += [device] if device != "cpu" else []
+    return f"## {', '.join(parts)} ({result.unit})"
+
+
+def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int:
+    """Each preset's memory estimate and the measured peak of its training; earlier measurements are kept."""
+    from engine.benchmark.memory import training_peak
+
+    if names == (ALL,):
+        every = presets.list_presets()
+        names = tuple(preset.name for preset in every)
+        on_baseline = (preset for preset in every if preset.extends and presets.chain(preset)[0].name == USUAL)
+        names += tuple(f"{preset.name}@{SMALL}" for preset in on_baseline)
+    configs = []
+    for name in names:
+        preset, _, base = name.partition("@")
+        configs.append(presets.resolve(presets.find(preset), on=base or None))
+    found: dict[str, tuple[str, ...]] = {}
+    for config in configs:
+        say(f"bench: {config.preset}")
+        peak = training_peak(config)
+        if as_json:
+            emit({"kind": "memory", "ratio": peak.ratio, **asdict(peak)})
+        else:
+            answer("  ".join(_cells(peak)))
+        found[config.preset] = _cells(peak)
+        if write is not None:
+            _write_memory(write, found)
+    return 0
+
+
+def _cells(peak: "Peak") -> tuple[str, ...]:
+    shape = peak.shape
+    batch = f"{shape.rows} × {shape.target}" + (f" from {shape.source}" if shape.source else "")
+    batch += f" (of {peak.rows} rows)" if peak.rows > shape.rows else ""
+    batch += "" if peak.given else ", random"
+    measured = "" if peak.measured is None else f"{peak.measured / 2**20:,.0f}"
+    ratio = "" if peak.ratio is None else f"{peak.ratio:.2f}"
+    return peak.preset, batch, f"{peak.estimate / 2**20:,.0f}", measured, ratio
+
+
+def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
+    """Put the rows of these presets into the page's memory table."""
+    old = path.read_text(encoding="utf-8") if path.exists() else f"# Benchmarks\n\n{MARK}\n\n{NOTES}\n"
+    before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", old, flags=re.MULTILINE | re.DOTALL)
+    rows = dict(found)
+    if before is not None:
+        lines = [line.strip("| ").split(" | ") for line in before[0].splitlines() if line.startswith("| ")][1:]
+        rows = {cells[0]: tuple(cells) for cells in lines} | rows
+        old = old.replace(before[0], "")
+    import torch
+
+    title = f"{datetime.now(UTC):%Y-%m-%d}, {processor()}, one thread, torch {torch.__version__}"
+    command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
+    table = [
+        "| preset | largest batch | estimate, MiB | measured, MiB | estimate / measured |",
+        "|---|---|---|---|---|",
+    ]
+    table += ["| " + " | ".join(rows[name]) + " |" for name in sorted(rows)]
+    section = "\n".join([MEMORY_TITLE, "", f"{title}: `{command}`", "", MEMORY_NOTE, "", *table, "", ""])
+    start = old.index(NOTES) if NOTES in old else len(old)
+    path.write_text(old[:start] + section + old[start:], encoding="utf-8")
+
+
+def processor() -> str:
+    """The processor's name and how many cores this process may use."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    return f"{name}, {os.cpu_count()} cores"
+
+
+def _rows(result: "Measured") -> list[tuple[str, ...]]:
+    first = result.speeds[0]
+    rows: list[tuple[str, ...]] = [("contender", "median", "lowest", "highest", f"{first.name} is", "memory it adds")]
+    digits = 2 if first.median < 100 else 0
+    for speed in result.speeds:
+        ratio = f"{first.median / speed.median:.2f} × it" if speed is not first else ""
+        memory = "" if speed.peak_bytes is None else f"{speed.peak_bytes / 2**20:,.0f} MiB"
+        values = (f"{v:,.{digits}f}" for v in (speed.median, speed.low, speed.high))
+        rows.append((speed.name, *values, ratio, memory))
+    if result.limit is not None:
+        share = f"{first.median / result.limit:.0%} of it"
+        rows.append(("matrix products alone", f"{result.limit:,.0f}", "", "", share, ""))
+    return rows
+
+
+def _write(path: Path, result: "Measured", title: str, machine: str) -> None:
+    """Put a table into a page and keep its other tables, the introduction above them, and the notes."""
+    old = path.read_text(encoding="utf-8") if path.exists() else ""
+    notes = old[old.index(NOTES) :] if NOTES in old else f"{NOTES}\n"
+    top, *found = re.split(r"^(?=## )", old.removesuffix(notes), flags=re.MULTILINE)
+    above = top.partition(MARK)[2].strip()
+    sections = {section.splitlines()[0]: section.rstrip() + "\n" for section in found}
+    import torch
+
+    when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}"
+    head, *rows = _rows(result)
+    table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    table += ["| " + " | ".join(row) + " |" for row in rows]
+    sections[title] = "\n".join([title, "", f"{when}: `{as_typed()}`", "", *table]) + "\n"
+    introduction = [above, ""] if above else []
+    page = "\n".join(["# Benchmarks", "", MARK, "", *introduction, *sections.values(), notes])
+    path.write_text(page, encoding="utf-8")

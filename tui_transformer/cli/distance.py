@@ -1,0 +1,95 @@
+"""`compare --by-distance PROBE`: how often a probe is right by how far back what it needs stands; a chart, or SVG."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.clean import clean_line
+from engine.errors import InputError, nearest
+from tui_transformer.cli.columns import print_columns
+from tui_transformer.cli.meant import find
+from tui_transformer.cli.output import answer, say, stdout
+from tui_transformer.lab.analysis.bands import seeds_of
+from tui_transformer.lab.analysis.curves import MOST, Curves
+from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.export import save
+from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.selection import LETTERS
+from tui_transformer.lab.charts.distance_overlay import distances, probes_of
+from tui_transformer.lab.charts.overlay import Overlay
+from tui_transformer.lab.charts.overlay_canvas import paint
+from tui_transformer.lab.charts.overlay_svg import svg
+from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
+
+WIDEST, ROWS = 100, 20  # of a chart in characters
+
+
+def distance_command(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> int:
+    """Draw a probe by distance, a line a variant: its mean over the seeds.
+
+    Args:
+        runs: runs, and names of studies for all of theirs.
+        probe: its family, such as recall.
+        out: an SVG file instead of characters on stdout.
+        runs_dir: where runs are.
+
+    Raises:
+        InputError: no such run, probe or format, too many variants, a file that cannot be written.
+    """
+    if out is not None and out.suffix.lower() != ".svg":
+        raise InputError(f"--out {out}: with --by-distance, end the name in .svg")
+    groups = seeds_of(entries := _entries(runs, runs_dir), entries)
+    if len(groups) > MOST:
+        raise InputError(f"{len(groups)} variants: {MOST} lines are as many as can be told apart; name fewer runs")
+    metrics = Curves().read([run.path for run in entries])
+    drawn = DrawnGroups(tuple(enumerate(groups)), None, metrics)
+    known = probes_of(drawn)
+    if not known:
+        raise InputError("none of these runs counted its probes by distance: runs on playlets of this version do")
+    if probe not in known:
+        hint = nearest(probe, known) or f"; there are: {', '.join(known)}"
+        raise InputError(f"--by-distance {clean_line(probe)[:80]}: no such probe{clean_line(hint)}")
+    made = distances(drawn, probe)
+    if out is not None:
+        save(svg(made), out)
+        say(f"{probe} by distance of {len(entries):,} runs written to {out}")
+        return 0
+    _print(made)
+    return 0
+
+
+def _entries(names: Sequence[str], runs_dir: Path) -> list[Entry]:
+    """Those that are meant, all where none is named: variants in their study's order, else the oldest first."""
+    if not names:
+        return sorted(Folder(runs_dir).look().entries, key=lambda entry: entry.created)
+    meant = find(names, runs_dir)
+    place = {(study.name, name): i for study in meant.studies.values() for i, name in enumerate(study.variants)}
+
+    def order(entry: Entry) -> tuple[int, str]:
+        return place.get((entry.study.name, entry.study.variant), 0) if entry.study else 0, entry.created
+
+    return sorted(meant.entries, key=order)
+
+
+def _print(made: Overlay) -> None:
+    """The chart, then its numbers."""
+    say(f"{made.title}; ┄ chance; ┊ how far a model can look")
+    canvas = paint(made, min(WIDEST, stdout().width), ROWS)
+    for row in canvas.cells if canvas is not None else ():
+        answer("".join(character for character, _ in row).rstrip())
+    answer()
+    places = sorted({x for stroke in made.drawn for x in stroke.curve.x})
+    rows = [["", "variant", "n", *(f"{x:,.0f}" for x in places)]]
+    for stroke in made.drawn:
+        values = dict(zip(stroke.curve.x, stroke.curve.y, strict=True))
+        ends = dict(zip(stroke.curve.x, stroke.ends, strict=False))
+        shares = [_share(values.get(x), ends.get(x)) for x in places]
+        rows.append([LETTERS[stroke.slot], clean_line(stroke.name), f"{stroke.seeds or 1}", *shares])
+    print_columns(rows)
+    for note in made.notes:
+        say(note)
+
+
+def _share(value: float | None, ends: tuple[float, float] | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.0%}" + (f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]" if ends is not None else "")

@@ -1,0 +1,81 @@
+"""What a person means by the names after `compare`: runs, or a study with all of its runs."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from engine.errors import InputError, one_of
+from engine.runs.reader import RunReader
+from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.studies import ENDING, StudyFile, read_study_file, study_files
+
+
+@dataclass(frozen=True)
+class Meant:
+    """What was found.
+
+    Args:
+        entries: each run once, in the order of the names.
+        studies: those that were named, by name.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    studies: dict[str, StudyFile] = field(default_factory=dict)
+
+
+def find(names: Sequence[str], runs_dir: Path) -> Meant:
+    """What these names mean; a run where a run and a study have one name.
+
+    Raises:
+        InputError: neither a run nor a study.
+    """
+    entries: dict[Path, Entry] = {}
+    studies: dict[str, StudyFile] = {}
+    for name in dict.fromkeys(names):
+        if name.endswith(".toml"):
+            path = Path(name)
+            file = read_known(path)
+            found = _runs_of(file.name, path.parent) or _runs_of(file.name, runs_dir)
+            if not found:
+                raise InputError(f"{name}: no run of this study is beside it, nor in {runs_dir}")
+            studies[file.name] = file
+        else:
+            found = _run_or_study(name, runs_dir, studies)
+        entries |= {run.path: run for run in found}
+    return Meant(tuple(entries.values()), studies)
+
+
+def read_known(path: Path) -> StudyFile:
+    """A study's file that a person named.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    file = read_study_file(path)
+    if file.problem:
+        raise InputError(file.problem)
+    return file
+
+
+def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> list[Entry]:
+    with suppress(InputError):
+        return [read_entry(RunReader.resolve(name, runs_dir).path)]
+    found = _runs_of(name, runs_dir)
+    if not found:
+        if (runs_dir / f"{name}{ENDING}").is_file():
+            raise InputError(f"study '{name}' has no run in {runs_dir} yet")
+        try:
+            RunReader.resolve(name, runs_dir)  # says which runs there are
+        except InputError as error:
+            known = study_files(runs_dir)
+            raise InputError(f"{error}; studies: {one_of(known)}" if known else str(error)) from None
+    studies[name] = study_files(runs_dir).get(name, StudyFile(name))
+    return found
+
+
+def _runs_of(study: str, runs_dir: Path) -> list[Entry]:
+    """The oldest first."""
+    entries = reversed(Folder(runs_dir).look().entries)
+    return [entry for entry in entries if entry.study is not None and entry.study.name == study]

@@ -1,0 +1,208 @@
+"""A study's progress on stderr while it runs: a live board on a terminal, plain lines elsewhere, JSON on stdout."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from engine.clean import clean_line
+from tui_transformer.cli.output import emit, say, stderr
+from tui_transformer.lab.formatting import duration
+from tui_transformer.lab.studies.plan import Plan
+from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing, Verb
+
+PLAIN_INTERVAL = 30.0  # seconds between two plain lines about what is at work
+LOADING = dict.fromkeys(("queued", "starting"), "loading")
+WARM_UP = 10.0  # seconds of looking before the pace seen counts beside the plan's
+
+
+class Board:
+    """What is known of all cells; every look at it gives the time left.
+
+    Args:
+        plan: what was estimated.
+        standings: of all cells, seeds first.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, plan: Plan, standings: Sequence[Standing], clock: Callable[[], float] = time.monotonic) -> None:
+        self.plan, self._clock = plan, clock
+        self._cells = {standing.cell.name: standing for standing in standings}
+        self._left_out = {name for name, standing in self._cells.items() if standing.verb in ("done", "failed")}
+        self._began, self._before = clock(), self._work_done()
+
+    def see(self, standings: Sequence[Standing]) -> None:
+        """Take in how cells stand."""
+        self._cells |= {standing.cell.name: standing for standing in standings}
+
+    @property
+    def finished(self) -> int:
+        """Cells that are done."""
+        return sum(standing.state == "finished" for standing in self._cells.values())
+
+    @property
+    def total(self) -> int:
+        """Cells of the study."""
+        return len(self._cells)
+
+    def _work_done(self) -> float:
+        """Estimated seconds that the cells which are run now have behind them."""
+        todo = (standing for name, standing in self._cells.items() if name not in self._left_out)
+        return sum(self._estimate(standing) * standing.share for standing in todo)
+
+    def _estimate(self, standing: Standing) -> float:
+        return self.plan.prices[standing.cell.kind].seconds
+
+    @property
+    def share(self) -> float:
+        """Of all cells' work that is done, 0 to 1."""
+        whole = sum(self._estimate(standing) for standing in self._cells.values())
+        done = sum(self._estimate(standing) * standing.share for standing in self._cells.values())
+        return done / whole if whole else 1.0
+
+    @property
+    def left(self) -> float:
+        """Seconds until all is done: as planned, then as fast as it has gone."""
+        open_ = [
+            standing
+            for name, standing in self._cells.items()
+            if name not in self._left_out and standing.state not in ("finished", "failed", "stopped", SKIPPED)
+        ]
+        planned = self.plan.seconds(open_)
+        passed, went = self._clock() - self._began, self._work_done() - self._before
+        if passed < WARM_UP or went <= 0:
+            return planned
+        return planned * passed * self.plan.jobs / went
+
+
+def how_it_began(standing: Standing, verb: Verb) -> str:
+    """A cell that is begun, in a few words."""
+    texts = {"resume": f"resumes at step {standing.step:,}", "wait": "is at work already", "anew": "begins anew"}
+    return texts.get(verb, "begins")
+
+
+def how_it_stands(standing: Standing) -> str:
+    """A cell that is not at work, in a few words."""
+    where = f"step {standing.step:,} of {standing.steps:,}"
+    loss = f", validation loss {standing.loss:.4f}" if standing.loss is not None else ""
+    reason = f": {standing.reason}" if standing.reason else ""
+    texts = {
+        "finished": f"finished{loss}",
+        "failed": f"failed at step {standing.step:,}{reason}",
+        "queued": "waits to be begun",
+        "lost": f"its process is gone, at {where}",
+        "stopped": f"stopped at {where}",
+        "interrupted": f"interrupted at {where}",
+        SKIPPED: f"skipped{reason}",
+        ABSENT: f"not begun{reason}",
+    }
+    return texts.get(standing.state, f"{standing.state} at {where}")
+
+
+class Lines:
+    """A line for each cell that begins or ends, and one every half minute."""
+
+    def __init__(self, board: Board) -> None:
+        self._board, self._said = board, time.monotonic()
+
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """Say it."""
+        say(f"{cell.cell.name}: {how_it_began(cell, verb)}")
+
+    def ended(self, cell: Standing) -> None:
+        """Say how."""
+        self._board.see([cell])
+        say(f"{cell.cell.name}: {how_it_stands(cell)} ({self._board.finished} of {self._board.total} done)")
+
+    def looked(self, going: Sequence[Standing]) -> None:
+        """Say where they are, now and then."""
+        self._board.see(going)
+        if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
+            self._said = time.monotonic()
+            at_work = ", ".join(f"{standing.cell.name} {standing.share:.0%}" for standing in going)
+            say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(self._board.left)} left")
+
+
+class Json:
+    """A JSON object for each cell that begins or ends, and for each at work every half minute."""
+
+    def __init__(self, board: Board) -> None:
+        self._board, self._said = board, time.monotonic()
+
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """Emit it."""
+        emit({**cell_record(cell), "event": verb})
+
+    def ended(self, cell: Standing) -> None:
+        """Emit how."""
+        self._board.see([cell])
+        emit({**cell_record(cell), "event": "ended"})
+
+    def looked(self, going: Sequence[Standing]) -> None:
+        """Emit where they are and the time left, now and then."""
+        self._board.see(going)
+        if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
+            self._said = time.monotonic()
+            for standing in going:
+                emit({**cell_record(standing), "event": "progress", "study_seconds_left": self._board.left})
+
+
+def cell_record(standing: Standing) -> dict[str, Any]:
+    """A cell as JSON."""
+    cell = standing.cell
+    place = {"kind": "cell", "name": cell.name, "variant": cell.variant, "seed": cell.seed, "path": str(standing.path)}
+    place |= {"stage": cell.stage, "after": cell.after} if cell.stage or cell.after else {}
+    state = {"state": standing.state, "step": standing.step, "steps": standing.steps, "loss": standing.loss}
+    return {**place, **state, "reason": standing.reason, "device": standing.device}
+
+
+class Screen:
+    """A bar for the study and one for each cell at work; what ends is a line above."""
+
+    def __init__(self, board: Board, live: Live) -> None:
+        self._board, self._live = board, live
+
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """Its bar shows it; what was left by another runner is said."""
+        if verb != "create":
+            self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
+
+    def ended(self, cell: Standing) -> None:
+        """A line above the bars."""
+        self._board.see([cell])
+        self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_stands(cell)}")))
+
+    def looked(self, going: Sequence[Standing]) -> None:
+        """Draw the bars, while there are any."""
+        self._board.see(going)
+        self._live.update(drawn(self._board, going) if going else Text(""), refresh=True)
+
+
+def drawn(board: Board, going: Sequence[Standing]) -> RenderableType:
+    """The study's bar, and those of the cells at work."""
+    grid = Table.grid(padding=(0, 1), expand=True)
+    grid.add_column(no_wrap=True)
+    grid.add_column(ratio=1)
+    grid.add_column(no_wrap=True, justify="right")
+    left = f"{duration(board.left)} left"
+    whole = f"{board.share:4.0%} · {board.finished} of {board.total} runs done · {left}"
+    grid.add_row(Text("study", style="bold"), ProgressBar(total=1.0, completed=board.share), Text(whole))
+    for standing in going:
+        where = f"{standing.share:4.0%} · step {standing.step:,} / {standing.steps:,}"
+        grid.add_row(
+            Text(clean_line(standing.cell.name)),
+            ProgressBar(total=max(1, standing.steps), completed=standing.step),
+            Text(where if standing.step else LOADING.get(standing.state, standing.state), style="dim"),
+        )
+    # The last line is short: a terminal that echoes ctrl-c at the end of a full one draws all bars again.
+    return Group(grid, Text("ctrl-c stops with checkpoints; the same command goes on", style="dim"))
+
+
+def screen() -> Live:
+    """Where the bars are drawn."""
+    return Live(console=stderr(), auto_refresh=False, transient=True)

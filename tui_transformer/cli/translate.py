@@ -1,0 +1,229 @@
+"""`translate`: sentences through a trained encoder-decoder, at a prompt, from a file or from a pipe."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from rich.text import Text
+
+from engine.clean import clean_line
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stamp, stdout
+from tui_transformer.cli.repl import converse
+from tui_transformer.cli.run import loading
+from tui_transformer.lab.play.alignment import alignment_picture, by_words
+from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked
+from tui_transformer.lab.records.facts import rows, text
+
+if TYPE_CHECKING:
+    from engine.generation.translator import Translation
+
+END = "■"  # how the end of a source is shown
+AT_ONCE = 64  # lines of a file
+LONGEST = 100_000  # characters of a line
+LONGEST_BYTES = 4 * LONGEST
+
+
+@dataclass
+class Translating:
+    """Translations on stdout.
+
+    Args:
+        runs_dir: where runs are.
+        device: as on the command line.
+        checkpoint: best, last, or a step.
+        as_json: one JSON object a sentence.
+    """
+
+    runs_dir: Path
+    device: str
+    checkpoint: str
+    as_json: bool
+    settings: Settings = field(default_factory=dict)
+    last: str = ""  # the sentence that was translated
+
+    def take_run(self, run: str) -> None:
+        """Load a run's model; says what is wrong with its scores."""
+        reader = RunReader.resolve(run.strip(), self.runs_dir)
+        stamp(reader)
+        with loading("loading the model"):
+            from engine.generation.translator import Translator
+            from engine.training.checkpoint import load_translator
+            from engine.training.devices import resolve_device
+
+            model, tokenizer, self.step = load_translator(reader, self.checkpoint, resolve_device(self.device))
+        self.reader = reader
+        self.translator: Translator = Translator(model, tokenizer, reader.config)
+        self.settings.setdefault("beam", reader.config.evaluation.beam)
+        self.settings.setdefault("nbest", 1)
+        self.settings.setdefault("alpha", reader.config.generation.alpha)
+
+    def take_checkpoint(self, which: str) -> None:
+        """Another checkpoint of the run."""
+        before, self.checkpoint = self.checkpoint, which.strip()
+        try:
+            self.take_run(self.reader.name)
+        except InputError:
+            self.checkpoint = before
+            raise
+        say(self.title)
+
+    @property
+    def title(self) -> str:
+        """What translates."""
+        languages = [str(part)[:20] for part in self.reader.facts("data").get("languages") or []]
+        return f"{self.reader.name} at step {self.step:,}" + (f", {' → '.join(languages)}" if languages else "")
+
+    @property
+    def greedy(self) -> bool:
+        """Whether a translation can be shown as it is written."""
+        return self.settings["beam"] == self.settings["nbest"] == 1
+
+    def found(self, sentences: Sequence[str]) -> "list[list[Translation]]":
+        """The translations of some sentences, best first."""
+        beam, n_best = int(self.settings["beam"]), int(self.settings["nbest"])
+        if n_best > beam:
+            raise InputError(f"nbest {n_best}: a beam of {beam} has no more translations; --beam {n_best}, or /beam")
+        alpha = float(self.settings["alpha"])
+        return self.translator.translate(sentences, beam=beam, n_best=n_best, alpha=alpha)
+
+    def answer(self, sentence: str) -> None:
+        """Translate one sentence of a person; it appears word by word where it can."""
+        self.last = sentence
+        if self.as_json:
+            self.write([sentence])
+        elif self.greedy:
+            for piece, _ in self.translator.stream(sentence):
+                sys.stdout.write(clean_line(piece))
+                sys.stdout.flush()
+            answer(flush=True)
+        else:
+            for one in self.found([sentence])[0]:
+                score = f"{one.found.score:8.3f}  " if self.settings["nbest"] > 1 else ""
+                answer(f"{score}{clean_line(one.text)}", flush=True)
+
+    def write(self, sentences: Sequence[str]) -> None:
+        """Translate some lines: a line each, or with n-best a block each."""
+        for sentence, found in zip(sentences, self.found(sentences), strict=True):
+            if self.as_json:
+                best = [{"text": one.text, "score": one.found.score, "finished": one.found.finished} for one in found]
+                emit({"source": sentence, "translations": best, "checkpoint_step": self.step, **self.settings})
+                continue
+            for one in found:
+                score = f"{one.found.score:.4f}\t" if len(found) > 1 else ""
+                sys.stdout.write(f"{score}{clean_line(one.text)}\n")
+        sys.stdout.flush()
+
+    def align(self, _: str) -> None:
+        """Where the model looked while it wrote the last translation."""
+        if not self.last:
+            raise InputError("/align: nothing has been translated yet")
+        steps = list(self.translator.stream(self.last))
+        source, target = [*self.translator.pieces(self.last), END], [piece for piece, _ in steps]
+        words = by_words(source, target, [written.attention for _, written in steps])
+        console = stdout()
+        console.print(alignment_picture(*words, console.width, bool(console.color_system)))
+
+    def examples(self, _: str) -> None:
+        """Sentences to try."""
+        found = [
+            (text(row.get("source")), text(row.get("from"))) for row in rows(self.reader.facts("data").get("examples"))
+        ]
+        if not found:
+            raise InputError("examples: this run names none")
+        width = max(len(clean_line(sentence)) for sentence, _ in found)
+        lines = Text()
+        for sentence, origin in found:
+            lines.append(clean_line(sentence).ljust(width)).append(f"  {clean_line(origin)}\n", "dim")
+        lines.rstrip()
+        stdout().print(lines)
+
+
+def translate_command(
+    run: str,
+    sentence: str | None,
+    source: Path | None,
+    given: Settings,
+    *,
+    checkpoint: str,
+    device: str,
+    as_json: bool,
+    runs_dir: Path,
+) -> int:
+    """One sentence, a file, a pipe, or a prompt."""
+    settings = {name: checked(name, value, SEARCH) for name, value in given.items()}
+    if "nbest" in settings and "beam" not in settings:
+        settings["beam"] = settings["nbest"]
+    work = Translating(runs_dir, device, checkpoint, as_json, settings)
+    if sentence is not None and source is not None:
+        raise InputError("--text and --input: which of them? leave one out")
+    lines = None if source is None else _file(source)
+    work.take_run(run)
+    if sentence is not None:
+        work.answer(sentence)
+    elif lines is not None:
+        for some in _several(lines):
+            work.write(some)
+    elif not is_terminal(sys.stdin):
+        for some in _ready(sys.stdin):
+            work.write(some)
+    else:
+        say(f"{work.title}: type a sentence, examples for some to try, /help for commands, quit to leave")
+        actions = {
+            "align": work.align,
+            "examples": work.examples,
+            "run": work.take_run,
+            "checkpoint": work.take_checkpoint,
+        }
+        converse(Prompt(work.settings, work.answer, actions, TRANSLATING, remark=say, complain=complain))
+    return 0
+
+
+def _file(path: Path) -> Iterator[str]:
+    """The lines of a file; that it can be read is found out at once.
+
+    Raises:
+        InputError: it cannot be read, or a line is no text.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InputError(f"--input {path}: cannot be read: {error.strerror or error}") from None
+    lines = iter(partial(file.readline, LONGEST_BYTES + 1), b"")  # a device or a pipe may give a line without end
+    return _decoded(lines, f"--input {path}")
+
+
+def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str]:
+    for number, line in enumerate(lines, start=first):
+        if len(line) > LONGEST_BYTES:
+            raise InputError(f"{where}, line {number}: {LONGEST:,} characters are the most")
+        try:
+            sentence = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where}, line {number}: not UTF-8 at byte {error.start}") from None
+        if len(sentence) > LONGEST:
+            raise InputError(f"{where}, line {number}: {len(sentence):,} characters; {LONGEST:,} are the most")
+        yield sentence
+
+
+def _several(lines: Iterator[str]) -> Iterator[list[str]]:
+    while some := list(islice(lines, AT_ONCE)):
+        yield some
+
+
+def _ready(stream: TextIO) -> Iterator[list[str]]:
+    """Lines of a pipe, as many at once as have come: who waits for an answer to each gets it."""
+    rest, number = b"", 1
+    while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from _several(_decoded(iter(lines), "standard input", number))
+        number += len(lines)
+        if len(rest) > LONGEST_BYTES:
+            break
+    if rest:
+        yield list(_decoded(iter([rest]), "standard input", number))

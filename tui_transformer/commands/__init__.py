@@ -1,1 +1,0 @@
-"""One module a command. Each imports what it needs when it runs, so that `--help` stays instant."""

@@ -1,1 +1,0 @@
-"""Runs written down for other tools: one file a format, all in the table of `formats`."""

@@ -1,0 +1,298 @@
+"""The filter: `rope -failed n_heads>=2 badge:LEAK tag:report "recall<110">50%`. Terms are and-ed, `-` negates one.
+
+A word matches name, preset, tags, notes and state. A key is any column, probe or config setting, in full
+(`model.n_heads`) or by its last part where that is unambiguous. A mistake is an `InputError` with one sentence.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.config.keys import all_keys
+from engine.errors import InputError, nearest, one_of
+from tui_transformer.lab.analysis.columns import (
+    ALIASES,
+    FIXED,
+    Column,
+    probe,
+    probes,
+    score,
+    setting,
+    setting_text,
+)
+from tui_transformer.lab.analysis.entry import SCORES, Entry
+from tui_transformer.lab.records.badges import BADGES
+from tui_transformer.lab.records.facts import number
+
+LONGEST = 1000  # characters of a filter
+UNSET = "none"
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "%": 0.01, "s": 1.0, "min": 60.0, "h": 3600.0}
+_NUMBER = re.compile(r"([+-]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\s*(k|min|m|g|t|%|s|h)?\Z", re.IGNORECASE)
+_CLOCK = re.compile(r"(?:(\d+):)?(\d+):(\d\d)\Z")
+_QUOTED = r'"[^"]*"'
+_OPERATOR = re.compile(r"\s*(<=|>=|!=|=|<|>|:)\s*")
+_KEY = re.compile(rf"{_QUOTED}|[^\s<>=!:\"]+")
+_WORD = re.compile(rf"{_QUOTED}|\S+")
+
+Matches = Callable[[Entry, Entry | None], bool]
+
+
+@dataclass(frozen=True)
+class Term:
+    """One condition, as it was written and as it is asked."""
+
+    text: str
+    matches: Matches
+
+
+@dataclass(frozen=True)
+class Query:
+    """What runs must be like."""
+
+    terms: tuple[Term, ...] = ()
+
+    def __call__(self, entries: Sequence[Entry], baseline: Entry | None = None) -> tuple[Entry, ...]:
+        """The runs that all terms match, in their order."""
+        return tuple(e for e in entries if all(term.matches(e, baseline) for term in self.terms))
+
+    def why_none(self, entries: Sequence[Entry], baseline: Entry | None = None) -> str:
+        """Which term is to blame where no run matches."""
+        for term in self.terms:
+            if not any(term.matches(entry, baseline) for entry in entries):
+                return f"no run matches {term.text}"
+        if self(entries, baseline):
+            return ""
+        return f"no run matches all of this at once: {', '.join(term.text for term in self.terms)}"
+
+
+def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
+    """A filter from what was written.
+
+    Args:
+        text: what was written.
+        entries: the runs, for the names of their probes and of settings of later versions.
+
+    Raises:
+        InputError: one sentence about the first mistake.
+    """
+    query, mistake = begun(text, Known(entries))
+    if mistake:
+        raise InputError(mistake)
+    return query
+
+
+def begun(text: str, known: "Known") -> tuple[Query, str]:
+    """A filter that is still typed: the terms before the first mistake, and one sentence about that."""
+    if len(text) > LONGEST:
+        return Query(), f"a filter has at most {LONGEST:,} characters, this one {len(text):,}"
+    terms: list[Term] = []
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        start, negated = at, text[at] == "-" and at + 1 < len(text) and not text[at + 1].isspace()
+        try:
+            matches, at = _term(text, at + negated, known)
+        except InputError as error:
+            return Query(tuple(terms)), str(error)
+        terms.append(Term(text[start:at], _not(matches) if negated else matches))
+    return Query(tuple(terms)), ""
+
+
+def unfinished(text: str, query: Query, entries: Sequence[Entry], known: "Known") -> str:
+    """The key that the end of what is typed may become; "" if it is a word that runs have, or begins no key."""
+    last = text.rpartition(" ")[2].removeprefix("-")
+    if not last or not query.terms or any(query.terms[-1].matches(entry, None) for entry in entries):
+        return ""
+    return next((name for name in known.names if name.startswith(last)), "")
+
+
+def _not(matches: Matches) -> Matches:
+    return lambda entry, baseline: not matches(entry, baseline)
+
+
+def _term(text: str, at: int, known: "Known") -> tuple[Matches, int]:
+    """The condition that begins here, and where it ends."""
+    key, end = known.named(text, at)
+    if key is None:
+        found = _KEY.match(text, at)
+        key, end = (found[0].strip('"'), found.end()) if found else ("", at)
+    sign = _OPERATOR.match(text, end)
+    if sign is None:
+        word = _WORD.match(text, at)
+        assert word is not None
+        if word[0].count('"') == 1:
+            raise InputError(f"{word[0]}: a quotation mark is open")
+        return _word(word[0].strip('"')), word.end()
+    if not key:
+        raise InputError(f"{text[at : sign.end()].strip()}: a key is missing before it, e.g. loss{sign[1]}1.3")
+    value = _WORD.match(text, sign.end())
+    if value is not None and value[0].count('"') == 1:
+        raise InputError(f"{value[0]}: a quotation mark is open")
+    if value is None:
+        raise InputError(f"{key}{sign[1]}: a value is missing after {sign[1]}")
+    return _condition(key, sign[1], value[0].strip('"'), known), value.end()
+
+
+def _word(word: str) -> Matches:
+    sought = word.casefold()
+
+    def matches(entry: Entry, baseline: Entry | None) -> bool:
+        texts = (entry.name, entry.preset, entry.state, entry.notes, *entry.tags)
+        return any(sought in text.casefold() for text in texts)
+
+    return matches
+
+
+def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
+    if key in ("badge", "tag"):
+        if sign not in (":", "=", "!="):
+            raise InputError(f"{key}{sign}{value}: write {key}:{value}")
+        has = _badge(value) if key == "badge" else _tag(value)
+        return _not(has) if sign == "!=" else has
+    column = known.column(key)
+    if sign in COMPARE:
+        return _ordered(column, sign, value)
+    if sign == ":":
+        return _contains(column, value)
+    return _not(_equals(column, value)) if sign == "!=" else _equals(column, value)
+
+
+def _badge(value: str) -> Matches:
+    names = {name.casefold(): name for name in BADGES} | {
+        b.word.rstrip(".").casefold(): b.name for b in BADGES.values()
+    }
+    found = names.get(value.rstrip(".").casefold())
+    if found is None:
+        hint = nearest(value.upper(), BADGES) or f"; badges are {one_of(BADGES)}"
+        raise InputError(f"no badge is called '{value}'{hint}")
+    return lambda entry, baseline: found in entry.badges
+
+
+def _tag(value: str) -> Matches:
+    sought = value.lstrip("#").casefold()
+    return lambda entry, baseline: any(tag.casefold() == sought for tag in entry.tags)
+
+
+def _ordered(column: Column, sign: str, value: str) -> Matches:
+    limit, compare = as_number(value), COMPARE[sign]
+    if not column.right and not column.dotted:
+        raise InputError(
+            f"{column.key} is a text: write {column.key}={value}, or {column.key}:{value} for a part of it"
+        )
+    if limit is None:
+        raise InputError(f"{column.key}{sign}{value}: after {sign} there must be a number, e.g. 1.3, 10k or 50%")
+
+    def matches(entry: Entry, baseline: Entry | None) -> bool:
+        size = number(column.value(entry, baseline))
+        return size is not None and compare(size, limit)
+
+    return matches
+
+
+def _equals(column: Column, value: str) -> Matches:
+    size, sought = as_number(value), value.casefold()
+
+    def matches(entry: Entry, baseline: Entry | None) -> bool:
+        found = column.value(entry, baseline)
+        if found is None or found == "" or found == ():
+            return sought == UNSET
+        own = number(found)
+        if own is not None and size is not None:
+            return own == size or sought == column.show(found).casefold()
+        return sought in (_plain(found), column.show(found).casefold())
+
+    return matches
+
+
+def _contains(column: Column, value: str) -> Matches:
+    sought = value.casefold()
+
+    def matches(entry: Entry, baseline: Entry | None) -> bool:
+        found = column.value(entry, baseline)
+        return found is not None and sought in _plain(found)
+
+    return matches
+
+
+def _plain(value: Any) -> str:
+    return (" ".join(value) if isinstance(value, tuple) else setting_text(value)).casefold()
+
+
+def as_number(text: str) -> float | None:
+    """`1.3`, `41.2k`, `3e-4`, `50%`, `2:30`, `5min`; None if it is no number."""
+    clock = _CLOCK.match(text)
+    if clock:
+        hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+        return float(3600 * hours + 60 * minutes + seconds)
+    found = _NUMBER.match(text)
+    if not found:
+        return None
+    return number(float(found[1].replace(",", "").replace("_", "")) * _FACTORS[(found[2] or "").lower()])
+
+
+class Known:
+    """Every key that a filter or a sort may name.
+
+    Args:
+        entries: the runs, for their probes and for settings of later versions.
+    """
+
+    def __init__(self, entries: Sequence[Entry] = ()) -> None:
+        self._probes = probes(entries)
+        later = set().union(*(entry.config for entry in entries)).difference(all_keys())
+        self._settings = [*all_keys(), *sorted(later)]
+        self._odd = sorted((name for name in self._probes if not _KEY.fullmatch(name)), key=len, reverse=True)
+
+    def named(self, text: str, at: int) -> tuple[str | None, int]:
+        """A probe whose name has an operator in it (`recall<110`), and where it ends.
+
+        Raises:
+            InputError: the name alone, which would read as a comparison.
+        """
+        for name in self._odd:
+            end = at + len(name)
+            if text.startswith(name, at):
+                if _OPERATOR.match(text, end):
+                    return name, end
+                if end == len(text) or text[end].isspace():
+                    raise InputError(f"{name} is a probe: say how much of it, e.g. {name}>50%")
+        return None, at
+
+    def column(self, key: str) -> Column:
+        """The column that a key means.
+
+        Raises:
+            InputError: none, or one of several; names the nearest.
+        """
+        key = ALIASES.get(key, key)
+        if key in FIXED:
+            return FIXED[key]
+        if key in self._probes:
+            return probe(key)
+        if key in SCORES:
+            return score(key)
+        if key in self._settings:
+            return setting(key)
+        meant = [full for full in self._settings if full.rpartition(".")[2] == key]
+        if len(meant) == 1:
+            return setting(meant[0])
+        if meant:
+            raise InputError(f"'{key}' is {one_of(meant)}: write it in full")
+        hint = nearest(key, self.names) or "; try loss, params, state, or a setting"
+        raise InputError(f"unknown key '{key[:80]}'{hint}")
+
+    @property
+    def names(self) -> list[str]:
+        """Every key, and every last part of one."""
+        lasts = [full.rpartition(".")[2] for full in self._settings]
+        return [*FIXED, *ALIASES, "badge", "tag", *self._probes, *SCORES, *lasts, *self._settings]

@@ -1,0 +1,1 @@
+"""Charts as numbers and cells, for the studio, the command line and reports."""

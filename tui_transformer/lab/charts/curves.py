@@ -1,0 +1,214 @@
+"""From records to lines: what can be drawn, over which axis, how smooth. Pure; knows no widget."""
+
+import bisect
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tui_transformer.lab.formatting import duration, short
+from tui_transformer.lab.records.facts import LARGEST, Record, number, table
+
+LARGEST_LOSS = 50.0  # nats; e to a higher power is no perplexity worth a line
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What a chart shows.
+
+    Args:
+        key: of a validation record.
+        label: its name.
+        of_loss: makes it from a loss, for train records and the floor; None where only evaluations know it.
+        best: chooses the best of several.
+        share: shown as a percentage.
+        probe: stands among the probes of an evaluation.
+    """
+
+    key: str
+    label: str
+    of_loss: Callable[[float], float] | None = None
+    best: Callable[[Sequence[float]], float] = min
+    share: bool = False
+    probe: bool = False
+
+    def of(self, record: Record) -> float | None:
+        """Its value in an evaluation, if it has one."""
+        return number((table(record.get("probes")) if self.probe else record).get(self.key))
+
+
+def _perplexity(loss: float) -> float:
+    return math.exp(loss) if loss < LARGEST_LOSS else math.nan
+
+
+MEASURES = (
+    Measure("loss", "loss", lambda loss: loss),
+    Measure("perplexity", "perplexity", _perplexity),
+    Measure("bits_per_character", "bits per character"),
+    Measure("accuracy", "accuracy", best=max, share=True),
+    Measure("bleu", "BLEU", best=max),
+    Measure("chrf", "chrF", best=max),
+    Measure("exact_match", "exact match", best=max, share=True),
+    Measure("recall", "recall", best=max, share=True, probe=True),
+    Measure("recall-reworded", "recall, reworded", best=max, share=True, probe=True),
+    Measure("recall-continued", "recall, continued", best=max, share=True, probe=True),
+)
+
+AXES = ("step", "tokens", "seconds")
+AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": "characters back"}
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """How far back a mean of the train loss reaches, as a share of the run; 0 is not at all."""
+
+    label: str
+    reach: float
+
+
+SMOOTHINGS = (Smoothing("off", 0.0), Smoothing("some", 0.005), Smoothing("strong", 0.02))
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Points in order of x."""
+
+    x: tuple[float, ...] = ()
+    y: tuple[float, ...] = ()
+
+    def near(self, x: float) -> int | None:
+        """The point that is nearest to x."""
+        if not self.x:
+            return None
+        at = bisect.bisect_left(self.x, x)
+        return min((i for i in (at - 1, at) if 0 <= i < len(self.x)), key=lambda i: abs(self.x[i] - x))
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What one chart draws: a measure of a run.
+
+    Args:
+        raw: the train curve before it was smoothed; empty where it was not.
+        floors: losses of perfect predictors: given its window first, then the whole past. Runs of earlier
+            versions have only the latter.
+        best: index into `validation`, None where there is none.
+    """
+
+    measure: Measure
+    axis: str = "step"
+    log: bool = False
+    raw: Curve = Curve()
+    train: Curve = Curve()
+    validation: Curve = Curve()
+    floors: tuple[float, ...] = ()
+    best: int | None = None
+
+    @property
+    def empty(self) -> bool:
+        """Nothing to draw yet."""
+        return not (self.train.x or self.validation.x)
+
+
+def known(measure: Measure, validation: Sequence[Record]) -> bool:
+    """Whether a run's evaluations have this measure."""
+    return measure.of_loss is not None or any(measure.of(record) is not None for record in validation[-1:])
+
+
+def picture(
+    measure: Measure,
+    train: Sequence[Record],
+    validation: Sequence[Record],
+    *,
+    axis: str,
+    smoothing: Smoothing,
+    log: bool,
+    floors: Sequence[float],
+) -> Picture:
+    """The curves of a measure.
+
+    Args:
+        measure: which.
+        train: records.
+        validation: records.
+        axis: one of `AXES`.
+        smoothing: of the train curve.
+        log: whether y is to be logarithmic.
+        floors: of the loss.
+    """
+    of_loss = measure.of_loss
+    raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
+    smooth = smoothed(raw, smoothing)
+    scored = _curve(validation, axis, measure.of)
+    levels = () if of_loss is None else tuple(map(of_loss, floors))
+    made = Picture(
+        measure,
+        axis,
+        log,
+        raw=_map(raw, of_loss) if smooth is not raw else Curve(),
+        train=_map(smooth, of_loss),
+        validation=scored,
+        floors=levels,
+        best=scored.y.index(measure.best(scored.y)) if scored.y else None,
+    )
+    return replace(made, log=log and _positive(made))
+
+
+def _positive(made: Picture) -> bool:
+    values = [*made.train.y, *made.validation.y]
+    return bool(values) and min(values) > 0
+
+
+def curve_of(records: Sequence[Record], axis: str, key: str) -> Curve:
+    """A field of records over an axis, in its order; what is no number is left out."""
+    return _curve(records, axis, lambda record: number(record.get(key)))
+
+
+def _curve(records: Sequence[Record], axis: str, of: Callable[[Record], float | None]) -> Curve:
+    points = []
+    for record in records:
+        x, y = number(record.get(axis)), of(record)
+        if x is not None and y is not None and max(abs(x), abs(y)) <= LARGEST:
+            points.append((x, y))
+    points.sort(key=lambda point: point[0])
+    return Curve(tuple(x for x, _ in points), tuple(y for _, y in points))
+
+
+def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
+    if of_loss is None:
+        return curve
+    pairs = [(x, of_loss(y)) for x, y in zip(curve.x, curve.y, strict=True)]
+    pairs = [(x, y) for x, y in pairs if math.isfinite(y)]
+    return Curve(tuple(x for x, _ in pairs), tuple(y for _, y in pairs))
+
+
+def smoothed(curve: Curve, smoothing: Smoothing) -> Curve:
+    """The curve as smooth as asked for; itself where there is nothing to smooth."""
+    return _smooth(curve, smoothing.reach) if smoothing.reach and len(curve.x) > 2 else curve
+
+
+def _smooth(curve: Curve, reach: float) -> Curve:
+    """An exponential mean without its bias to the start; how dense the points are makes no difference."""
+    span = (curve.x[-1] - curve.x[0]) * reach or 1.0
+    total = weight = 0.0
+    before, smooth = curve.x[0], []
+    for x, y in zip(curve.x, curve.y, strict=True):
+        kept = math.exp(-(x - before) / span)
+        fresh = max(1e-6, 1.0 - kept) if weight else 1.0
+        total, weight = kept * total + fresh * y, kept * weight + fresh
+        smooth.append(total / weight)
+        before = x
+    return Curve(curve.x, tuple(smooth))
+
+
+def value_text(measure: Measure, value: float) -> str:
+    """A value as people read it."""
+    if measure.share:
+        return f"{value:.1%}"
+    return f"{value:.4g}" if abs(value) < 10_000 else short(value).replace(" ", "")
+
+
+def axis_text(axis: str, value: float) -> str:
+    """A place on the x axis as people read it."""
+    if axis == "seconds":
+        return duration(value)
+    return f"{value:,.0f}" if value < 1e6 else short(value).replace(" ", "")

@@ -1,0 +1,1 @@
+"""Choosing settings: drafts of runs and studies, and what they cost."""

@@ -1,0 +1,288 @@
+"""A design in the making: a preset, perhaps on another base, and what was changed in it. No widget, no torch.
+
+A draft means exactly what its command line means: it is resolved by the same calls, in the same order. It is never
+changed: every change gives a new one.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal, get_args, get_origin
+
+import tomli_w
+
+from engine.capabilities import Refusal, check
+from engine.command_line import program
+from engine.config import presets
+from engine.config.exclusive import EXCLUSIVE
+from engine.config.keys import diff, flatten
+from engine.config.lints import Lint, lint
+from engine.config.overrides import parse_override
+from engine.config.schema import RunConfig
+from engine.config.toml import write
+from engine.data.catalogue import names_of
+from engine.errors import InputError
+from tui_transformer.lab.design.cost import Characters, Cost, cost
+
+OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
+PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+Differences = dict[str, tuple[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One design.
+
+    Args:
+        preset: what it starts from.
+        on: the base that an overlay is put on.
+        changes: dotted key → value, on top.
+        path: of a preset file of one's own; None for a shipped one.
+    """
+
+    preset: presets.Preset
+    on: str | None = None
+    changes: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    path: Path | None = None
+
+    @classmethod
+    def of(cls, name: str) -> "Draft":
+        """A shipped preset as it is.
+
+        Raises:
+            InputError: there is none of that name.
+        """
+        return cls(presets.find(name))
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """As the run's config will say it."""
+        return self.preset.name if self.on is None else f"{self.preset.name}@{self.on}"
+
+    @cached_property
+    def _resolved(self) -> tuple[RunConfig | None, str]:
+        overrides = [nested(key, value) for key, value in self.changes.items()]
+        try:
+            return presets.resolve(self.preset, on=self.on, overrides=overrides, where="here"), ""
+        except InputError as error:
+            return None, str(error).removeprefix("here: ")
+
+    @property
+    def config(self) -> RunConfig | None:
+        """The complete config; None where a setting cannot be (`problem` says which)."""
+        return self._resolved[0]
+
+    @cached_property
+    def refusal(self) -> Refusal | None:
+        """What cannot be combined, if anything."""
+        return None if self.config is None else check(self.config)
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot be trained, in one line; "" if it can."""
+        return self._resolved[1] or (self.refusal.reason if self.refusal else "")
+
+    @cached_property
+    def unchanged(self) -> "Draft":
+        """The preset itself."""
+        return replace(self, changes=NOTHING) if self.changes else self
+
+    @cached_property
+    def values(self) -> Mapping[str, Any]:
+        """Every set key's value; of a draft that is no config, the preset's with the changes over it."""
+        if self.config is not None:
+            return flatten(self.config.dump())
+        usual = self.unchanged.config
+        return (flatten(usual.dump()) if usual else {}) | dict(self.changes)
+
+    # Changing it
+
+    def with_change(self, key: str, value: Any) -> "Draft":
+        """The same with one key changed; None takes the change back, as does the value it has anyway."""
+        rest = {k: v for k, v in self.changes.items() if k != key and k != _other_way(key)}
+        without = replace(self, changes=rest)
+        if value is None:
+            return without
+        changed = replace(self, changes=rest | {key: value})
+        if changed.config is not None and without.config is not None and changed.config == without.config:
+            return without
+        return changed
+
+    def with_changes(self, changes: Mapping[str, Any]) -> "Draft":
+        """The same with several keys changed, whether or not they had these values anyway."""
+        gone = {_other_way(key) for key in changes}
+        return replace(self, changes={k: v for k, v in self.changes.items() if k not in gone} | dict(changes))
+
+    def without(self, key: str) -> "Draft":
+        """The same with one change taken back."""
+        return self.with_change(key, None)
+
+    def with_text(self, text: str) -> "Draft":
+        """The same with `KEY=VALUE`, read as `--set` reads it.
+
+        Raises:
+            InputError: what `--set` would complain about; what cannot be combined is no such thing.
+        """
+        ((key, value),) = flatten(parse_override(text)).items()
+        changed = self.with_change(key, value)
+        if changed.config is None:
+            raise InputError(changed.problem)
+        return changed
+
+    def on_base(self, base: str | None) -> "Draft":
+        """The same changes on another base."""
+        return replace(self, on=base)
+
+    # What could be chosen
+
+    def choices(self, key: str) -> list[tuple[Any, str]]:
+        """Every value of a key that has few, each with why it cannot be chosen here, or ""."""
+        return [(value, self.objection(key, value)) for value in values_of(key)]
+
+    def objection(self, key: str, value: Any) -> str:
+        """Why a value cannot be chosen here, "" if it can; what is wrong already is not its fault."""
+        problem = self.with_change(key, value).problem
+        return "" if problem == self.problem else problem
+
+    def way(self, key: str, value: Any) -> dict[str, Any] | None:
+        """The fewest changes that make a refused value possible: itself, and what it cannot be combined with."""
+        for partners in range(1, PARTNERS + 1):
+            found = self._way({key: value}, partners)
+            if found is not None:
+                return found
+        return None
+
+    def _way(self, changes: dict[str, Any], partners: int) -> dict[str, Any] | None:
+        """These changes with up to so many more, chosen from what is refused with them."""
+        tried = self.with_changes(changes)
+        if not tried.problem:
+            return changes
+        if tried.refusal is None or not partners:
+            return None
+        others = [k for k in tried.refusal.keys if k not in changes]
+        for other in sorted(others, key=lambda k: k == "model.causal"):
+            for candidate in _usual_first(other):
+                with_it = changes | {other: candidate}
+                refusal = self.with_changes(with_it).refusal
+                if refusal is not None and refusal.keys == tried.refusal.keys:
+                    continue  # it was no help
+                found = self._way(with_it, partners - 1)
+                if found is not None:
+                    return found
+        return None
+
+    # What it comes to
+
+    def against_preset(self) -> Differences:
+        """What was changed in the preset: dotted key → (before, after)."""
+        return _differences(self.unchanged.config, self.config)
+
+    def against_parent(self) -> Differences:
+        """What the whole differs in from what the preset extends; nothing for a base."""
+        try:
+            parent = presets.parent_config(self.preset, self.on)
+        except InputError:
+            return {}
+        return _differences(parent, self.config)
+
+    @property
+    def parent(self) -> str | None:
+        """The name of what the preset is a change of."""
+        return self.on or self.preset.extends
+
+    def cost(self, characters: Characters | None = None) -> Cost | None:
+        """What it costs; None while the vocabulary is not known, or it cannot be trained.
+
+        Args:
+            characters: of a corpus that had to be read.
+        """
+        return None if self.config is None or self.refusal is not None else cost(self.config, characters)
+
+    def lints(self, train_tokens: int | None = None) -> list[Lint]:
+        """What is legal and surely not meant."""
+        return [] if self.config is None or self.problem else lint(self.config, train_tokens)
+
+    def toml(self) -> str:
+        """The complete config as TOML; "" where there is none."""
+        return "" if self.config is None else write(self.config)
+
+    def arguments(self) -> list[str]:
+        """What says it on a command line, after `run` or `check`."""
+        words = ["--preset", self.preset.name] if self.path is None else ["--config", str(self.path)]
+        words += ["--on", self.on] if self.on else []
+        for key, option in OPTIONS.items():
+            words += [option, str(self.changes[key])] if key in self.changes else []
+        for key, value in self.changes.items():
+            words += ["--set", f"{key}={as_set(value)}"] if key not in OPTIONS else []
+        return words
+
+    def command(self, options: Sequence[str] = ()) -> str:
+        """The command line that trains it, quoted for a shell; `options` come last."""
+        return shlex.join([program(), "run", *self.arguments(), *options])
+
+
+@cache
+def values_of(key: str) -> tuple[Any, ...]:
+    """The values of a key that has few of them; none for numbers and texts."""
+    if key == "data.corpus":
+        return (*names_of("text"), *names_of("pairs"), *names_of("documents"))
+    section, _, name = key.rpartition(".")
+    model = RunConfig.model_fields[section].annotation if section else RunConfig
+    annotation = model.model_fields[name].annotation if isinstance(model, type) else None
+    if annotation is bool:
+        return (True, False)
+    return get_args(annotation) if get_origin(annotation) is Literal else ()
+
+
+def nested(key: str, value: Any) -> dict[str, Any]:
+    """A dotted key as nested tables."""
+    section, _, name = key.rpartition(".")
+    return {section: {name: value}} if section else {name: value}
+
+
+def as_set(value: Any) -> str:
+    """A value as `--set` takes it: TOML, or bare text where that reads the same."""
+    if isinstance(value, str):
+        bare = value.strip() == value and value != ""
+        if bare and flatten(parse_override(f"description={value}"))["description"] == value:
+            return value
+        return tomli_w.dumps({"v": value}).partition("=")[2].strip()
+    return json.dumps(value)
+
+
+def shown(value: Any) -> str:
+    """A value as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(shown(part) for part in value)
+    return "unset" if value is None else str(value)
+
+
+def _other_way(key: str) -> str | None:
+    """The key that says the same thing in another way."""
+    section, _, name = key.rpartition(".")
+    for pair in EXCLUSIVE.get(section, ()):
+        if name in pair:
+            return f"{section}.{pair[1 - pair.index(name)]}"
+    return None
+
+
+def _usual_first(key: str) -> list[Any]:
+    usual = flatten(RunConfig().dump()).get(key)
+    return sorted(values_of(key), key=lambda value: value != usual)
+
+
+def _differences(before: RunConfig | None, after: RunConfig | None) -> Differences:
+    return {} if before is None or after is None else diff(before, after, with_bookkeeping=False)

@@ -1,0 +1,386 @@
+"""A study in the making: variants of a design, and seeds. No widget, no torch.
+
+It is never changed: every change gives a new one. A variant that cannot be trained, or that would be the same run
+twice, stays in it with the reason, and is left out of the study.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+from engine.config import presets
+from engine.config.keys import diff, flatten, is_bookkeeping
+from engine.config.lints import lint
+from engine.config.overrides import parse_override
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from tui_transformer.lab.design.draft import Draft
+from tui_transformer.lab.design.study_base import GENERIC, Overlay, overlay_variants, study_base
+from tui_transformer.lab.studies.asked import parse_seeds
+from tui_transformer.lab.studies.axes import grid, parse_axis
+from tui_transformer.lab.studies.cells import Change, variant_config
+from tui_transformer.lab.studies.stages import Stage, chain
+from tui_transformer.lab.studies.study import Study, Variant
+
+DESIGN = "design"  # the variant that changes nothing
+SEEDS = (1, 2, 3)
+DECIDES = 5  # seeds from which on a study is more than exploratory
+MOST = 100  # variants that are made at once
+MEASURES = (  # what a loss is a loss of, and on what
+    *("data.corpus", "data.corpus_seed", "data.corpus_size", "data.validation_fraction", "data.max_length"),
+    *("data.tokenizer", "data.bpe_size", "objective.kind", "model.context_length", "evaluation.stride"),
+)
+_NEXT_AXIS = re.compile(r"\s+(?=[a-z_]+(?:\.[a-z_0-9]+)*=)")
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True)
+class Line:
+    """One variant as it stands.
+
+    Args:
+        variant: what is asked for.
+        config: that it comes to; None where it cannot be. Of several stages the last, which is compared.
+        why_not: why it is left out of the study; "" if it is part of it.
+        earlier: what the stages before it come to, in their order.
+    """
+
+    variant: Variant
+    config: RunConfig | None
+    why_not: str = ""
+    earlier: tuple[RunConfig, ...] = ()
+
+    @property
+    def configs(self) -> tuple[RunConfig, ...]:
+        """What is trained with each seed, one after the other; nothing where it cannot be."""
+        return () if self.config is None else (*self.earlier, self.config)
+
+
+@dataclass(frozen=True)
+class StudyDraft:
+    """One study.
+
+    Args:
+        design: the base.
+        name: of the study.
+        variants: in their order, the design among them.
+        seeds: of the runs; the design's own seed is not looked at.
+        baseline: the variant that others are held against.
+        why: variant → why something is expected of it.
+        description: one line.
+        note: what became of a study that was put on this design.
+        said_as: how a command line says the variants: `--study NAME` or `--vary …`; nothing where only a file does.
+        stages: that a variant goes through; none: a run each.
+    """
+
+    design: Draft
+    name: str
+    variants: tuple[Variant, ...] = (Variant(DESIGN),)
+    seeds: tuple[int, ...] = SEEDS
+    baseline: str = DESIGN
+    why: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    description: str = ""
+    note: str = ""
+    said_as: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
+
+    @classmethod
+    def of(cls, design: Draft) -> "StudyDraft":
+        """A study of a design that has no variants yet."""
+        stem = re.sub(r"[^A-Za-z0-9._-]+", "-", design.name).strip(".-") or DESIGN
+        return cls(design, f"{stem[:60]}-study")
+
+    # Changing it
+
+    def with_variants(self, variants: Sequence[Variant]) -> "StudyDraft":
+        """The same with more variants; those that are there already are not added again."""
+        kept = list(self.variants)
+        for variant in variants:
+            if not any(_alike(variant, other) for other in kept):
+                kept.append(replace(variant, name=_free(variant.name, [other.name for other in kept])))
+        return replace(self, variants=tuple(kept), said_as=())
+
+    def with_axes(self, text: str) -> "StudyDraft":
+        """The same with a variant for each value of `KEY=VALUE,VALUE`; several axes make a grid.
+
+        Raises:
+            InputError: an unknown key, too many variants, or none of them can be trained.
+        """
+        words = _NEXT_AXIS.split(text.strip())
+        axes = dict(_axis(word) for word in words)
+        if len(axes) < len(words):
+            raise InputError("a key is named twice; give all its values at once, with commas between")
+        count = 1
+        for values in axes.values():
+            count *= len(values)
+        if count > MOST:
+            raise InputError(f"this makes {count:,} variants; at most {MOST} are made at once")
+        for key, values in axes.items():
+            for value in values:  # a value that is none is a slip of the pen, and no variant
+                changed = self.design.with_change(key, value)
+                if changed.config is None:
+                    raise InputError(changed.problem)
+        made = grid(axes)
+        problems = [self.problem_of(variant) for variant in made]
+        if all(problems):
+            raise InputError(problems[0])
+        alone = len(self.variants) == 1 and self.variants[0].name == DESIGN
+        said_as = tuple(part for word in words for part in ("--vary", word)) if alone else ()
+        return replace(self.with_variants(made), said_as=said_as)
+
+    def with_study(self, study: Study) -> "StudyDraft":
+        """The variants of another study, put on this design."""
+        base, changes = self._base
+        own = study.base == base and dict(study.changes) == changes
+        variants = tuple(
+            replace(v, changes={**({} if own else study.changes), **v.changes}, expect=v.expect if own else {})
+            for v in study.variants
+        )
+        foretold = any(variant.expect for variant in study.variants)
+        note = "" if own or not foretold else f"what {study.name} expects was said of {study.base}, so it is left out"
+        return replace(
+            self,
+            name=study.name,
+            variants=variants,
+            baseline=study.baseline,
+            why=dict(study.why) if own else NOTHING,
+            description=study.description if own else "",
+            note=note,
+            said_as=("--study", study.name) if own else (),
+            stages=study.stages,
+        )
+
+    def with_overlays(self, ticked: Sequence[Variant], offered: Sequence[Overlay]) -> "StudyDraft":
+        """The same with these overlays, and without the others that were offered."""
+        gone = [o.variant for o in offered if not any(_alike(o.variant, variant) for variant in ticked)]
+        draft = self
+        for variant in self.variants:
+            if any(_alike(variant, other) for other in gone):
+                draft = draft.without(variant.name)
+        return draft.with_variants(ticked)
+
+    def without(self, name: str) -> "StudyDraft":
+        """The same without a variant; the baseline goes to the design where it was that one."""
+        kept = tuple(variant for variant in self.variants if variant.name != name)
+        if name == DESIGN and self.baseline == DESIGN and kept:
+            return replace(self, variants=kept, baseline=kept[0].name, said_as=())
+        if not any(variant.name == DESIGN for variant in kept) and self.baseline == name:
+            kept = (Variant(DESIGN), *kept)
+        baseline = DESIGN if self.baseline == name else self.baseline
+        why = {variant: text for variant, text in self.why.items() if variant != name}
+        return replace(self, variants=kept, baseline=baseline, why=why, said_as=())
+
+    def with_seeds(self, text: str) -> "StudyDraft":
+        """The same with other seeds: `3`, or `1,5,9`.
+
+        Raises:
+            InputError: no whole numbers, or one twice.
+        """
+        seeds = parse_seeds(text)
+        if len(set(seeds)) < len(seeds):
+            raise InputError("a seed stands there twice; the same seed gives the same run")
+        return replace(self, seeds=seeds)
+
+    def with_more_seeds(self, more: int) -> "StudyDraft":
+        """The same with one seed more or less; at least one stays."""
+        if more > 0:
+            return replace(self, seeds=(*self.seeds, max(self.seeds) + 1))
+        return replace(self, seeds=self.seeds[:-1]) if len(self.seeds) > 1 else self
+
+    # What it is
+
+    @cached_property
+    def _base(self) -> tuple[str, dict[str, Any]]:
+        return study_base(self.design)
+
+    def _configs(self, variant: Variant) -> tuple[RunConfig, ...]:
+        """What a variant of this design comes to, stage by stage.
+
+        Raises:
+            InputError: why it cannot be.
+        """
+        base, changes = self._base
+        this, other = Variant("this", variant.preset, variant.changes, stages=variant.stages), Variant("other")
+        links = chain(self.stages, variant.stages)
+        try:
+            study = Study("study", base, (this, other), "this", changes=changes, stages=self.stages)
+            stages: list[Stage | None] = [link.stage for link in links] or [None]
+            return tuple(variant_config(study, this, stage) for stage in stages)
+        except InputError as error:
+            raise InputError(re.sub(r"\Astudy 'study'(, variant 'this')?: ", "", str(error))) from None
+
+    def problem_of(self, variant: Variant) -> str:
+        """Why a variant of this design cannot be trained, "" if it can."""
+        try:
+            self._configs(variant)
+        except InputError as error:
+            return str(error)
+        return ""
+
+    def overlays(self, own: Sequence[presets.Preset] = ()) -> list[Overlay]:
+        """The overlays that are of use here: generic ones, and those of the design's own base; impossible ones last.
+
+        Args:
+            own: a person's own presets.
+        """
+        root = presets.chain(self.design.preset)[0].name
+        root = presets.chain(presets.find(self.design.on))[0].name if self.design.on else root
+        as_it_is = _asked(self._configs(Variant(DESIGN)))
+        found = []
+        for variant, description, of in overlay_variants(own):
+            if of not in (GENERIC, root):
+                continue
+            try:
+                same = as_it_is == _asked(self._configs(variant))
+                found.append(Overlay(variant, description, "the design has this already" if same else ""))
+            except InputError as error:
+                found.append(Overlay(variant, description, str(error)))
+        return sorted(found, key=lambda overlay: bool(overlay.why_not))
+
+    def has(self, variant: Variant) -> bool:
+        """Whether it is among the variants, by whatever name."""
+        return any(_alike(variant, other) for other in self.variants)
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """Every variant as it stands. Of two that ask for the same the later one is left out, and the design always."""
+        found: dict[str, Line] = {}
+        first: dict[str, str] = {}
+        for variant in sorted(self.variants, key=lambda v: v.name == DESIGN):
+            try:
+                *earlier, config = configs = self._configs(variant)
+            except InputError as error:
+                found[variant.name] = Line(variant, None, str(error))
+                continue
+            asked = _asked(configs)
+            same = first.setdefault(asked, variant.name)
+            why_not = "" if same == variant.name else f"asks for the same as {same}: it would be the same run twice"
+            if why_not and variant.name == DESIGN:
+                why_not = f"{same} is the design as it stands"
+            found[variant.name] = Line(variant, config, why_not, tuple(earlier))
+        return tuple(found[variant.name] for variant in self.variants)
+
+    @cached_property
+    def kept(self) -> tuple[Line, ...]:
+        """The variants that are part of the study."""
+        return tuple(line for line in self.lines if not line.why_not)
+
+    @cached_property
+    def held_against(self) -> str:
+        """The baseline of the study: the one that was chosen, or the one that asks for the same."""
+        chosen = next((line for line in self.lines if line.variant.name == self.baseline), None)
+        if chosen is None or not chosen.why_not or chosen.config is None:
+            return self.baseline
+        asked = _asked(chosen.configs)
+        return next(other.variant.name for other in self.kept if _asked(other.configs) == asked)
+
+    def differences(self, line: Line) -> dict[str, Change]:
+        """What a variant differs in from the baseline: dotted key → (baseline's, its own)."""
+        other = next((o.config for o in self.kept if o.variant.name == self.held_against), None)
+        if other is None or line.config is None:
+            return {}
+        return {key: change for key, change in diff(other, line.config).items() if key != "seed"}
+
+    def begins(self, variant: Variant) -> str:
+        """Where its last stage has its weights from; "" where the study has no stages."""
+        links = chain(self.stages, variant.stages)
+        if not links:
+            return ""
+        return f"starts from {links[-1].after}" if links[-1].after else "starts from weights of its own"
+
+    @cached_property
+    def _made(self) -> tuple[Study | None, str]:
+        if self.design.problem:
+            return None, f"the design cannot be trained: {self.design.problem}"
+        try:
+            base, changes = self._base
+            if len(self.kept) < 2:
+                wrong = next((line for line in self.lines if line.config is None), None)
+                why = f"{wrong.variant.name}: {wrong.why_not}" if wrong else "add one"
+                return None, f"a study compares at least two variants; {why}"
+            study = Study(
+                name=self.name,
+                base=base,
+                variants=tuple(line.variant for line in self.kept),
+                baseline=self.held_against,
+                seeds=self.seeds,
+                changes=changes,
+                description=self.description,
+                why={name: text for name, text in self.why.items() if any(name == k.variant.name for k in self.kept)},
+                stages=self.stages,
+            )
+            study.cells()
+        except InputError as error:
+            return None, str(error)
+        return study, ""
+
+    @property
+    def study(self) -> Study | None:
+        """What will be run; None where nothing can be (`problem` says why)."""
+        return self._made[0]
+
+    @property
+    def problem(self) -> str:
+        """Why nothing can be run, in one line; "" if it can."""
+        return self._made[1]
+
+    @property
+    def runs(self) -> int:
+        """Variants × seeds, and × stages where there are several."""
+        return sum(len(line.configs) for line in self.kept) * len(self.seeds)
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What a student should know before it is started."""
+        count = len(self.seeds)
+        said = []
+        if count == 1:
+            said.append("one seed: nothing can be concluded, for luck alone makes differences")
+        elif count < DECIDES:
+            said.append(f"{count} seeds are exploratory: small differences stay untold; {DECIDES} and more decide")
+        said += list(self._other_measures())
+        lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
+        return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
+
+    def _other_measures(self) -> Iterator[str]:
+        """Variants whose loss is another measure than the baseline's."""
+        for line in self.kept:
+            others = [key for key in self.differences(line) if key in MEASURES]
+            if others:
+                yield f"{line.variant.name}: another {others[0]}, so its loss cannot be held against the baseline's"
+
+    def toml(self) -> str:
+        """The study as a file; "" where there is none."""
+        return "" if self.study is None else self.study.to_toml()
+
+
+def _axis(text: str) -> tuple[str, tuple[Any, ...]]:
+    """`KEY=VALUE,VALUE`; one value is enough beside the design."""
+    key, equals, values = text.partition("=")
+    if equals and values.strip() and "," not in values and key.strip() != "seed":
+        ((name, value),) = flatten(parse_override(text)).items()
+        return name, (value,)
+    return parse_axis(text)
+
+
+def _alike(one: Variant, other: Variant) -> bool:
+    return (one.preset, one.stages, dict(one.changes)) == (other.preset, other.stages, dict(other.changes))
+
+
+def _free(name: str, taken: Sequence[str]) -> str:
+    count, free = 1, name
+    while free in taken:
+        count += 1
+        free = f"{name}-{count}"
+    return free
+
+
+def _asked(configs: Sequence[RunConfig]) -> str:
+    """Configs without bookkeeping and seed: what two variants must not have in common."""
+    settings = [flatten(config.dump()) for config in configs]
+    kept = [{k: v for k, v in one.items() if k != "seed" and not is_bookkeeping(k)} for one in settings]
+    return json.dumps(kept, sort_keys=True)

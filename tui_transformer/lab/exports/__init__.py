@@ -1,0 +1,1 @@
+"""Exports of runs to other tools."""

@@ -1,0 +1,1 @@
+"""Starting training: in a thread, in a process, in a queue."""

@@ -1,0 +1,140 @@
+"""The queue: runs in the state `queued` that name a device, trained one after the other by a runner of that device.
+
+The runner is a process of its own and outlives the app or the terminal that queued the runs; killed, it leaves them
+queued, and the next one takes them up. It waits while another run, started by whomever, is on the device, paused or
+not. One that fails does not hold up the rest.
+"""
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from engine.config.schema import RunConfig
+from engine.errors import InputError
+from engine.runs.reader import LIVE_STATES, RunReader, list_runs
+from engine.runs.writer import RunWriter
+from tui_transformer.lab.launch.launch import enqueue, spawn
+from tui_transformer.lab.launch.logs import last_words_in
+
+LOOK = 1.0  # seconds between two looks at whether the device is free
+
+
+def add(
+    config: RunConfig, *, runs_dir: Path, name: str | None, command: str, device: str, data_dir: Path | None
+) -> Path:
+    """Put a run at the end of a device's queue; see `launch.enqueue`."""
+    place = {"device": device, "data_dir": None if data_dir is None else str(data_dir.resolve())}
+    return enqueue(config, runs_dir=runs_dir, name=name, command=command, queue=place)
+
+
+def waiting(runs_dir: Path, device: str) -> list[RunReader]:
+    """The runs that wait for a device, first come first."""
+    return [
+        reader for reader in list_runs(runs_dir) if reader.state == "queued" and _place(reader).get("device") == device
+    ]
+
+
+def at_work(runs_dir: Path, device: str) -> list[RunReader]:
+    """The runs that are on a device now."""
+    return [
+        reader
+        for reader in list_runs(runs_dir)
+        if reader.state in LIVE_STATES and reader.status.get("device") == device
+    ]
+
+
+def _place(reader: RunReader) -> dict[str, Any]:
+    found = reader.facts("run").get("queue")
+    return found if isinstance(found, dict) else {}
+
+
+def _lock(runs_dir: Path, device: str) -> FileLock:
+    return FileLock(runs_dir / f".queue-{re.sub('[^a-z0-9]', '-', device)}.lock", timeout=0)
+
+
+def ensure_runner(runs_dir: Path, device: str) -> None:
+    """Start a runner in a process of its own, unless one is at work. Of two that come at once, one leaves again.
+
+    Raises:
+        OSError: it could not be started.
+    """
+    with (runs_dir / ".queue.log").open("ab") as log:
+        subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "tui_transformer",
+                "queue",
+                "--device",
+                device,
+                "--runs-dir",
+                str(runs_dir.resolve()),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
+    """Train what waits for a device until nothing does; gives back how many runs that were.
+
+    Raises:
+        InputError: another runner is at work.
+    """
+    lock, done, left = _lock(runs_dir, device), 0, set[Path]()
+
+    def next_one() -> RunReader | None:
+        return next((reader for reader in waiting(runs_dir, device) if reader.path not in left), None)
+
+    while True:
+        try:
+            lock.acquire()
+        except Timeout:
+            raise InputError(f"another process works through the queue of {device} in {runs_dir}") from None
+        try:
+            while next_one() is not None:
+                _until_free(runs_dir, device, said)
+                if (found := next_one()) is not None:  # some may have been removed meanwhile
+                    _train(found, said)
+                    left.add(found.path)  # should it still say that it waits, it cannot be written to
+                    done += found.state != "queued"
+        finally:
+            lock.release()
+        if next_one() is None:  # one may have come while the lock was let go
+            return done
+
+
+def _until_free(runs_dir: Path, device: str, said: Callable[[str], None]) -> None:
+    told = ""
+    while others := at_work(runs_dir, device):
+        if told != others[0].name:
+            told = others[0].name
+            said(f"waiting for {told}, which is on {device}")
+        time.sleep(LOOK)
+
+
+def _train(reader: RunReader, said: Callable[[str], None]) -> None:
+    place = _place(reader)
+    data_dir = place.get("data_dir")
+    said(f"{reader.name} begins")
+    folder = Path(data_dir) if isinstance(data_dir, str) and data_dir else None
+    try:
+        process = spawn("begin", reader.path, device=str(place["device"]), data_dir=folder)
+        process.wait()
+        reason = last_words_in(reader.path / "log.txt")
+    except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, no name of a folder
+        reason = str(error)
+    if reader.state == "queued":  # its process did not get so far as to take it
+        try:
+            RunWriter.adopt(reader.path).close("failed", reason)
+        except (OSError, InputError) as error:
+            reason = str(error)
+    said(f"{reader.name} is {reader.state}" + (f": {reason}" if reader.state == "queued" else ""))

@@ -1,0 +1,1 @@
+"""Writing, translating and answering with a trained run."""

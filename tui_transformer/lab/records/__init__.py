@@ -1,0 +1,1 @@
+"""What run directories say, as the studio and the command line show it."""

@@ -1,0 +1,258 @@
+"""The runs folder as immutable snapshots: a row for each run, all there is of the chosen one. No Textual, no torch.
+
+`Feed.look` is called in a thread, again and again, and opens only files that changed. It never raises: what is damaged
+or cannot be read is shown as such. Runs at rest are looked at every `RESTING` seconds, live and queued ones each time.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.runs.files import read_json
+from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer.lab.records.badges import worst_first
+from tui_transformer.lab.records.facts import Record, Stamp, newest_records, number, stamp, table, text, whole
+from tui_transformer.lab.records.run_view import Followed, RunView
+
+RESTING = 2.0  # seconds between two looks at runs that neither train nor wait
+FOLLOWED = 4  # runs whose curves are kept after another was chosen
+FORGIVEN = 3  # looks that a damaged status.json may last: somebody may be writing it
+WATCHED = ("status.json", "summary.json", "checks.json")
+QUEUED, DAMAGED = "queued", "damaged"
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """What the list says of a run, from its status.json and summary.json.
+
+    Args:
+        state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
+        loss: of the newest evaluation, else of the newest train record; None before both.
+        scored: whether the loss is of an evaluation, not of a train record.
+        created: when, to the second; `made` breaks ties, and means nothing else.
+        badges: what is wrong with its scores, worst first.
+        waits_for: the device that a queued run waits for; "" where it waits for a process of its own.
+    """
+
+    path: Path
+    state: str
+    phase: str = ""
+    reason: str = ""
+    step: int = 0
+    steps: int = 0
+    loss: float | None = None
+    scored: bool = False
+    badges: tuple[str, ...] = ()
+    created: str = ""
+    made: int = 0
+    device: str = ""
+    waits_for: str = ""
+    attempt: int = 0
+    control_id: int = 0
+    checkpoint: str = ""
+
+    @property
+    def name(self) -> str:
+        """The folder's name, as it is: to be cleaned before it is shown."""
+        return self.path.name
+
+    @property
+    def live(self) -> bool:
+        """Whether a process has it."""
+        return self.state in LIVE_STATES
+
+    @property
+    def share(self) -> float:
+        """How much is done, 0 to 1."""
+        return min(1.0, self.step / self.steps) if self.steps > 0 else 0.0
+
+    @property
+    def saved(self) -> int | None:
+        """The step of its last checkpoint; None where there is none."""
+        digits = self.checkpoint.rpartition("-")[2]
+        return int(digits) if digits.isdecimal() and len(digits) < 16 else None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One look.
+
+    Args:
+        rows: running ones first, then the queue in order, then the newest first.
+        view: the chosen run, None where none is chosen, it is gone, or the look was not a full one.
+        problem: why the folder cannot be read; "" where it can, or is not there yet.
+        changed: whether anything is new since the look before.
+        chosen: the run that was asked for.
+    """
+
+    rows: tuple[RunRow, ...] = ()
+    view: RunView | None = None
+    problem: str = ""
+    changed: bool = True
+    chosen: Path | None = None
+
+    def row(self, run: Path | None) -> RunRow | None:
+        """The row of a run."""
+        return next((row for row in self.rows if row.path == run), None)
+
+
+@dataclass
+class _Kept:
+    reader: RunReader
+    born: dict[str, Any]
+    row: RunRow | None = None
+    stamps: tuple[Stamp, ...] = ()
+    misses: int = 0
+
+
+class Feed:
+    """Looks at a runs folder.
+
+    Args:
+        runs_dir: it need not exist.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, runs_dir: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._runs_dir, self._clock = runs_dir, clock
+        self._kept: dict[str, _Kept] = {}
+        self._root: Stamp = None
+        self._swept: float | None = None
+        self._problem = ""
+        self._followed: dict[Path, Followed] = {}
+        self._last = Snapshot()
+
+    def look(self, chosen: Path | None = None, *, full: bool = True) -> Snapshot:
+        """What there is now.
+
+        Args:
+            chosen: the run to read whole.
+            full: with its curves, samples and log; otherwise only the rows.
+        """
+        now = self._clock()
+        root = stamp(self._runs_dir)
+        new = chosen is not None and chosen.name not in self._kept
+        sweep = self._swept is None or root != self._root or new or now - self._swept >= RESTING
+        if sweep:
+            self._root, self._swept = root, now
+            self._find()
+        for name, kept in list(self._kept.items()):
+            row = kept.row
+            if sweep or row is None or row.live or row.state in (QUEUED, "lost") or row.path == chosen:
+                self._refresh(name, kept)
+        rows = _in_order([kept.row for kept in self._kept.values() if kept.row is not None])
+        view = self._view(chosen, rows, now) if full and chosen is not None else None
+        last = self._last
+        rows = last.rows if rows == last.rows else rows
+        view = last.view if view is not None and view == last.view else view
+        changed = rows is not last.rows or view is not last.view or self._problem != last.problem
+        self._last = Snapshot(rows, view, self._problem, changed, chosen)
+        return self._last
+
+    def _find(self) -> None:
+        """Which runs there are."""
+        names = set()
+        self._problem = ""
+        try:
+            with os.scandir(self._runs_dir) as entries:
+                names = {entry.name for entry in entries if not entry.name.startswith(".") and _is_folder(entry)}
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self._problem = f"{self._runs_dir} cannot be read: {error.strerror or error}"
+        for name in self._kept.keys() - names:
+            del self._kept[name]
+        for name in names - self._kept.keys():
+            path = self._runs_dir / name
+            if stamp(path / "run.json") is not None:
+                self._kept[name] = _Kept(RunReader(path), table(read_json(path / "run.json")))
+        for path in [path for path in self._followed if path.name not in self._kept]:
+            del self._followed[path]
+
+    def _refresh(self, name: str, kept: _Kept) -> None:
+        folder = kept.reader.path
+        stamps = tuple(stamp(folder / file) for file in WATCHED)
+        live = kept.row is not None and (kept.row.live or kept.row.state == "lost")
+        if stamps == kept.stamps and not live:
+            return
+        if stamp(folder / "run.json") is None:  # deleted since the folder was listed
+            del self._kept[name]
+            return
+        row = _row(kept.reader, kept.born)
+        kept.misses = kept.misses + 1 if row.state == DAMAGED else 0
+        if kept.misses and kept.row is not None and kept.misses < FORGIVEN:
+            return
+        kept.row, kept.stamps = row, stamps
+
+    def _view(self, chosen: Path, rows: tuple[RunRow, ...], now: float) -> RunView | None:
+        row = next((row for row in rows if row.path == chosen), None)
+        if row is None:
+            return None
+        followed = self._followed.pop(chosen, None) or Followed(chosen)
+        self._followed[chosen] = followed  # the newest last
+        while len(self._followed) > FOLLOWED:
+            del self._followed[next(iter(self._followed))]
+        before = _before(row, rows) if row.state == QUEUED else ()
+        return followed.view(
+            now, state=row.state, phase=row.phase, step=row.step, steps=row.steps, attempt=row.attempt, before=before
+        )
+
+
+def _in_order(rows: list[RunRow]) -> tuple[RunRow, ...]:
+    """Live ones first, then the queue as it will be worked through, then the newest first."""
+    oldest = sorted(rows, key=lambda row: (row.created, row.made, row.name))
+    live = [row for row in reversed(oldest) if row.live]
+    queue = [row for row in oldest if row.state == QUEUED]
+    return (*live, *queue, *(row for row in reversed(oldest) if not row.live and row.state != QUEUED))
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _before(row: RunRow, rows: tuple[RunRow, ...]) -> tuple[str, ...]:
+    """The runs that a queued one waits for, the nearest to its turn first."""
+    if not row.waits_for:
+        return ()
+    place = rows.index(row)
+    on_it = [other.name for other in rows if other.live and other.device == row.waits_for]
+    return (
+        *on_it,
+        *(other.name for other in rows[:place] if other.state == QUEUED and other.waits_for == row.waits_for),
+    )
+
+
+def _row(reader: RunReader, born: Record) -> RunRow:
+    status = reader.status
+    said = text(status.get("state"))
+    state = reader.state if said in LIVE_STATES else said or DAMAGED
+    scored = number(table(reader.summary.get("last")).get("loss"))
+    return RunRow(
+        path=reader.path,
+        state=state,
+        phase=text(status.get("phase")),
+        reason=text(status.get("reason")),
+        step=whole(status.get("step")),
+        steps=whole(status.get("steps")),
+        loss=_train_loss(reader) if scored is None and state in LIVE_STATES else scored,
+        scored=scored is not None,
+        badges=worst_first(reader.badges),
+        created=text(born.get("created")),
+        made=(stamp(reader.path / "run.json") or (0,))[0],
+        device=text(status.get("device")),
+        waits_for=text(table(born.get("queue")).get("device")),
+        attempt=whole(status.get("attempt")),
+        control_id=whole(status.get("control_id")),
+        checkpoint=text(status.get("checkpoint")),
+    )
+
+
+def _train_loss(reader: RunReader) -> float | None:
+    records = newest_records(reader.path / "metrics.jsonl", 1, 4096)
+    return number(records[-1].get("loss")) if records else None

@@ -1,0 +1,71 @@
+"""What the checks of a run found, in words: one line for what was found at many evaluations. No Textual, no torch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from tui_transformer.lab.records.badges import badge
+from tui_transformer.lab.records.facts import Record, text
+
+SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of a check.
+
+    Args:
+        badge: what is wrong; None if nothing is.
+        words: what it found, and when.
+        why: one sentence.
+    """
+
+    badge: str | None
+    words: str
+    why: str
+
+    @property
+    def fine(self) -> bool:
+        """Whether the check passed."""
+        return self.badge is None
+
+    @property
+    def style(self) -> Literal["good", "bad", "warn"]:
+        """How it looks."""
+        return "good" if self.badge is None else badge(self.badge).severity
+
+    @property
+    def sign(self) -> str:
+        """Its mark, shown in front."""
+        return SIGNS[self.style]
+
+
+def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
+    """A run's verdicts in brief. The same verdict at many evaluations is one finding, with the newest reason; so are
+    all checks that passed before training, except the leak probe. checks.json and `check` have every reason.
+
+    Args:
+        verdicts: as checks.json has them. Texts stay as they are: whoever shows them cleans them.
+    """
+    alike: dict[tuple[str, ...], list[Record]] = {}
+    for verdict in verdicts:
+        key = tuple(text(verdict.get(part)) for part in ("check", "verdict", "when"))
+        alike.setdefault(key, []).append(verdict)
+    passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
+    found, alarmed = [], set()
+    for (check, said, when), same in alike.items():
+        time, why = f"{when} training" if when != "evaluation" else "while training", text(same[-1].get("why"))
+        if said != "ok":
+            alarmed.add(check)
+            words = said
+        elif len(passed) > 1 and when == "before" and check in passed:
+            if check != passed[0]:
+                continue
+            words, why = f"{len(passed)} more checks passed", ", ".join(passed)
+        elif check == "leak":
+            words = "no leak"
+        else:
+            words = f"{check}: ok again" if check in alarmed else f"{check}: ok"
+        again = f", {len(same)} times" if len(same) > 1 else ""
+        found.append(Finding(None if said == "ok" else said, f"{words}, {time}{again}", why))
+    return tuple(found)

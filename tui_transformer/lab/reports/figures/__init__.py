@@ -1,0 +1,1 @@
+"""Figures of a report, drawn by matplotlib."""

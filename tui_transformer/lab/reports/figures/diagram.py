@@ -1,0 +1,200 @@
+"""A model as a picture, from its config alone: what stands on what, where the norms are, how often it repeats."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.config.sections import ModelConfig
+from tui_transformer.lab.analysis.language import Language
+from tui_transformer.lab.reports.figures.style import FAINT, INK, figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EMBED, NORM, ATTEND, FEED, LINEAR, TEXT = "#fbe3e4", "#f8f3cf", "#fde2c4", "#d6e9f8", "#e2dcf1", "#ffffff"
+BOX, HIGH, GAP, PLUS = 3.3, 0.62, 0.3, 0.13  # width and height of a box, air between two, radius of a ⊕
+STEP, SIDE = HIGH + GAP, 0.42  # from box to box; from a box to the line that goes round it
+
+
+@dataclass(frozen=True)
+class Box:
+    """A part of the model."""
+
+    text: str
+    colour: str
+
+
+@dataclass(frozen=True)
+class Sublayer:
+    """A part of a layer with its norm and what goes past it.
+
+    Args:
+        box: what it does.
+        norm: of its input or output; None without one.
+        memory: whether it reads what the encoder made.
+    """
+
+    box: Box
+    norm: Box | None
+    memory: bool = False
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A column of the picture, from the bottom: before the layers, a layer, how often, after the layers."""
+
+    below: tuple[Box, ...]
+    layer: tuple[Sublayer, ...]
+    times: int
+    above: tuple[Box, ...]
+
+
+def stacks(model: ModelConfig, language: Language) -> tuple[Stack, ...]:
+    """What a model consists of: one stack, or an encoder and a decoder."""
+    if model.architecture != "encoder-decoder":
+        return (_stack(model, language, model.n_layers, causal=model.causal, over_source=False, head=True),)
+    encoder = _stack(model, language, model.encoder_layers, causal=False, over_source=False, head=False)
+    return encoder, _stack(model, language, model.n_layers, causal=model.causal, over_source=True, head=True)
+
+
+def _stack(model: ModelConfig, language: Language, times: int, *, causal: bool, over_source: bool, head: bool) -> Stack:
+    say = language.say
+    norm = None if model.norm == "none" else Box(say(f"diagram.norm.{model.norm}"), NORM)
+    two = model.architecture == "encoder-decoder"
+    text = say("diagram.tokens" if not two else "diagram.target" if over_source else "diagram.source")
+    embed = say("diagram.embedding", d=model.d_model, position=_added(model, language))
+    attend = say("diagram.attention", what=_attention(model, language, causal=causal), heads=_heads(model, language))
+    feed = say("diagram.ff", d=model.d_ff, activation=model.activation)
+    layer = [Sublayer(Box(attend, ATTEND), norm)]
+    if over_source:
+        cross = say("diagram.cross", heads=_heads(model, language))
+        layer.append(Sublayer(Box(cross, ATTEND), norm, memory=True))
+    layer.append(Sublayer(Box(feed, FEED), norm))
+    final = [Box(say(f"diagram.norm.{model.norm}"), NORM)] if model.final_norm and model.norm != "none" else []
+    tied = say("diagram.tied") if model.tie_embeddings else ""
+    top = [Box(say("diagram.head", tied=tied), LINEAR)] if head else []
+    return Stack((Box(text, TEXT), Box(embed, EMBED)), tuple(layer), times, (*final, *top))
+
+
+def _heads(model: ModelConfig, language: Language) -> str:
+    key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
+    return language.say(key, n=model.n_heads, kv=model.kv_heads)
+
+
+def _attention(model: ModelConfig, language: Language, *, causal: bool) -> str:
+    mask = language.say("diagram.causal" if causal else "diagram.bidirectional")
+    kind = language.say(f"diagram.attention.{model.attention}", window=model.window, every=model.link_every)
+    inside = language.say(f"diagram.position.{model.position}")
+    return ", ".join(part for part in (mask, kind, inside) if part)
+
+
+def _added(model: ModelConfig, language: Language) -> str:
+    return language.say(f"diagram.added.{model.position}")
+
+
+def diagram(model: ModelConfig, language: Language) -> "Figure":
+    """The picture."""
+    from matplotlib.patches import Rectangle
+
+    columns = stacks(model, language)
+    rows = max(_height(stack, model) for stack in columns)
+    wide = 5.6 if len(columns) == 1 else 10.4
+    made = figure(rows * 0.52 + 0.3, wide * 0.66)
+    axes = made.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set(xlim=(-wide / 2, wide / 2), ylim=(-0.45, rows + 0.1), aspect="auto")
+    axes.axis("off")
+    centres = (0.25,) if len(columns) == 1 else (-2.45, 2.45)
+    memory: tuple[float, float] | None = None
+    for stack, x in zip(columns, centres, strict=True):
+        y = 0.0
+        for box in stack.below:
+            y = _box(axes, x, y, box, arrow=y > 0)
+        bottom = y
+        for sublayer in stack.layer:
+            y = _sublayer(axes, x, y, sublayer, model, memory)
+        edge = BOX / 2 + SIDE + 0.12
+        frame = (x - edge, bottom - GAP + 0.16), 2 * edge, y - bottom + 0.1
+        axes.add_patch(Rectangle(*frame, fill=False, edgecolor=FAINT, linestyle="--", linewidth=0.9))
+        side, far = ("right", x - edge - 0.12) if stack is columns[0] else ("left", x + edge + 0.12)
+        axes.text(far, (bottom + y) / 2 - 0.1, f"{stack.times} ×", ha=side, va="center", fontsize=11)
+        for i, box in enumerate(stack.above):
+            y = _box(axes, x, y + (0.14 if i == 0 else 0.0), box)
+        if not stack.above or stack is not columns[-1]:
+            memory = (x + BOX / 2, y - GAP) if stack.above else (x, y - GAP)
+        else:
+            _arrow(axes, (x, y - GAP), (x, y + 0.12))
+            axes.text(x, y + 0.17, language.say("diagram.out"), ha="center", va="bottom", fontsize=8.5)
+    return made
+
+
+def _height(stack: Stack, model: ModelConfig) -> float:
+    """What a stack needs, in units of the picture."""
+    boxes = len(stack.below) + len(stack.above) + sum(1 + (part.norm is not None) for part in stack.layer)
+    return boxes * STEP + (len(stack.layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85
+
+
+def _box(axes: "Axes", x: float, y: float, box: Box, *, arrow: bool = True) -> float:
+    """A box that begins at `y`, with the arrow that leads to it; where the next one begins."""
+    from matplotlib.patches import FancyBboxPatch
+
+    if arrow:
+        _arrow(axes, (x, y - GAP), (x, y))
+    shape = "round,pad=0,rounding_size=0.09"
+    edge = FAINT if box.colour == TEXT else INK
+    axes.add_patch(FancyBboxPatch((x - BOX / 2, y), BOX, HIGH, boxstyle=shape, fc=box.colour, ec=edge, lw=0.8))
+    axes.text(x, y + HIGH / 2, box.text, ha="center", va="center", fontsize=8, linespacing=1.15)
+    return y + STEP
+
+
+def _sublayer(
+    axes: "Axes", x: float, y: float, part: Sublayer, model: ModelConfig, memory: tuple[float, float] | None
+) -> float:
+    """Norm, what it does, ⊕ — or ⊕ before the norm; where the next one begins."""
+    pre = model.norm_placement == "pre"
+    branch = y - GAP * 0.55
+    if part.norm is not None and pre:
+        y = _box(axes, x, y, part.norm)
+    at = y
+    y = _box(axes, x, y, part.box)
+    if part.memory and memory is not None:
+        _memory(axes, memory, (x - BOX / 2, at + HIGH / 2))
+    if model.residual:
+        y = _plus(axes, x, y, branch)
+    if part.norm is not None and not pre:
+        y = _box(axes, x, y, part.norm)
+    return y
+
+
+def _plus(axes: "Axes", x: float, y: float, branch: float) -> float:
+    """A sum of what came out and of what went past."""
+    from matplotlib.patches import Circle
+
+    centre = y - GAP + 0.2 + PLUS
+    _arrow(axes, (x, y - GAP), (x, centre - PLUS))
+    side = x + BOX / 2 + SIDE - 0.12
+    axes.plot([x, side, side], [branch, branch, centre], color=INK, linewidth=0.9, solid_capstyle="round")
+    _arrow(axes, (side, centre), (x + PLUS, centre))
+    axes.add_patch(Circle((x, centre), PLUS, fc="white", ec=INK, lw=0.9, zorder=3))
+    axes.text(x, centre, "+", ha="center", va="center", fontsize=8.5, zorder=4)
+    return centre + PLUS + GAP
+
+
+def _memory(axes: "Axes", start: tuple[float, float], end: tuple[float, float]) -> None:
+    """From the top of the encoder to where the decoder reads it."""
+    between = end[0] - SIDE - 0.75
+    top = start[1] + 0.12
+    points: Sequence[tuple[float, float]] = [start, (start[0], top), (between, top), (between, end[1])]
+    axes.plot([x for x, _ in points], [y for _, y in points], color="#B15C00", linewidth=1.1, zorder=2)
+    _arrow(axes, (between, end[1]), end, "#B15C00")
+
+
+def _arrow(axes: "Axes", start: tuple[float, float], end: tuple[float, float], colour: str = INK) -> None:
+    shape = {
+        "arrowstyle": "-|>,head_length=0.3,head_width=0.14",
+        "color": colour,
+        "lw": 0.9,
+        "shrinkA": 0,
+        "shrinkB": 0,
+    }
+    axes.annotate("", xy=end, xytext=start, arrowprops=shape)

@@ -1,0 +1,67 @@
+"""Probes by distance: how often each variant is right, by how far back what it must remember stands."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tui_transformer.lab.analysis.bands import Group
+from tui_transformer.lab.analysis.language import Language
+from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.charts.distance_overlay import distances, probes_of
+from tui_transformer.lab.charts.overlay import Overlay
+from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
+from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, FAINT, INK, figure, label, legend_below
+from tui_transformer.lab.reports.gathered import Gathered
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACROSS = 2  # panels beside each other
+MOST = 6  # panels; the rest go into a table
+
+
+def by_distance(gathered: Gathered, standings: Sequence[Standing]) -> tuple[Overlay, ...]:
+    """One chart a probe; none where no run counted its probes by distance."""
+    groups = tuple((i, Group(gathered.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
+    drawn = DrawnGroups(groups, None, gathered.metrics)
+    return tuple(made for probe in probes_of(drawn)[:MOST] if (made := distances(drawn, probe)).drawn)
+
+
+def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
+    """The picture."""
+    down = -(-len(charts) // ACROSS)
+    across = min(ACROSS, len(charts))
+    made = figure(2.35 * down + 0.5)
+    panels = made.subplots(down, across, squeeze=False, sharey=True)
+    places = [axes for row in panels for axes in row]
+    handles: dict[str, object] = {}
+    for axes, chart in zip(places, charts, strict=False):
+        handles |= _panel(axes, chart, language)
+    for axes in places[len(charts) :]:
+        axes.set_axis_off()
+    legend_below(made, list(handles.values()))
+    return made
+
+
+def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object]:
+    handles: dict[str, object] = {}
+    for stroke in chart.drawn:
+        colour, x, y = COLOURS[stroke.slot % len(COLOURS)], stroke.curve.x, stroke.curve.y
+        if stroke.banded:
+            axes.fill_between(x, stroke.low, stroke.high, color=colour, alpha=0.16, linewidth=0)
+        name, dash = label(stroke.name), DASHES[stroke.slot % len(DASHES)]
+        (handles[name],) = axes.plot(x, y, color=colour, linestyle=dash, marker="o", markersize=2.6, label=name)
+    for chance in chart.levels:
+        said = language.say("figure.chance")
+        line = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
+        handles[said] = line
+    for tokens, slots in chart.reaches:
+        colour = COLOURS[slots[0] % len(COLOURS)] if len(slots) == 1 else INK
+        said = language.say("figure.reach")
+        handles[said] = axes.axvline(tokens, color=colour, linestyle=(0, (4, 2)), linewidth=1, label=said)
+    from matplotlib.ticker import PercentFormatter
+
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
+    axes.set(title=language.word(chart.brief), xlabel=language.say("figure.distance"), ylim=(-0.03, 1.03))
+    axes.set_xlim(left=0)
+    return handles

@@ -1,0 +1,1 @@
+"""Studies: variants and seeds, run one cell after another."""

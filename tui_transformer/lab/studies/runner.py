@@ -1,0 +1,245 @@
+"""The runner of a study: keeps so many cells going on the devices at hand until all are done. Shows nothing.
+
+Each cell is a process of its own. Whatever happens to the runner, the run directories alone say what is done, so the
+next one goes on from there: what is finished is never repeated, what lives is waited for, what ended early is resumed.
+"""
+
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine import capabilities
+from engine.errors import InputError, MachineFault, no_process, refused
+from engine.runs.lineage import INIT_FROM, split_init_from
+from engine.runs.manage import delete
+from engine.runs.reader import RunReader
+from engine.runs.writer import RunWriter
+from tui_transformer.lab.launch.launch import enqueue, spawn
+from tui_transformer.lab.launch.logs import last_words_in
+from tui_transformer.lab.studies.cells import Cell
+from tui_transformer.lab.studies.processes import Going, left_behind
+from tui_transformer.lab.studies.record import study_file
+from tui_transformer.lab.studies.standing import Standing, Verb, look, look_at_all
+
+LOOK = 0.25  # seconds between two looks at what runs
+
+
+@dataclass(frozen=True)
+class Orders:
+    """How a study is to be run.
+
+    Args:
+        study: its name.
+        runs_dir: where its runs are.
+        data_dir: where named corpora are looked for first.
+        devices: cells are spread over them.
+        jobs: cells at a time.
+        retry_failed: take up what has failed before.
+        command: the command line, for run.json.
+    """
+
+    study: str
+    runs_dir: Path
+    data_dir: Path | None
+    devices: tuple[str, ...]
+    jobs: int
+    retry_failed: bool = False
+    command: str = ""
+
+
+class Audience(Protocol):
+    """Whoever shows what happens."""
+
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """A process has been started for a cell, or found at work on it."""
+
+    def ended(self, cell: Standing) -> None:
+        """A cell's process is gone, and no other is started for it."""
+
+    def looked(self, going: Sequence[Standing]) -> None:
+        """Another look was taken; these cells are at work."""
+
+
+@dataclass
+class Runner:
+    """One run through a study.
+
+    Args:
+        orders: how.
+        cells: seeds first.
+        paths: run directories by a cell's name.
+        audience: is told.
+    """
+
+    orders: Orders
+    cells: Sequence[Cell]
+    paths: dict[str, Path]
+    audience: Audience
+    _going: list[Going] = field(default_factory=list)
+    _waiting: deque[Standing] = field(default_factory=deque)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _recorded: bool = False
+
+    def stop(self) -> None:
+        """Ask the cells at work for a checkpoint and their end, begin no other. No I/O: for signal handlers."""
+        self._stop.set()
+
+    def run(self) -> list[Standing]:
+        """Train what is to be trained; how every cell stands then.
+
+        Raises:
+            InputError: a run directory cannot be made; what was at work has then stopped with a checkpoint.
+            MachineFault: the runs folder vanished. It is not made anew: it may be a disk that somebody took away.
+        """
+        self._recorded = study_file(self.orders.runs_dir, self.orders.study).exists()
+        try:
+            self._take_stock()
+            while self._going or (self._waiting and not self._stop.is_set()):
+                self._fill()
+                self._stop.wait(LOOK) if not self._stop.is_set() else time.sleep(LOOK)
+                self._look()
+            self._require_place()
+        except BaseException:
+            self._stop.set()
+            self.audience = _Nobody()  # it may be the one that failed
+            while self._going:
+                self._look()
+                time.sleep(LOOK)
+            raise
+        return look_at_all(self.cells, self.paths)
+
+    def _standing(self, cell: Cell) -> Standing:
+        return look(cell, self.paths[cell.name])
+
+    def _take_stock(self) -> None:
+        """Sort the cells by what going on with them means; what a killed runner left at work is waited for."""
+        found = left_behind(self.paths.values())
+        for cell in self.cells:
+            standing = self._standing(cell)
+            pid = found.get(standing.path)
+            if pid is not None or standing.verb == "wait":
+                self._going.append(Going(standing, standing.device, pid=pid))
+                self.audience.begun(standing, "wait")
+            elif standing.verb == "failed":
+                if self.orders.retry_failed:
+                    self._waiting.append(standing)
+            elif standing.verb != "done":
+                self._waiting.append(standing)
+
+    def _fill(self) -> None:
+        while len(self._going) < self.orders.jobs and not self._stop.is_set():
+            standing = self._next()
+            if standing is None:
+                return
+            self._going.append(self._begun(standing))
+
+    def _next(self) -> Standing | None:
+        """The first cell that can be begun; what waits for a stage that nobody will finish is let go."""
+        open_ = {standing.cell.name for standing in (*self._waiting, *(going.before for going in self._going))}
+        for standing in list(self._waiting):
+            after = standing.cell.after
+            if after and standing.verb != "resume":  # its own checkpoint is all that it needs
+                if after in open_:
+                    continue
+                if not self._is_finished(after):
+                    self._waiting.remove(standing)
+                    open_.discard(standing.cell.name)  # nor will what starts from it
+                    found = {now.cell.name: now for now in look_at_all(self.cells, self.paths)}
+                    self.audience.ended(found[standing.cell.name])
+                    continue
+            self._waiting.remove(standing)
+            return standing
+        return None
+
+    def _is_finished(self, name: str) -> bool:
+        return RunReader(self.paths[name]).state == "finished"
+
+    def _require_place(self) -> None:
+        file = study_file(self.orders.runs_dir, self.orders.study)
+        if not self.orders.runs_dir.is_dir() or (self._recorded and not file.exists()):
+            raise MachineFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
+
+    def _begun(self, before: Standing) -> Going:
+        """Start a process for a cell, with a run directory for it where there is none."""
+        self._require_place()
+        on = Counter(going.device for going in self._going)
+        device = min(self.orders.devices, key=lambda name: on[name])
+        verb: Verb = before.verb
+        if verb == "failed":
+            verb = "resume" if before.checkpoint else "anew"
+        if verb == "anew":
+            delete(RunReader(before.path))
+        if verb in ("anew", "create"):
+            self.paths[before.cell.name] = self._create(before.cell)
+        before = self._standing(before.cell)
+        path = before.path
+        try:
+            process = spawn(
+                "resume" if verb == "resume" else "begin", path, device=device, data_dir=self.orders.data_dir
+            )
+        except OSError as error:
+            raise no_process(error, f"run '{before.cell.name}': ") from None
+        self.audience.begun(before, verb)
+        return Going(before, device, process)
+
+    def _create(self, cell: Cell) -> Path:
+        place: dict[str, Any] = {"name": self.orders.study, "variant": cell.variant, "seed": cell.seed}
+        place |= {"stage": cell.stage} if cell.stage else {}
+        place |= {"after": cell.begins_with} if cell.after else {}
+        config, asked = cell.config, cell.config.train.init_from
+        if cell.after and asked is not None:  # the other cell's run may have been renamed
+            _, checkpoint = split_init_from(asked)
+            config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.after].name}@{checkpoint}")
+        runs_dir, command = self.orders.runs_dir, self.orders.command
+        try:
+            return enqueue(config, runs_dir=runs_dir, name=cell.name, command=command, study=place)
+        except OSError as error:
+            raise refused(f"cannot write run '{cell.name}' in {runs_dir}", error) from None
+
+    def _look(self) -> None:
+        """Take a look at what is at work; pass on what has ended."""
+        for going in list(self._going):
+            if self._stop.is_set():
+                going.stop()
+            if going.ended:
+                self._going.remove(going)
+                self._settle(going)
+        self.audience.looked([going.now() for going in self._going])
+
+    def _settle(self, going: Going) -> None:
+        """What becomes of a cell whose process is gone."""
+        now = going.now()
+        if now.state == "queued" and not going.found and not self._stop.is_set():  # it never took its run
+            self._fail(now)
+            now = going.now()
+        # What was killed goes on as long as that gets it further; what a person stopped stays so.
+        killed = now.state == "lost" and now.step > going.before.step
+        orphan = going.found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
+        if (killed or orphan) and not self._stop.is_set():
+            self._waiting.appendleft(now)
+        else:
+            self.audience.ended(now)
+
+    def _fail(self, standing: Standing) -> None:
+        reason = last_words_in(standing.path / "log.txt")
+        try:
+            RunWriter.adopt(standing.path).close("failed", reason)
+        except (InputError, OSError):
+            return  # somebody else has taken it meanwhile
+
+
+class _Nobody:
+    """An audience that has left."""
+
+    def begun(self, cell: Standing, verb: Verb) -> None:
+        """Nothing."""
+
+    def ended(self, cell: Standing) -> None:
+        """Nothing."""
+
+    def looked(self, going: Sequence[Standing]) -> None:
+        """Nothing."""

@@ -1,1 +1,0 @@
-"""The pictures of a report. The one place that imports matplotlib."""

@@ -1,6 +1,0 @@
-"""The languages of a report."""
-
-from tui_transformer.reporting.language_en import ENGLISH
-from tui_transformer.reporting.language_zh import CHINESE
-
-LANGUAGES = {language.code: language for language in (ENGLISH, CHINESE)}

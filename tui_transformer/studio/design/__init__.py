@@ -1,0 +1,1 @@
+"""The Design pane."""

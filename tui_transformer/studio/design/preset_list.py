@@ -1,0 +1,230 @@
+"""The presets in groups, with a line to search them and a description of the one at hand."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.message import Message
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.clean import clean_line
+from engine.config import presets
+from tui_transformer.studio.design.own_presets import own_presets
+from tui_transformer.studio.shared.palette import Palette
+from tui_transformer.studio.shared.search_line import SearchLine
+
+REPORT = "report-"
+ROOMY = 29  # columns from which on names are written out
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A preset in the list.
+
+    Args:
+        group: the heading it stands under.
+        name: of it.
+        preset: itself; None for a file that cannot be read.
+        description: or what is wrong.
+        path: of one's own file.
+    """
+
+    group: str
+    name: str
+    preset: presets.Preset | None
+    description: str
+    path: Path | None = None
+
+    @property
+    def id(self) -> str:
+        """What tells it from all others."""
+        return str(self.path or self.name)
+
+
+GROUPS = ("start from", "one change each", "founding reports", "your own")
+
+
+def _group(preset: presets.Preset) -> str:
+    if preset.name.startswith(REPORT):
+        return GROUPS[2]
+    return GROUPS[0] if preset.extends is None else GROUPS[1]
+
+
+def entries() -> list[Entry]:
+    """All presets: shipped ones and one's own, in the order of the groups."""
+    found = [Entry(_group(p), p.name, p, p.description) for p in presets.list_presets()]
+    for own in own_presets():
+        words = own.preset.description if own.preset is not None else own.problem
+        found.append(Entry(GROUPS[3], own.path.stem, own.preset, words, own.path))
+    return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
+
+
+def matching(all_entries: Iterable[Entry], words: str) -> list[Entry]:
+    """Those whose name or description has every word."""
+    wanted = words.lower().split()
+    return [e for e in all_entries if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
+
+
+def nearness(entry: Entry, words: str) -> int:
+    """How well a preset's name matches a search: 0 exactly, 1 at the start, 2 somewhere, 3 not at all."""
+    name, wanted = entry.name.lower(), words.lower().strip()
+    return next((at for at, so in enumerate((name == wanted, name.startswith(wanted), wanted in name)) if so), 3)
+
+
+class PresetList(Vertical):
+    """The first column."""
+
+    DEFAULT_CSS = """
+    PresetList { width: 24; height: 1fr; background: $surface; }
+    PresetList SearchLine { height: 1; border: none; padding: 0 1; background: $panel; }
+    PresetList SearchLine:focus { border: none; background-tint: $foreground 8%; }
+    PresetList OptionList { height: 1fr; max-height: 100%; border: none; padding: 0; background: $surface;
+        scrollbar-size-vertical: 1; scrollbar-color: $foreground 20%; scrollbar-background: $surface; }
+    PresetList OptionList:focus { border: none; background-tint: $foreground 0%; }
+    PresetList OptionList > .option-list--option-disabled { color: $foreground 60%; text-style: bold; }
+    PresetList #about { height: auto; max-height: 9; padding: 0 1; background: $panel; }
+    """
+
+    class Shown(Message):
+        """A preset is at hand."""
+
+        def __init__(self, entry: Entry) -> None:
+            super().__init__()
+            self.entry = entry
+
+    class Chosen(Message):
+        """Enter was pressed on it."""
+
+    def __init__(self) -> None:
+        super().__init__(id="presets")
+        self._all: list[Entry] = []
+        self._at: str = ""
+        self._about = Text()
+        self._changed: frozenset[str] = frozenset()
+
+    def compose(self) -> ComposeResult:
+        """Search, list, description."""
+        yield SearchLine("/ search", self.to_list)
+        yield OptionList(id="preset-names")
+        yield Static("", id="about")
+
+    @property
+    def names(self) -> OptionList:
+        """The list itself."""
+        return self.query_one("#preset-names", OptionList)
+
+    @property
+    def at_hand(self) -> Entry | None:
+        """The highlighted preset."""
+        return next((entry for entry in self._all if entry.id == self._at), None)
+
+    def reload(self, choose: str = "") -> None:
+        """Read the presets again, and highlight one."""
+        self._all = entries()
+        self._at = choose or self._at or "demo"
+        self._fill()
+
+    def choose(self, preset: str) -> None:
+        """Highlight one, by its name or its file."""
+        self.query_one(SearchLine).value = ""
+        self._at = preset
+        self._fill()
+
+    def mark(self, changed: frozenset[str]) -> None:
+        """Which of them have changes that are not saved."""
+        if changed != self._changed:
+            self._changed = changed
+            self.redraw()
+
+    def search(self) -> None:
+        """Type what is looked for."""
+        self.screen.set_focus(self.query_one(SearchLine))  # now: what is typed next is meant for it
+
+    def to_list(self) -> None:
+        """The keys are heard by the list."""
+        self.screen.set_focus(self.names)
+
+    def _fill(self) -> None:
+        words = self.query_one(SearchLine).value
+        found = matching(self._all, words)
+        options: list[Option] = []
+        for group in GROUPS:
+            inside = [entry for entry in found if entry.group == group]
+            if inside:
+                options.append(Option(Text(f"  {group}"), id=f"# {group}", disabled=True))
+            options += [Option("", id=entry.id, disabled=entry.preset is None) for entry in inside]
+        if not found:
+            options.append(Option(Text("  no preset has that", "italic"), id="# none", disabled=True))
+        names = self.names
+        names.set_options(options)
+        ids = [option.id for option in options]
+        usable = [at for at, option in enumerate(options) if not option.disabled]
+        near = {entry.id: nearness(entry, words) for entry in found} if words.strip() else {}
+        likely = min(usable, key=lambda at: near.get(ids[at] or "", 0), default=None)
+        names.highlighted = ids.index(self._at) if self._at in ids and not near else likely
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Draw all names again."""
+        palette, names = Palette.of(self.app.theme_variables), self.names
+        by_id = {entry.id: entry for entry in self._all}
+        for at, option in enumerate(names.options):
+            entry = by_id.get(option.id or "")
+            if entry is None:
+                continue
+            name = clean_line(entry.name)
+            if self.size.width < ROOMY and entry.group == GROUPS[2]:
+                name = name.removeprefix(REPORT)
+            here = entry.id == self._at
+            line = Text("▸ " if here else "  ").append(name)
+            if entry.preset is None:
+                line.append(" ✗")
+            elif entry.id in self._changed:
+                line.append(" ●", "" if here else palette.accent)
+            width = names.scrollable_content_region.width
+            if width > 0:
+                line.truncate(width, overflow="ellipsis")
+            names.replace_option_prompt_at_index(at, line)
+        self._describe(palette)
+
+    def _describe(self, palette: Palette) -> None:
+        entry = self.at_hand
+        if entry is None:
+            return
+        about = Text().append(clean_line(entry.name) + "\n", "bold")
+        about.append(clean_line(entry.description) or "no description", palette.dim)
+        if about != self._about or about.spans != self._about.spans:
+            self._about = about
+            self.query_one("#about", Static).update(about)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Show it at once."""
+        event.stop()
+        now = self.names.highlighted
+        if now is None or self.names.get_option_at_index(now).id != event.option_id:
+            return  # said before the list was filled anew
+        entry = next((entry for entry in self._all if entry.id == event.option_id), None)
+        if entry is not None and entry.preset is not None:
+            self._at = entry.id
+            self.redraw()
+            self.post_message(self.Shown(entry))
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Enter goes on to the switches."""
+        event.stop()
+        self.post_message(self.Chosen())
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter."""
+        event.stop()
+        if self._all:
+            self._fill()
+
+    def on_resize(self) -> None:
+        """Names are shortened where they must be."""
+        if self._all:
+            self.redraw()

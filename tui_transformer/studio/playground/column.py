@@ -1,0 +1,375 @@
+"""One run of the Playground: its model, and what it wrote, read or looked at.
+
+What it does to a text happens in the engine's thread; one thing at a time, and what is newly asked for ends the last.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.events import Click
+from textual.message import Message
+from textual.widgets import Static
+
+from engine.clean import clean_line
+from engine.errors import InputError
+from engine.runs.reader import LIVE_STATES, RunReader
+from tui_transformer.lab.play.prompt import Settings
+from tui_transformer.lab.play.writer import Writers, Writes, checkpoints
+from tui_transformer.lab.play.written import Attended, Piece, Surprised, in_words, level
+from tui_transformer.studio.playground.likeliest import LIKELIEST
+from tui_transformer.studio.playground.stream import pieces_of
+from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
+from tui_transformer.studio.shared.engine_thread import in_engine_thread
+from tui_transformer.studio.shared.palette import Palette
+
+Mode = Literal["write", "surprise", "attention"]
+OTHERS = 3  # answers that are told besides the one that is given
+FAINT = 0.02  # share of a row's largest weight under which a token is not shaded
+FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)
+
+
+class RunColumn(Vertical):
+    """A run and its text.
+
+    Args:
+        writers: loads models.
+    """
+
+    DEFAULT_CSS = """
+    RunColumn { width: 1fr; height: 1fr; }
+    RunColumn .run-name { height: 1; padding: 0 1; background: $surface; }
+    RunColumn.-active .run-name { background: $panel; }
+    RunColumn .run-words { height: auto; max-height: 2; padding: 0 1; color: $foreground 65%; }
+    RunColumn .run-words.-wrong { color: $error; max-height: 8; }
+    RunColumn .run-words.-notice { color: $warning; max-height: 4; }
+    """
+
+    class Changed(Message):
+        """Something else is to be shown of it."""
+
+        def __init__(self, column: "RunColumn", *, loaded: bool = False) -> None:
+            super().__init__()
+            self.column, self.loaded = column, loaded
+
+    class Pressed(Message):
+        """Its name was clicked: another run is wanted."""
+
+        def __init__(self, column: "RunColumn") -> None:
+            super().__init__()
+            self.column = column
+
+    def __init__(self, writers: Writers, *, id: str) -> None:
+        super().__init__(id=id)
+        self.writers = writers
+        self.run_path: Path | None = None
+        self.which = "best"
+        self.writer: Writes | None = None
+        self.mode: Mode = "write"
+        self.given = ""
+        self.pieces: list[Piece] = []
+        self.surprised: Surprised | None = None
+        self.looks: Attended | None = None
+        self.writing = False
+        self._files: tuple[object, ...] = ()
+        self._heading, self._said = Static("", classes="run-name"), Static("", classes="run-words")
+        self._page = TokenText()
+
+    def compose(self) -> ComposeResult:
+        """Name, text, words."""
+        yield self._heading
+        yield self._page
+        yield self._said
+
+    @property
+    def text(self) -> TokenText:
+        """The text."""
+        return self._page
+
+    # Its model
+
+    def take(self, run: Path, which: str = "") -> None:
+        """Take a run, `which` as on the command line; "" is the newest checkpoint of one that trains, else the best.
+
+        What was written with another run goes.
+        """
+        self.run_path, self.which, self.writer = run, which, None
+        self.forget()
+        self._title()
+        self._do(self._load)
+
+    async def _load(self) -> None:
+        run = self.run_path
+        assert run is not None
+        self.which = self.which or await asyncio.to_thread(_usual, run)
+        what = "model" if "torch" in sys.modules else "engine, then the model"
+        self._title()
+        self._say(f"loading the {what} of {run.name} @{self.which} …")
+        self._files = await asyncio.to_thread(checkpoints, run)
+        await self._get()
+        self._say(f"{self._ready().invitation} · / for commands")
+
+    async def _get(self) -> None:
+        run, which = self.run_path, self.which
+        assert run is not None
+        writer = await in_engine_thread(lambda: self.writers.get(run, which))
+        first, self.writer = self.writer is None, writer
+        self._title()
+        self.post_message(self.Changed(self, loaded=first))
+
+    async def look_for_newer(self) -> None:
+        """Take a checkpoint that training has saved since, unless something is being done."""
+        if self.run_path is None or self.busy or not self._files:
+            return
+        files = await asyncio.to_thread(checkpoints, self.run_path)
+        if files != self._files and not self.busy:
+            if self.writer is None:
+                self._do(self._load)
+            else:
+                self._files = files
+                self._do(self._get)
+
+    async def _freshen(self) -> None:
+        """The model that its files now say, loaded if need be."""
+        if self.run_path is None:
+            return
+        if self.writer is None:
+            await self._load()
+            return
+        files = await asyncio.to_thread(checkpoints, self.run_path)
+        if files != self._files:
+            self._files = files
+            await self._get()
+
+    @property
+    def busy(self) -> bool:
+        """Whether it is loading, writing or reading."""
+        return any(one.group == "work" and one.node is self and not one.is_finished for one in self.workers)
+
+    def _do(self, work: Callable[[], Awaitable[None]]) -> None:
+        """One thing at a time."""
+        self.run_worker(self._guarded(work), group="work", exclusive=True, exit_on_error=False)
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await work()
+        except FAILURES as error:
+            self.writing = False
+            self._say(str(error) or type(error).__name__, "wrong")
+            self.post_message(self.Changed(self))
+
+    # What it does to a text
+
+    def announce(self, text: str) -> None:
+        """Show a text that is read once the model is loaded."""
+        self._page.show([Token(character, "given") for character in text])
+
+    def answer(self, text: str, settings: Settings, keep: Sequence[Piece] = ()) -> None:
+        """Make something of a text; `keep` is what is already written after it."""
+        self.stop()
+        self._do(lambda: self._answer(text, dict(settings), list(keep)))
+
+    async def _answer(self, text: str, settings: Settings, keep: list[Piece]) -> None:
+        await self._freshen()
+        writer = self._ready()
+        self.mode, self.given, self.pieces, self.writing = "write", text, keep, True
+        self.surprised, self.looks = None, None
+        self._page.stand(None)
+        self._page.show(self._tokens(), follow=True)
+        self._say("writing … escape stops")
+        self.post_message(self.Changed(self))
+        length = int(settings["length"])
+        settings["length"] = max(1, length - len(keep))
+        begun = monotonic()
+        before = text + "".join(piece.text for piece in keep)
+        async for some in pieces_of(writer, before, settings):
+            self.pieces += some
+            self._page.put([_written(piece) for piece in some])
+        self.writing = False
+        seconds = max(1e-3, monotonic() - begun)
+        ask = lambda: writer.wholes(before, self.written, OTHERS)
+        wholes = await in_engine_thread(ask) if writer.ranks else ()
+        done = f"{len(self.pieces):,} tokens at step {writer.step:,} in {seconds:.1f} s, seed {settings['seed']}"
+        done = f"{in_words(wholes)}\n{done}" if wholes else done
+        notice = writer.notice(before, settings)
+        self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
+        self.post_message(self.Changed(self))
+
+    def stop(self) -> bool:
+        """Stop writing; whether it was."""
+        was, self.writing = self.writing, False
+        if was:
+            self.workers.cancel_group(self, "work")
+            self._say(f"stopped after {len(self.pieces):,} tokens")
+            self.post_message(self.Changed(self))
+        return was
+
+    def be_surprised(self, text: str, notice: str = "") -> None:
+        """By a text; `notice` is what is to be known of its numbers."""
+        self.stop()
+        self._do(lambda: self._be_surprised(text, notice))
+
+    async def _be_surprised(self, text: str, notice: str) -> None:
+        writer = self._ready()
+        self.mode, self.surprised = "surprise", None
+        self._say("reading …")
+        try:
+            found = await in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
+        except FAILURES:
+            self._page.show([Token(character, "given") for character in text])
+            raise
+        self.surprised = found
+        self._page.stand(None)
+        self._page.show(self._tokens())
+        lines = (found.words, notice or found.rule)
+        self._say("\n".join(lines), "notice" if notice else "")
+        self.post_message(self.Changed(self))
+
+    def look(self, text: str, written: str, layer: int, head: int, which: str) -> None:
+        """Where a head looks."""
+        self.stop()
+        self._do(lambda: self._look(text, written, layer, head, which))
+
+    async def _look(self, text: str, written: str, layer: int, head: int, which: str) -> None:
+        writer = self._ready()
+        self.mode = "attention"
+        try:
+            looks = await in_engine_thread(lambda: writer.attention(text, written, layer, head, which))
+        except FAILURES:
+            self.looks = None
+            self._page.show([Token(character, "given") for character in text + written])
+            raise
+        kept = self._page.cursor if self.looks is not None and self.looks.queries == looks.queries else None
+        self.looks = looks
+        at = len(self._tokens()) - 1 if kept is None else kept
+        self._page.cursor = at
+        self._page.show(self._tokens())
+        self._page.stand(at)
+        left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
+        self._say(f"the newest {len(looks.queries)} tokens, all that it sees at once" if left > 0 else "")
+        self.post_message(self.Changed(self))
+
+    def _ready(self) -> Writes:
+        if self.writer is None:
+            name = self.run_path.name if self.run_path else "no run"
+            raise InputError(f"{name}: no model is loaded")
+        return self.writer
+
+    # What is shown
+
+    def forget(self) -> None:
+        """Nothing is written."""
+        self.stop()
+        self.mode, self.given, self.pieces, self.surprised, self.looks = "write", "", [], None, None
+        self._page.show([])
+
+    def show(self, mode: Mode) -> None:
+        """Look at what was written before."""
+        self.mode = mode
+        self._page.show(self._tokens())
+        if mode == "write" and self.pieces:
+            self._say(f"{len(self.pieces):,} tokens")
+
+    def redraw(self) -> None:
+        """Other colours, after the cursor moved."""
+        if self.mode == "attention" and self.looks is not None:
+            self._page.show(self._tokens())
+
+    @property
+    def written(self) -> str:
+        """The answer."""
+        return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def whole(self) -> str:
+        """The text with what it goes on from."""
+        continues = self.writer is not None and self.writer.continues
+        return self.given + self.written if continues else self.written or self.given
+
+    @property
+    def lead(self) -> int:
+        """Tokens that are shown before those that can be asked about."""
+        if self.mode == "attention":
+            return len(self.looks.keys) + 1 if self.looks is not None and self._crosses else 0
+        if self.mode == "surprise":
+            return len(self.surprised.source) + 1 if self.surprised is not None and self.surprised.source else 0
+        continues = self.writer is not None and self.writer.continues
+        return len(self.given) + (0 if continues or not self.given else 1)
+
+    @property
+    def _crosses(self) -> bool:
+        return self.looks is not None and self.looks.crosses
+
+    @property
+    def asked(self) -> Sequence[Piece]:
+        """The tokens that can be asked about."""
+        return self.surprised.pieces if self.mode == "surprise" and self.surprised is not None else self.pieces
+
+    @property
+    def at(self) -> int | None:
+        """Which of them the cursor is on."""
+        cursor = self._page.cursor
+        return None if cursor is None or cursor < self.lead else cursor - self.lead
+
+    def _tokens(self) -> list[Token]:
+        if self.mode == "attention":
+            return self._looked_at()
+        source = self.surprised.source if self.mode == "surprise" and self.surprised is not None else self.given
+        given = [] if self.mode == "surprise" and not source else [Token(one, "given") for one in source]
+        gap = [Token("\n", "given")] * (self.lead - len(given))
+        return [*given, *gap, *map(_written, self.asked)]
+
+    def _looked_at(self) -> list[Token]:
+        looks = self.looks
+        if looks is None:
+            return []
+        cursor = self._page.cursor
+        row = max(0, (len(looks.queries) + self.lead - 1 if cursor is None else cursor) - self.lead)
+        row = min(row, len(looks.queries) - 1)
+        weights, seen = looks.weights[row].tolist(), looks.visible[row].tolist()
+        largest = max(weights) or 1.0
+        keys = [
+            Token(text, _shade(weight / largest) if let else "unseen")
+            for text, weight, let in zip(looks.keys, weights, seen, strict=True)
+        ]
+        if not self._crosses:
+            return keys
+        return [*keys, Token("\n", "given"), *(Token(text, "p0") for text in looks.queries)]
+
+    def _title(self) -> None:
+        run, writer = self.run_path, self.writer
+        palette = Palette.of(self.app.theme_variables)
+        words = Text(no_wrap=True, overflow="ellipsis")
+        if run is not None:
+            words.append(clean_line(run.name), "bold").append(f"  @{self.which}", palette.dim)
+            words.append(f"  step {writer.step:,}" if writer is not None else "", palette.dim)
+        self._heading.update(words)
+
+    def _say(self, words: str, style: str = "") -> None:
+        shown = "\n".join(clean_line(line) for line in words.split("\n"))
+        self._said.update(Text(shown))
+        self._said.set_class(style == "wrong", "-wrong")
+        self._said.set_class(style == "notice", "-notice")
+
+    def on_click(self, event: Click) -> None:
+        """A click on its name asks for another run."""
+        if event.widget is self._heading:
+            self.post_message(self.Pressed(self))
+
+
+def _usual(run: Path) -> str:
+    return "last" if RunReader(run).state in LIVE_STATES else "best"
+
+
+def _written(piece: Piece) -> Token:
+    return Token(piece.text, "given" if piece.probability is None else f"p{level(piece.probability)}")
+
+
+def _shade(share: float) -> str:
+    return f"w{max(1, round(share * WEIGHTS)) if share > FAINT else 0}"

@@ -1,0 +1,383 @@
+"""Playground: write with what a run learned, see what else it could have written, what surprises it, where it looks.
+
+One or two runs, the same prompt and seed for both. Models are loaded and asked in the engine's thread; sampling draws
+from generators of its own, so a training beside it has the same bits.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Container, Vertical
+from textual.timer import Timer
+
+from engine.errors import InputError
+from tui_transformer.lab.play.prompt import Prompt, Settings
+from tui_transformer.lab.play.writer import Writers
+from tui_transformer.lab.play.written import Piece
+from tui_transformer.studio.keys import PLAYGROUND, bindings
+from tui_transformer.studio.playground.attention_map import AttentionMap
+from tui_transformer.studio.playground.column import Mode, RunColumn
+from tui_transformer.studio.playground.controls import Controls
+from tui_transformer.studio.playground.likeliest import Likeliest
+from tui_transformer.studio.playground.modes import ModeLine
+from tui_transformer.studio.playground.prompt_line import PromptLine
+from tui_transformer.studio.playground.run_choice import RunChoice
+from tui_transformer.studio.playground.token_text import TokenText
+from tui_transformer.studio.shared.dialog import Answer, Ask, Read
+
+WIDE = 150  # columns of the screen from which details stand beside the text
+REST = 0.35  # seconds that a control must rest before the answer is written anew
+EACH_ITS_OWN = "the other run reads another text, so these numbers compare nothing: /surprise TEXT gives both the same"
+HELD = "escape, then arrows: the cursor stands on a token, and what else could have stood there is shown here"
+
+
+class PlaygroundPane(RunChoice):
+    """The fourth pane.
+
+    Args:
+        runs_dir: where runs are.
+        device: to load models on, as on the command line.
+        writers: loads models.
+    """
+
+    can_focus = True
+    SCOPED_CSS = False  # `narrow` is a class of the app
+    DEFAULT_CSS = """
+    PlaygroundPane { height: 1fr; }
+    PlaygroundPane #parts { height: 1fr; layout: vertical; }
+    PlaygroundPane.-wide #parts { layout: horizontal; }
+    PlaygroundPane #run-columns { height: 1fr; width: 1fr; layout: horizontal; }
+    .narrow PlaygroundPane #run-columns { layout: vertical; }
+    PlaygroundPane #second { display: none; border-left: vkey $panel; }
+    .narrow PlaygroundPane #second { border-left: none; }
+    PlaygroundPane.-two #second { display: block; }
+    PlaygroundPane #detail { height: auto; width: 1fr; }
+    PlaygroundPane.-wide #detail { height: 1fr; width: 72; border-left: vkey $panel; }
+    PlaygroundPane.-wide Likeliest, PlaygroundPane.-wide AttentionMap { border-top: none; }
+    PlaygroundPane AttentionMap { display: none; }
+    PlaygroundPane.-attention AttentionMap { display: block; }
+    PlaygroundPane.-attention Likeliest { display: none; }
+    PlaygroundPane.-attention #detail { height: 3fr; }
+    PlaygroundPane.-attention #run-columns { height: 2fr; }
+    PlaygroundPane.-wide.-attention #detail, PlaygroundPane.-wide.-attention #run-columns { height: 1fr; }
+    PlaygroundPane.-wide.-attention #detail { width: 110; }
+    PlaygroundPane #nothing { display: none; width: 1fr; height: 1fr; content-align: center middle;
+        text-align: center; }
+    PlaygroundPane.-empty #nothing { display: block; }
+    PlaygroundPane.-empty > #parts, PlaygroundPane.-empty > PromptLine, PlaygroundPane.-empty > Controls,
+    PlaygroundPane.-empty > ModeLine { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = bindings(PLAYGROUND)
+
+    def __init__(self, *, runs_dir: Path, device: str = "auto", writers: Writers | None = None) -> None:
+        super().__init__(runs_dir, writers or Writers(device), id="playground")
+        self._controls, self._modes = Controls(), ModeLine()
+        self._likeliest, self._map = Likeliest(), AttentionMap()
+        self._mode: Mode = "write"
+        self._layer, self._head, self._kind = 1, 1, "self"
+        self._own: dict[Path | None, Settings] = {}  # settings made by hand, per run
+        self._held = ""  # a line waiting for its model to load
+        self._rest: Timer | None = None
+        self._surprised: int | None = None  # the token that was gone to as a surprising one
+        self.session = Prompt(
+            {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200},
+            self.give,
+            {
+                "alternatives": self._to_surprising,
+                "surprise": self._surprise,
+                "attention": self._attention,
+                "run": lambda name: self._take_named(self._first, name),
+                "vs": self._vs,
+                "checkpoint": self._checkpoint,
+                "copy": lambda _: self.action_copy_answer(),
+                "history": lambda _: self._show_history(),
+                "help": lambda _: self._help(),
+            },
+            place="pane",
+            say=lambda words: None,  # the controls say it
+            remark=self.say,
+            complain=lambda words: self.say(words, "warning"),
+        )
+
+    def compose(self) -> ComposeResult:
+        """Controls, texts, details, the line to type on."""
+        yield self._controls
+        yield self._modes
+        with Container(id="parts"):
+            with Container(id="run-columns"):
+                yield self._first
+                yield self._second
+            with Vertical(id="detail"):
+                yield self._likeliest
+                yield self._map
+        yield self._line
+        yield self._nothing
+
+    def on_mount(self) -> None:
+        """The line's invitation, the controls' numbers."""
+        self._line.placeholder = "a text, or / and a command (/help lists them); escape leaves this line"
+        self._controls.show(self.session.settings)
+        self.watch(self.app, "theme", self._redraw, init=False)
+        self._activate(self._first)
+
+    # Prompts
+
+    def on_prompt_line_given(self, event: PromptLine.Given) -> None:
+        """A line was submitted; text waits until the model is loaded."""
+        if event.line.startswith("/") or self._first.writer is not None:
+            self._take_line(event.line)
+            return
+        self._held = event.line
+        self._first.announce(event.line)
+        if self._first.run_path is not None and not self._first.busy:  # the last attempt failed
+            self._first.take(self._first.run_path, self._first.which)
+
+    def _take_line(self, line: str) -> None:
+        before = dict(self.session.settings)
+        if line.startswith("/") or self._mode == "write":
+            self.session.take(line)
+        else:
+            self.session.history.append(line)
+            self._show_of(line)
+        self._set_by_hand({name: value for name, value in self.session.settings.items() if before[name] != value})
+
+    def _set_by_hand(self, changed: Settings) -> None:
+        """Remember the settings of the current run; another run has its own."""
+        self._own.setdefault(self._first.run_path, {}).update(changed)
+        self._controls.show(self.session.settings)
+
+    def on_prompt_line_left(self, event: PromptLine.Left) -> None:
+        """Escape on the line: stop what is written, or go to the text."""
+        if not self.action_stop_writing():
+            self.screen.set_focus(self._active.text)
+
+    def give(self, text: str) -> None:
+        """A prompt for all runs."""
+        self._set_mode("write")
+        for column in self.columns:
+            column.answer(text, self.session.settings)
+
+    def on_controls_changed(self, event: Controls.Changed) -> None:
+        """A number was changed: the answer is written anew, once it rests."""
+        self.session.settings[event.setting] = event.value
+        self._set_by_hand({event.setting: event.value})
+        if self._rest is not None:
+            self._rest.stop()
+        if self._mode == "write" and self._first.given:
+            self._rest = self.set_timer(REST, lambda: self.give(self._first.given))
+
+    def action_again(self) -> None:
+        """The same prompt with the next seed."""
+        self._take_line("/again")
+
+    def action_stop_writing(self) -> bool:
+        """Stop all answers; whether there was one."""
+        stopped = [column.stop() for column in self.columns]
+        return any(stopped)
+
+    def action_prompt(self) -> None:
+        """To the line."""
+        self.screen.set_focus(self._line)
+
+    def action_command(self) -> None:
+        """To the line, for a command."""
+        self.screen.set_focus(self._line)
+        self._line.value = "/"
+        self._line.cursor_position = 1
+
+    def action_copy_answer(self) -> None:
+        """The text of the run that is looked at, through the terminal (OSC 52)."""
+        if not self._active.whole:
+            self.say("there is nothing to copy yet", "warning")
+            return
+        self.app.copy_to_clipboard(self._active.whole)
+        self.say("copied, if the terminal lets programs copy (OSC 52)")
+
+    def _help(self) -> None:
+        from tui_transformer.lab.play.prompt import help_text
+
+        self.app.push_screen(Read("At the prompt", Text(help_text(self.session.settings, "pane"))))
+
+    def _show_history(self) -> None:
+        asked = list(dict.fromkeys(reversed(self.session.history)))
+        if not asked:
+            raise InputError("/history: nothing has been asked yet")
+
+        def chosen(text: str | None) -> None:
+            if text is not None:
+                self.session.take(text)
+
+        self.app.push_screen(Ask("Prompts so far", [Answer(text, text) for text in asked]), chosen)
+
+    # Looking
+
+    def on_mode_line_chosen(self, event: ModeLine.Chosen) -> None:
+        """A mode was clicked."""
+        self.action_mode(event.mode)
+
+    def action_mode(self, mode: Mode) -> None:
+        """Look at the same text in another way."""
+        self._set_mode(mode)
+        if mode == "write":
+            for column in self.columns:
+                column.show(mode)
+        else:
+            self._show_of()
+        self._detail()
+        if self._active.text.tokens:
+            self.screen.set_focus(self._active.text)
+
+    def _set_mode(self, mode: Mode) -> None:
+        self._mode = mode
+        self.set_class(mode == "attention", "-attention")
+        self._modes.show(mode)
+
+    def _show_of(self, text: str | None = None) -> None:
+        """Surprise or attention of a text; without one, of what each run wrote."""
+        if text is not None:
+            for column in self.columns:
+                column.given, column.pieces = text, []
+        columns = [column for column in self.columns if column.given]
+        notice = EACH_ITS_OWN if len({column.whole for column in columns}) > 1 else ""
+        for column in columns:
+            if self._mode == "surprise":
+                column.be_surprised(column.whole, notice)
+            else:
+                column.look(column.given, column.written, self._layer, self._head, self._kind)
+
+    def _surprise(self, text: str) -> None:
+        if not text:
+            raise InputError("/surprise: a text must follow, e.g. /surprise to be or not")
+        self._set_mode("surprise")
+        self._show_of(text)
+
+    def _attention(self, argument: str) -> None:
+        parts = argument.split()
+        if len(parts) not in (2, 3) or not all(part.isdecimal() and len(part) < 6 for part in parts[:2]):
+            raise InputError("/attention: a layer and a head must follow, counted from 1, e.g. /attention 2 1")
+        self._layer, self._head = int(parts[0]), int(parts[1])
+        self._kind = parts[2] if len(parts) > 2 else self._kind
+        self.action_mode("attention")
+
+    def action_turn_head(self, by: int) -> None:
+        """The next head."""
+        self._turn(lambda layers, heads: (self._layer, (self._head - 1 + by) % heads + 1))
+
+    def action_turn_layer(self, by: int) -> None:
+        """The next layer."""
+        self._turn(lambda layers, heads: ((self._layer - 1 + by) % layers + 1, self._head))
+
+    def action_turn_kind(self) -> None:
+        """The next kind of attention, where there are several."""
+        writer = self._active.writer
+        if writer is not None:
+            kinds = writer.kinds
+            self._kind = kinds[(kinds.index(self._kind) + 1) % len(kinds)] if self._kind in kinds else kinds[0]
+            self.action_mode("attention")
+
+    def _turn(self, to: Callable[[int, int], tuple[int, int]]) -> None:
+        writer = self._active.writer
+        if writer is None:
+            return
+        if self._kind not in writer.kinds:
+            self._kind = "self"
+        if self._mode == "attention":
+            self._layer, self._head = to(*writer.shape(self._kind))
+        self.action_mode("attention")
+
+    def action_surprising(self) -> None:
+        """To the next most surprising token."""
+        self._to_surprising("")
+
+    def _to_surprising(self, argument: str) -> None:
+        column = self._active
+        known = [(i, piece.nats) for i, piece in enumerate(column.asked) if piece.nats is not None]
+        ranked = [i for i, _ in sorted(known, key=lambda one: -(one[1] or 0.0))]
+        if not ranked or column.mode == "attention":
+            self.say("no token has a probability yet: type a text, and what is written is coloured by it", "warning")
+            return
+        place = argument.strip()
+        wanted = int(place) - 1 if place.isdecimal() and len(place) < 10 else None
+        if wanted is None:
+            wanted = ranked.index(column.at) + 1 if column.at in ranked and column.at == self._surprised else 0
+        column.text.stand(ranked[wanted % len(ranked)] + column.lead)
+        self._surprised = column.at
+        self.screen.set_focus(column.text)
+        self._detail()
+
+    # What is shown
+
+    def on_run_column_changed(self, event: RunColumn.Changed) -> None:
+        """A model was loaded, or a text is another."""
+        column = event.column
+        if event.loaded and column is self._first and column.writer is not None:
+            by_hand = self._own.setdefault(column.run_path, {}) | self._own.pop(None, {})
+            self._own[column.run_path] = by_hand
+            self.session.settings |= column.writer.defaults | by_hand
+            self._controls.show(self.session.settings)
+        if event.loaded:
+            self._read_the_same(column)
+        if column is self._first and self._held:
+            held, self._held = self._held, ""
+            if column.writer is not None:
+                self._take_line(held)
+            elif not self._line.value:  # so that it can be sent again
+                self._line.value = held
+        self._detail()
+
+    def _read_the_same(self, column: RunColumn) -> None:
+        """A run that came beside another one gets the text that stands there."""
+        other = self._second if column is self._first else self._first
+        if column.given or column.busy or not other.given or other.writer is None:
+            return
+        if self._mode == "write":
+            column.answer(other.given, self.session.settings)
+        else:
+            column.given = other.whole if other.writer.continues else other.given
+            self._show_of()
+
+    def on_token_text_moved(self, event: TokenText.Moved) -> None:
+        """The cursor went to another token."""
+        column = self._first if event.text is self._first.text else self._second
+        self._activate(column)
+        column.redraw()
+        self._detail()
+
+    def on_descendant_focus(self) -> None:
+        """The run whose text has the keys is the one that is asked about."""
+        for column in self.columns:
+            if column.text.has_focus:
+                self._activate(column)
+        self._detail()
+
+    def _detail(self) -> None:
+        column = self._active
+        if self._mode == "attention":
+            row = column.at if column.at is not None else 10**9
+            self._map.show(column.looks, row, "give a text: where a head looks over it is drawn here")
+            return
+        at = column.at
+        piece: Piece | None = column.asked[at] if at is not None and at < len(column.asked) else None
+        takes = column.mode == "write" and column.writer is not None and column.writer.continues
+        self._likeliest.show(piece, takes=takes, nothing=HELD)
+
+    def on_likeliest_taken(self, event: Likeliest.Taken) -> None:
+        """Go on from another token."""
+        column, at = self._active, self._active.at
+        if at is not None:
+            one = event.alternative
+            kept = [*column.pieces[:at], Piece(one.text, one.probability, one.chance, column.pieces[at].alternatives)]
+            column.answer(column.given, self.session.settings, kept)
+
+    def on_resize(self) -> None:
+        """Details beside the text, or under it."""
+        self.set_class(self.app.size.width >= WIDE, "-wide")
+
+    def _redraw(self) -> None:
+        self._controls.show(self.session.settings)
+        self._modes.show(self._mode)
+        self._detail()

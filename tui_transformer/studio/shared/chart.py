@@ -1,0 +1,177 @@
+"""A chart on the screen: a title that is its legend, the lines, and a line of values at the cursor or now.
+
+It knows keys, mouse, cursor and cells. What is drawn, a subclass says in `paint`, `title` and `values`.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.events import Click, Leave, MouseMove
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell
+
+FAR = 9999  # columns: to the end
+STYLES = ("axis", "title", "focused", "cursor", "dim")
+LEAST = 5  # rows
+
+
+class Chart(Widget, can_focus=True):
+    """A chart without a subject."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in STYLES}
+    DEFAULT_CSS = """
+    Chart { width: 1fr; height: 1fr; padding: 0 1; }
+    Chart .chart--axis { color: $foreground 45%; }
+    Chart .chart--title { color: $foreground; text-style: bold; }
+    Chart .chart--focused { color: $accent; text-style: bold; }
+    Chart .chart--cursor { color: $foreground 80%; }
+    Chart .chart--dim { color: $foreground 65%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", "cursor", show=False),
+        Binding("right", "move(1)", "cursor", show=False),
+        Binding("shift+left", "move(-10)", "cursor", show=False),
+        Binding("shift+right", "move(10)", "cursor", show=False),
+        Binding("home", f"move({-FAR})", "cursor", show=False),
+        Binding("end", f"move({FAR})", "cursor", show=False),
+    ]
+
+    class Pointed(Message):
+        """The cursor moved to x, or went away."""
+
+        def __init__(self, x: float | None, chart: "Chart | None" = None) -> None:
+            super().__init__()
+            self.x, self.chart = x, chart
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.cost = 0.0  # seconds that the last drawing took
+        self.waiting = ""  # why there is nothing to draw
+        self._canvas: Canvas | None = None
+        self._drawn: tuple[object, ...] = ()
+        self._x: float | None = None  # of the cursor
+
+    def paint(self, width: int, height: int) -> Canvas | None:
+        """Draw the lines in so many columns and rows; None where there is nothing to draw."""
+        raise NotImplementedError
+
+    def title(self, width: int) -> list[Cell]:
+        """The first line."""
+        raise NotImplementedError
+
+    def values(self, width: int, x: float | None) -> list[Cell]:
+        """The last line: what the lines are at the cursor, or at their ends."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """There is something else to draw."""
+        self._drawn = ()
+        self.refresh()
+
+    def point_at(self, x: float | None) -> None:
+        """Move the cursor to x; None takes it away."""
+        if x != self._x:
+            self._x = x
+            self.refresh()
+
+    def action_move(self, columns: int) -> None:
+        """Move the cursor by columns."""
+        canvas = self._canvas
+        if canvas is None:
+            return
+        if self._x is not None:
+            column = canvas.column_of(self._x) + columns
+        else:  # it comes in from the side that it goes away from, or goes at once where home and end lead
+            column = canvas.column_of(canvas.high) if columns in (-1, -10, FAR) else canvas.margin
+        self.post_message(self.Pointed(canvas.x_at(column), self))
+
+    def on_mouse_move(self, event: MouseMove) -> None:
+        """The cursor follows the mouse."""
+        self._point(event)
+
+    def on_click(self, event: Click) -> None:
+        """The cursor goes where it was clicked."""
+        self._point(event)
+
+    def on_leave(self, event: Leave) -> None:
+        """And goes when the mouse does."""
+        if not self.has_focus:
+            self.post_message(self.Pointed(None))
+
+    def _point(self, event: MouseMove | Click) -> None:
+        at = event.get_content_offset(self)
+        if at is not None and self._canvas is not None and at.x >= self._canvas.margin:
+            self.post_message(self.Pointed(self._canvas.x_at(at.x), self))
+
+    def on_focus(self) -> None:
+        """The title says so."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """The title says so."""
+        self.post_message(self.Pointed(None))
+
+    def render_line(self, y: int) -> Strip:
+        """One row."""
+        width, height = self.content_size
+        if self._drawn != (width, height, self.has_focus):
+            started = time.perf_counter()
+            self._canvas = self.paint(width, height - 2) if height >= LEAST else None
+            self._drawn = (width, height, self.has_focus)
+            self.cost = time.perf_counter() - started
+        if y == 0:
+            return self._strip(self.title(width), width)
+        if y == height - 1:
+            return self._strip(self.values(width, self._x), width)
+        canvas = self._canvas
+        if canvas is None:
+            return self._message(width) if y == height // 2 else Strip.blank(width, self.rich_style)
+        cells = canvas.cells[y - 1]
+        if self._x is not None and y - 1 < canvas.rows:
+            column = canvas.column_of(self._x)
+            if cells[column][0] in " ┄":
+                cells = [*cells[:column], ("│", "cursor"), *cells[column + 1 :]]
+        return self._strip(cells, width)
+
+    def _message(self, width: int) -> Strip:
+        text = self.waiting[:width]
+        return self._strip([*[BLANK] * ((width - len(text)) // 2), *cells_of(text, "dim")], width)
+
+    def _strip(self, cells: list[Cell], width: int) -> Strip:
+        """Cells of one style in a row become one segment."""
+        segments: list[Segment] = []
+        run, of = "", ""
+        for character, style in cells:
+            if style != of:
+                if run:
+                    segments.append(Segment(run, self._style(of)))
+                run, of = "", style
+            run += character
+        if run:
+            segments.append(Segment(run, self._style(of)))
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"chart--{name}") if name else self.rich_style
+
+
+def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
+    """The first parts that fit, each in full: a truncated number is a different number."""
+    cells: list[Cell] = []
+    for part in parts:
+        if len(cells) + len(part) > width:
+            break
+        cells += part
+    return cells
+
+
+def cells_of(text: str, style: str) -> list[Cell]:
+    """A text in one style."""
+    return [(character, style) for character in text]

@@ -1,0 +1,185 @@
+"""A question over the screen: some words, some answers, each with a key; escape is always "no"."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.suggester import Suggester
+from textual.validation import Function
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from engine.clean import clean, clean_line
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """One answer of a dialog.
+
+    Args:
+        value: what the dialog gives back.
+        label: its words.
+        why_not: why it cannot be chosen here; "" if it can.
+    """
+
+    value: T
+    label: str
+    why_not: str = ""
+
+
+class Ask(ModalScreen[T | None], Generic[T]):
+    """A list of answers; gives back the chosen value, or None.
+
+    Args:
+        title: the question.
+        answers: the first that can be chosen is highlighted, or `at`.
+        text: some lines under the title.
+        at: the value to highlight.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
+
+    def __init__(self, title: str, answers: "list[Answer[T]]", text: str = "", at: T | None = None) -> None:
+        super().__init__()
+        self._title, self._answers, self._text, self._at = title, answers, text, at
+
+    def compose(self) -> ComposeResult:
+        """Title, words, answers."""
+        with Vertical(classes="dialog"):
+            yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
+            if self._text:
+                yield Static(Text(clean(self._text)), classes="dialog-text")
+            yield OptionList(*map(_option, self._answers))
+
+    def on_mount(self) -> None:
+        """Highlight the likely answer."""
+        self._highlight()
+
+    def show(self, answers: "list[Answer[T]]") -> None:
+        """Offer different answers; keep the highlighted one if it is among them."""
+        if answers == self._answers or not self.is_mounted:
+            return
+        names = self.query_one(OptionList)
+        if names.highlighted is not None:
+            self._at = self._answers[names.highlighted].value
+        self._answers = answers
+        names.set_options(map(_option, answers))
+        self._highlight()
+
+    def _highlight(self) -> None:
+        allowed = [i for i, answer in enumerate(self._answers) if not answer.why_not]
+        wanted = [i for i in allowed if self._answers[i].value == self._at and self._at is not None]
+        self.query_one(OptionList).highlighted = next(iter(wanted or allowed), None)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """An answer was given."""
+        event.stop()
+        self.dismiss(self._answers[event.option_index].value)
+
+
+def _option(answer: "Answer[T]") -> Option:
+    return Option(_label(answer), disabled=bool(answer.why_not))
+
+
+def _label(answer: "Answer[T]") -> RenderableType:
+    words = clean_line(answer.label)
+    label = Padding(Text(words.lstrip()), (0, 0, 0, len(words) - len(words.lstrip())))  # so that it wraps indented
+    if not answer.why_not:
+        return label
+    return Group(label, Padding(Text(clean_line(answer.why_not), style="italic"), (0, 0, 0, 2)))
+
+
+class AskText(ModalScreen[str | None]):
+    """A line to fill in; gives back the text, or None.
+
+    Args:
+        title: the question.
+        value: what stands there at first.
+        text: some lines under the title.
+        wrong: what is wrong with a text, "" if nothing is; asked at enter, and at each key.
+        hopeless: asked at each key instead: what is wrong that typing on cannot mend.
+        suggester: completes what is typed.
+        placeholder: shown while it is empty.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
+
+    def __init__(
+        self,
+        title: str,
+        value: str = "",
+        *,
+        text: str = "",
+        wrong: Callable[[str], str] = lambda value: "",
+        hopeless: Callable[[str], str] | None = None,
+        suggester: Suggester | None = None,
+        placeholder: str = "",
+    ) -> None:
+        super().__init__()
+        self._title, self._value, self._text, self._placeholder = title, value, text, placeholder
+        self._wrong, self._hopeless = wrong, hopeless or wrong
+        self._suggester = suggester
+
+    def compose(self) -> ComposeResult:
+        """Title, words, the line, what is wrong with it."""
+        with Vertical(classes="dialog"):
+            yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
+            if self._text:
+                yield Static(Text(clean(self._text)), classes="dialog-text")
+            yield Input(
+                clean_line(self._value),
+                placeholder=self._placeholder,
+                suggester=self._suggester,
+                validators=[Function(lambda value: not self._hopeless(value))],
+                validate_on=["changed"],
+            )
+            yield Static("", classes="dialog-wrong")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Say at once what is wrong, or what cannot become right."""
+        event.stop()
+        wrong = self._hopeless(event.value) if event.value else ""
+        self.query_one(".dialog-wrong", Static).update(Text(clean_line(wrong)))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter: give it back, if nothing is wrong with it."""
+        event.stop()
+        wrong = self._wrong(event.value)
+        if wrong:
+            self.query_one(".dialog-wrong", Static).update(Text(clean_line(wrong)))
+        else:
+            self.dismiss(event.value)
+
+
+class Read(ModalScreen[None]):
+    """A text to read, over the screen; any of escape, enter, q closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "back")]
+
+    def __init__(self, title: str, body: Text) -> None:
+        super().__init__()
+        self._title, self._body = title, body
+
+    def compose(self) -> ComposeResult:
+        """Title and text."""
+        from textual.containers import VerticalScroll
+
+        with Vertical(classes="dialog wide"):
+            yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
+            with VerticalScroll():
+                yield Static(self._body)
+
+    def on_mount(self) -> None:
+        """Arrows scroll."""
+        from textual.containers import VerticalScroll
+
+        self.query_one(VerticalScroll).focus()

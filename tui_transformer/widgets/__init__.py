@@ -1,1 +1,0 @@
-"""Parts of the screen that panes are made of."""

@@ -1,1 +1,0 @@
-"""The Playground's parts."""
