@@ -16,9 +16,9 @@ _ONE_LINE = _TABLE | {0x09: " ", 0x0A: " "}
 
 def clean(text: str) -> str:
     """The text without control characters and direction overrides, U+FFFD for surrogates; tabs and line ends stay."""
-    return text.translate(_TABLE)
+    return text if text.isprintable() else text.translate(_TABLE)  # whatever is removed is not printable
 
 
 def clean_line(text: str) -> str:
     """The same on one line."""
-    return text.translate(_ONE_LINE)
+    return text if text.isprintable() else text.translate(_ONE_LINE)

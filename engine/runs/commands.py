@@ -8,6 +8,7 @@ from filelock import FileLock, Timeout
 from engine.errors import InputError
 from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
+from engine.runs.records import Control, Status, read_file
 
 MOST_WAITING = 1000  # commands that nobody has obeyed yet
 PATIENCE = 10.0  # seconds for others that write a command
@@ -25,18 +26,13 @@ class Command(StrEnum):
 
 def control_file(run: Path) -> Path:
     """Where a run's commands stand."""
-    return run / "control.json"
+    return run / Control.file
 
 
 def read_commands(run: Path) -> list[tuple[int, Command]]:
     """All commands there with their ids, oldest first; what is damaged is left out."""
-    data = read_json(control_file(run), MOST_BYTES)
-    entries = data.get("commands") if isinstance(data, dict) else None
-    found = []
-    for entry in entries if isinstance(entries, list) else []:
-        if isinstance(entry, dict) and isinstance(entry.get("id"), int) and entry.get("command") in [*Command]:
-            found.append((entry["id"], Command(entry["command"])))
-    return sorted(found)
+    entries = Control.read(read_json(control_file(run), MOST_BYTES)).commands
+    return sorted((entry.id, Command(entry.command)) for entry in entries)
 
 
 def newest_command(run: Path) -> int:
@@ -61,9 +57,7 @@ def send(run: Path, command: Command) -> int:
 
 
 def _append(run: Path, command: Command) -> int:
-    status = read_json(run / "status.json")
-    said = status.get("control_id") if isinstance(status, dict) else 0
-    obeyed = said if isinstance(said, int) else 0
+    obeyed = read_file(run, Status).control_id
     there = read_commands(run)
     waiting = [(number, kind) for number, kind in there if number > obeyed]
     if len(waiting) >= MOST_WAITING:

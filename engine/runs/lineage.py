@@ -4,69 +4,17 @@
 were, with what they came from in turn: the whole chain stays known when the other runs are gone.
 """
 
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from engine.errors import InputError, nearest, one_of
 from engine.runs.reader import RunReader, list_runs
+from engine.runs.records import LONGEST_CHAIN, Origin
 
 INIT_FROM = "train.init_from"
 BEST = "best"
 CHECKPOINTS = (BEST, "last", "average")  # or a step
-LONGEST_CHAIN = 32  # runs; more are a damaged file
 ARROW = " ─▶ "
-
-
-@dataclass(frozen=True)
-class Origin:
-    """A checkpoint that a run started from.
-
-    Args:
-        id: of the run, whatever it is called now.
-        name: as it was called then.
-        checkpoint: `best`, `last`, `average` or a step, as it was asked for.
-        step: that this was.
-        sha256: of its weights.
-        before: what that run had started from; None where from weights of its own.
-    """
-
-    id: str
-    name: str
-    checkpoint: str
-    step: int
-    sha256: str
-    before: "Origin | None" = None
-
-    @property
-    def shown(self) -> str:
-        """`pretrain@best (step 1,500)`; not cleaned."""
-        return f"{self.name}@{self.checkpoint} (step {self.step:,})"
-
-    @property
-    def chain(self) -> tuple[str, ...]:
-        """The names of all runs that led to it and its own, the first one first; not cleaned."""
-        return (*(self.before.chain if self.before is not None else ()), self.name)
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry `from` of run.json."""
-        said = {"id": self.id, "name": self.name, "checkpoint": self.checkpoint, "step": self.step}
-        return said | {"sha256": self.sha256, "from": None if self.before is None else self.before.to_json()}
-
-
-def read_origin(born: Any, longest: int = LONGEST_CHAIN) -> Origin | None:
-    """What run.json says a run started from; None where from weights of its own, or where that is damaged."""
-    said = born.get("from") if isinstance(born, Mapping) else None
-    if not isinstance(said, Mapping) or longest == 0:
-        return None
-    texts = [said.get(key) for key in ("id", "name", "checkpoint", "sha256")]
-    step = said.get("step")
-    if not all(isinstance(text, str) for text in texts) or isinstance(step, bool) or not isinstance(step, int):
-        return None
-    number, name, checkpoint, sha256 = map(str, texts)
-    return Origin(number, name, checkpoint, step, sha256, read_origin(said, longest - 1))
 
 
 def drawn(origin: Origin, name: str) -> str:
@@ -119,8 +67,7 @@ def at_hand(origin: Origin, init_from: str | None, runs_dir: Path) -> RunReader 
         runs_dir: where the run is.
     """
     for reader in list_runs(runs_dir):
-        born = reader.facts("run")
-        if isinstance(born, Mapping) and born.get("id") == origin.id:
+        if reader.run.id == origin.id:
             return reader
     with suppress(InputError):
         return located(init_from or origin.name, runs_dir)[0]
@@ -136,12 +83,11 @@ def origin_of(reader: RunReader, checkpoint: str, step: int, sha256: str) -> Ori
         step: that this is.
         sha256: of the weights.
     """
-    born = reader.facts("run")
-    number = born.get("id") if isinstance(born, Mapping) else None
-    before = read_origin(born)
+    born = reader.run
+    before = born.origin
     if before is not None and len(before.chain) >= LONGEST_CHAIN - 1:
-        before = replace(before, before=None)
-    return Origin(str(number or ""), reader.name, checkpoint, step, sha256, before)
+        before = before.model_copy(update={"before": None})
+    return Origin(id=born.id, name=reader.name, checkpoint=checkpoint, step=step, sha256=sha256, before=before)
 
 
 def _where(text: str) -> str:

@@ -3,28 +3,20 @@
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from engine.errors import InputError, refused
 from engine.plain_files import refuse_links
-from engine.runs.files import SCHEMA, read_json, write_json
+from engine.runs.files import SCHEMA, write_json
 from engine.runs.names import check_name
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.records import Notes, read_file
 
 LONGEST_NOTE = 10_000  # characters
 LONGEST_TAG = 50
 MOST_TAGS = 50
-
-
-@dataclass(frozen=True)
-class Notes:
-    """What people wrote about a run."""
-
-    text: str = ""
-    tags: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -88,18 +80,6 @@ def delete(reader: RunReader) -> None:
             raise InputError(f"run '{reader.name}' cannot be deleted: {error.strerror or error}") from None
 
 
-def read_notes(run: Path) -> Notes:
-    """notes.json; empty where there is none or it is damaged."""
-    data = read_json(run / "notes.json")
-    if not isinstance(data, dict):
-        return Notes()
-    text, tags = data.get("text"), data.get("tags")
-    return Notes(
-        text if isinstance(text, str) else "",
-        tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
-    )
-
-
 def check_tag(tag: str) -> str:
     """The tag itself, if it may be one.
 
@@ -131,13 +111,13 @@ def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), 
     refuse_links(run)
     try:
         with FileLock(run / ".notes.lock", timeout=10):
-            before = read_notes(run)
+            before = read_file(run, Notes)
             kept = [tag for tag in before.tags if tag not in remove]
             tags = tuple(dict.fromkeys([*kept, *(tag.strip() for tag in add)]))
             if len(tags) > MOST_TAGS:
                 raise InputError(f"a run has at most {MOST_TAGS} tags")
-            notes = Notes(before.text if text is None else text, tags)
-            write_json(run / "notes.json", {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)})
+            notes = Notes(text=before.text if text is None else text, tags=tags)
+            write_json(run / Notes.file, {"schema": SCHEMA, "text": notes.text, "tags": list(notes.tags)})
     except OSError as error:
         raise refused(f"cannot write notes in {str(run)[:200]}", error) from None
     return notes

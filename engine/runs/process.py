@@ -1,43 +1,46 @@
-"""Which process has a run. Process ids are given again, so its start is kept too, and setting the clock moves that not.
+"""Which process has a run. A process id is used again, so the start time is stored too.
 
-Where the system counts from its boot (Linux), so is the start: one told in seconds since 1970 moves with the clock,
-and a living run would be taken for lost as soon as somebody sets that.
+On Linux it counts from the machine's boot: seconds since 1970 move when somebody sets the clock, and a live run would
+be taken for lost.
 """
 
-from collections.abc import Mapping
+import socket
 from pathlib import Path
-from typing import Any
 
 import psutil
+
+from engine.runs.records import Process
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # another one after each boot
 EXACT = 1.0  # seconds; no two processes of one id begin so close
 
 
-def identity(pid: int | None = None) -> dict[str, Any]:
-    """A process's id, its start in seconds, and the boot those count from, "" where they count from 1970.
+def identity(pid: int | None = None) -> Process:
+    """Return what tells a process of this machine from every other.
 
     Args:
-        pid: of a process of this machine; this one where none is given.
+        pid: its id; this process's by default.
 
     Raises:
         psutil.Error: there is no such process.
     """
     process, boot = psutil.Process(pid), _boot()
-    return {"pid": process.pid, "process_started": _started(process, boot), "boot": boot}
+    started = _started(process, boot)
+    return Process(pid=process.pid, process_started=started, boot=boot, host=socket.gethostname())
 
 
-def is_alive(recorded: Mapping[str, Any]) -> bool:
-    """Whether a process of this machine is still the one that was recorded; a damaged record is no process."""
+def is_alive(recorded: Process) -> bool:
+    """Return whether a process recorded on this machine still runs; False if the record is damaged."""
+    if recorded.pid is None:
+        return False
     try:
-        process, began = psutil.Process(int(recorded["pid"])), float(recorded.get("process_started", 0))
+        process = psutil.Process(recorded.pid)
         if process.status() == psutil.STATUS_ZOMBIE:  # ended, and its parent has not looked yet
             return False
-        boot = recorded.get("boot", "")
-        if boot and boot != _boot():
+        if recorded.boot and recorded.boot != _boot():
             return False
-        return abs(_started(process, boot) - began) < EXACT
-    except (psutil.Error, KeyError, TypeError, ValueError, OverflowError):
+        return abs(_started(process, recorded.boot) - recorded.process_started) < EXACT
+    except (psutil.Error, ValueError, OverflowError):
         return False
 
 

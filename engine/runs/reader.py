@@ -13,27 +13,33 @@ from engine.config.schema import RunConfig
 from engine.config.toml import read as read_toml
 from engine.config.toml import validate
 from engine.errors import InputError, nearest
-from engine.evaluation.verdict import IMPLAUSIBLE, OK, SUSPICIOUS
+from engine.evaluation.verdict import IMPLAUSIBLE, LEAK, OK, SUSPICIOUS
 from engine.runs.files import read_json, read_lines
 from engine.runs.names import LAST
 from engine.runs.process import is_alive
+from engine.runs.records import (
+    Checks,
+    DataFacts,
+    Environment,
+    Event,
+    MetricRecord,
+    ModelFacts,
+    Notes,
+    Run,
+    Sample,
+    Status,
+    Summary,
+    VerdictRecord,
+    metric_record,
+    read_file,
+)
 from engine.runs.tail import MetricsTail
 
 STILL = 60.0  # seconds without a beat until a run of another host counts as lost
 # Of runs of other hosts, for all readers of this process: the last beat, since when by our own clock, has it moved.
-_BEATS: dict[Path, tuple[Any, float, bool]] = {}
+_BEATS: dict[Path, tuple[int, float, bool]] = {}
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
 Liveness = Literal["alive", "dead", "unknown"]
-# What must be of one type wherever it is read: of another one it is damaged, and as good as missing.
-TYPES: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "status": {
-        **dict.fromkeys(("state", "phase", "reason", "host", "device", "launch", "boot"), str),
-        **dict.fromkeys(("step", "steps", "attempt", "pid", "control_id", "beat"), int),
-        "process_started": (int, float),
-        "checkpoint": (str, type(None)),
-    },
-    "summary": {**dict.fromkeys(("best", "last", "average"), dict), **dict.fromkeys(("step", "tokens"), int)},
-}
 
 
 def no_runs(root: Path) -> str:
@@ -85,66 +91,97 @@ class RunReader:
             tables["evaluation"] = scored | {"seed": tables["seed"]}  # an older run continues as it began
         return validate(tables, str(path))
 
-    def facts(self, name: str) -> dict[str, Any]:
-        """The content of run.json, model.json, data.json or environment.json; {} where missing or damaged."""
-        return self._table(name)
+    def raw(self, name: str) -> dict[str, Any]:
+        """The content of a JSON file as it was written; {} where missing or damaged."""
+        found = read_json(self.path / f"{name}.json")
+        return found if isinstance(found, dict) else {}
+
+    def raw_lines(self, stream: str) -> Iterator[dict[str, Any]]:
+        """All lines of metrics, events or samples as they were written."""
+        return read_lines(self.path / f"{stream}.jsonl")
 
     @property
-    def status(self) -> dict[str, Any]:
-        """status.json without what is of another type than it should be; {} where missing."""
-        return self._table("status")
+    def run(self) -> Run:
+        """run.json."""
+        return read_file(self.path, Run)
 
     @property
-    def summary(self) -> dict[str, Any]:
-        """summary.json, its records being tables; {} before the first evaluation."""
-        return self._table("summary")
+    def status(self) -> Status:
+        """status.json."""
+        return read_file(self.path, Status)
 
     @property
-    def verdicts(self) -> list[dict[str, Any]]:
-        """What the checks said, oldest first."""
-        found = self._table("checks").get("verdicts", [])
-        found = [v for v in found if isinstance(v, dict)] if isinstance(found, list) else []
-        found = [v for v in found if isinstance(v.get("step", 0), int)]
-        if any(v.get("verdict") == IMPLAUSIBLE for v in found) and not self._bounded:
-            return [v | {"verdict": SUSPICIOUS} if v.get("verdict") == IMPLAUSIBLE else v for v in found]
-        return found
+    def summary(self) -> Summary:
+        """summary.json; empty before the first evaluation."""
+        return read_file(self.path, Summary)
 
     @property
-    def _bounded(self) -> bool:
-        """Whether a bound on the loss is known for this text.
+    def model(self) -> ModelFacts:
+        """model.json."""
+        return read_file(self.path, ModelFacts)
 
-        Earlier versions called a loss implausible even without one. A run that does not say what it was trained on
-        keeps its badge.
-        """
-        data = self.facts("data")
-        return not data or data.get("floor") is not None or data.get("plausible") is not None
+    @property
+    def data(self) -> DataFacts:
+        """data.json."""
+        return read_file(self.path, DataFacts)
+
+    @property
+    def environment(self) -> Environment:
+        """environment.json."""
+        return read_file(self.path, Environment)
+
+    @property
+    def notes(self) -> Notes:
+        """notes.json."""
+        return read_file(self.path, Notes)
+
+    @property
+    def verdicts(self) -> tuple[VerdictRecord, ...]:
+        """What the checks found, oldest first."""
+        found = read_file(self.path, Checks).verdicts
+        if all(one.verdict != IMPLAUSIBLE for one in found):
+            return found
+        # Earlier versions called a loss implausible even where no bound is known for the text. A run that does not say
+        # what it was trained on keeps its badge.
+        data = self.data
+        if not data.model_fields_set or data.floor is not None or data.plausible is not None:
+            return found
+        softer = {"verdict": SUSPICIOUS}
+        return tuple(one.model_copy(update=softer) if one.verdict == IMPLAUSIBLE else one for one in found)
 
     @property
     def leak_free(self) -> bool:
         """Whether the leak probe ran and found nothing."""
-        probed = [v.get("verdict") for v in self.verdicts if v.get("check") == "leak"]
-        return bool(probed) and all(said == OK for said in probed)
+        probed = [one.verdict for one in self.verdicts if one.check == "leak"]
+        return bool(probed) and all(verdict == OK for verdict in probed)
 
     @property
     def checked(self) -> bool:
         """Whether both the model and a score have been checked."""
-        last = self.summary.get("last")
-        return bool(self.verdicts) and isinstance(last, dict) and last.get("loss") is not None
+        last = self.summary.last
+        return bool(self.verdicts) and last is not None and last.loss is not None
 
     @property
     def badges(self) -> dict[str, str]:
         """What is wrong with this run's scores: badge → why. A leak stays for ever, other alarms until they clear."""
-        latest: dict[str, dict[str, Any]] = {}
+        latest: dict[str, VerdictRecord] = {}
         for verdict in self.verdicts:
-            check = str(verdict.get("check"))
-            if latest.get(check, {}).get("verdict") != "LEAK":
-                latest[check] = verdict
-        wrong = (v for v in latest.values() if v.get("verdict") not in (None, "ok"))
-        return {str(v["verdict"]): str(v.get("why", "")) for v in wrong}
+            before = latest.get(verdict.check)
+            if before is None or before.verdict != LEAK:
+                latest[verdict.check] = verdict
+        return {one.verdict: one.why for one in latest.values() if one.verdict not in ("", OK)}
 
-    def records(self, stream: str) -> Iterator[dict[str, Any]]:
-        """All records of metrics, events or samples so far."""
-        return read_lines(self.path / f"{stream}.jsonl")
+    def metrics(self) -> Iterator[MetricRecord]:
+        """Every line of metrics.jsonl so far."""
+        return (record for line in read_lines(self.path / "metrics.jsonl") if (record := metric_record(line)))
+
+    def events(self) -> Iterator[Event]:
+        """Every line of events.jsonl so far."""
+        return map(Event.read, read_lines(self.path / "events.jsonl"))
+
+    def samples(self) -> Iterator[Sample]:
+        """Every line of samples.jsonl so far."""
+        return map(Sample.read, read_lines(self.path / "samples.jsonl"))
 
     def follow(self) -> MetricsTail:
         """The metrics as they grow."""
@@ -157,13 +194,13 @@ class RunReader:
         of its own clock is dead, and unknown until then. No two clocks are compared.
         """
         status = self.status
-        if status.get("state") not in LIVE_STATES:
+        if status.state not in LIVE_STATES:
             return "dead"
-        if status.get("host") != socket.gethostname():
-            return self._by_beat(status.get("beat"))
+        if status.host != socket.gethostname():
+            return self._by_beat(status.beat)
         return "alive" if is_alive(status) else "dead"
 
-    def _by_beat(self, beat: Any) -> Liveness:
+    def _by_beat(self, beat: int) -> Liveness:
         clock = time.monotonic()
         before = _BEATS.get(self.path)
         if before is None or before[0] != beat:
@@ -179,16 +216,10 @@ class RunReader:
 
         A run that was handed over to a process that never took it is as good as interrupted.
         """
-        state = str(self.status.get("state", "unknown"))
+        state = self.status.state or "unknown"
         if state not in LIVE_STATES or self.liveness() != "dead":
             return state
         return "interrupted" if state == "handing-over" else "lost"
-
-    def _table(self, name: str) -> dict[str, Any]:
-        found, types = read_json(self.path / f"{name}.json"), TYPES.get(name, {})
-        if not isinstance(found, dict):
-            return {}
-        return {key: value for key, value in found.items() if key not in types or isinstance(value, types[key])}
 
 
 def list_runs(root: Path) -> list[RunReader]:
@@ -201,5 +232,5 @@ def list_runs(root: Path) -> list[RunReader]:
     for path in folders:
         facts = read_json(path / "run.json")
         if isinstance(facts, dict):
-            found.append((str(facts.get("created", "")), path.stat().st_mtime_ns, path))
+            found.append((Run.read(facts).created, path.stat().st_mtime_ns, path))
     return [RunReader(path) for _, _, path in sorted(found)]

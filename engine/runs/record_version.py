@@ -6,7 +6,6 @@ began with as `records`; a run without it has version 1. `verify` does not repor
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 RECORDS = 2
 
@@ -21,16 +20,6 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
         "translation": frozenset({"bleu", "chrf", "exact_match", "probes", "translation"}),
     },
 }
-
-
-def record_version(born: Mapping[str, Any]) -> int:
-    """The version of a run's records.
-
-    Args:
-        born: the content of its run.json.
-    """
-    found = born.get("records", 1)
-    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 1 else 1
 
 
 def redefined(version: int, objective: str) -> frozenset[str]:

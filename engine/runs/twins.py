@@ -11,8 +11,8 @@ from typing import Any
 from engine.config.keys import diff
 from engine.errors import InputError
 from engine.runs.files import read_lines
-from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader, list_runs
+from engine.runs.records import Summary, TrainRecord
 
 # Settings that may rightly change nothing: they act only when something happens.
 CONDITIONAL = (
@@ -62,7 +62,7 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
             "model.n_kv_heads": ours.kv_heads == theirs.kv_heads,
             "model.source_length": ours.source_tokens == theirs.source_tokens,
         }
-        origins = [read_origin(reader.facts("run")) for reader in (run, other)]
+        origins = [reader.run.origin for reader in (run, other)]
         said_aloud["train.init_from"] = all(origins) and len({o.sha256 for o in origins if o is not None}) == 1
         said_aloud["train.clip"] = "train.clip" in found and not (_clipped(run) or _clipped(other))
         said_aloud["seed"] = run.config.train.steps == 0  # nothing random was used
@@ -71,14 +71,14 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
             yield other.name, found
 
 
-def _same_metrics(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
+def _same_metrics(ours: Summary, theirs: Summary) -> bool:
     """Whether any hash that both runs recorded is equal; runs of earlier versions have only the first."""
-    noted = ((ours.get(key), theirs.get(key)) for key in ("fingerprint", "scores_sha256"))
+    noted = ((ours.fingerprint, theirs.fingerprint), (ours.scores_sha256, theirs.scores_sha256))
     return any(own is not None and own == other for own, other in noted)
 
 
 def _clipped(run: RunReader) -> bool:
     """Whether a recorded gradient norm, taken before clipping, is above the run's clip."""
     clip = run.config.train.clip
-    norms = (record.get("grad_norm") for record in read_lines(run.path / "metrics.jsonl"))
-    return bool(clip) and any(isinstance(norm, float) and norm > clip for norm in norms)
+    norms = (record.grad_norm for record in run.metrics() if isinstance(record, TrainRecord))
+    return bool(clip) and any(norm is not None and norm > clip for norm in norms)

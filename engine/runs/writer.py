@@ -9,7 +9,6 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -26,25 +25,13 @@ from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
 from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORDS
+from engine.runs.records import Owner, Process, Status, read_file
 from engine.runs.room import WAITING_FOR_SPACE, GiveUp, Waiting, patiently
 
 log = logging.getLogger(__name__)
 
 STREAMS = ("metrics", "events", "samples")
 PREDICTIONS = "predictions.txt"
-OWNER = ".owner.json"  # the process that holds the lock
-FIRST_STATUS = {
-    "schema": SCHEMA,
-    "state": "starting",
-    "phase": "loading",
-    "reason": "",
-    "step": 0,
-    "steps": 0,
-    "device": "",
-    "beat": 0,
-    "control_id": 0,
-    "checkpoint": None,
-}
 STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing but the step changes
 
 
@@ -53,18 +40,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _owner(attempt: int, launch: str) -> dict[str, Any]:
-    return {"attempt": attempt, **identity(), "host": socket.gethostname(), "launch": launch}
-
-
 def _owner_of(path: Path) -> str:
-    """The process that holds a run's lock, in words."""
-    for found in (read_json(path / OWNER), RunReader(path).status):
-        owner = found if isinstance(found, dict) else {}
-        if owner.get("host") != socket.gethostname() or is_alive(owner):
-            host = owner.get("host")
-            if isinstance(owner.get("pid"), int) and isinstance(host, str):
-                return f"process {owner['pid']} on {host}"
+    """Name the process that holds a run's lock."""
+    for owner in (read_file(path, Owner), RunReader(path).status):
+        if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
+            return f"process {owner.pid} on {owner.host}"
     return "another process"  # which has just acquired it
 
 
@@ -83,13 +63,6 @@ def _taken(path: Path) -> InputError:
     return InputError(f"run '{path.name}' already exists in {path.parent}; choose another --name")
 
 
-@dataclass(frozen=True)
-class Successor:
-    """The process that will go on with a run, as `engine.runs.process.identity` tells it."""
-
-    process: Mapping[str, Any]
-
-
 class RunWriter:
     """Appends to the files of one run. Made by `create`; closed once, by `close`."""
 
@@ -104,13 +77,13 @@ class RunWriter:
                 f"run '{path.name}' is being written by {_owner_of(path)}; stop that first, or choose another --name"
             ) from None
         with suppress(OSError):  # status.json names the previous process until this one has loaded its data
-            write_json(path / OWNER, {"schema": SCHEMA, **identity(), "host": socket.gethostname()})
+            write_json(path / Owner.file, {"schema": SCHEMA, **identity().dump()})
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
         self.waiting: Waiting = GiveUp()  # what happens while the disk is full
         self._verdicts: list[dict[str, Any]] = []
-        self._status: dict[str, Any] = {}
+        self._status = Status()
         self._status_written = -STATUS_INTERVAL
         self.attempt = 1
         self.heard = newest_command(path)  # what was asked for before this attempt was for another one
@@ -139,8 +112,9 @@ class RunWriter:
         first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": config.preset}
         first["records"] = RECORDS
         phase = "loading" if state == "starting" else ""
-        said = {"state": state, "phase": phase, "steps": config.train.steps}
-        status = {**FIRST_STATUS, **said, **_owner(1, "thread")}
+        status = Status(
+            state=state, phase=phase, steps=config.train.steps, attempt=1, launch="thread", **identity().dump()
+        )
         staged = root / f".{name}.{os.getpid()}.new"
         try:
             if path.exists() and not _is_empty(path):
@@ -151,7 +125,7 @@ class RunWriter:
             (staged / "checkpoints").mkdir()
             write_json(staged / "run.json", first | dict(facts))
             write_atomic(staged / "config.toml", config_toml(config))
-            write_json(staged / "status.json", status)
+            write_json(staged / Status.file, {"schema": SCHEMA, **status.model_dump()})
             if path.exists():
                 shutil.rmtree(path)
             staged.rename(path)
@@ -182,11 +156,11 @@ class RunWriter:
         """
         writer = cls(path, launch=launch)
         status = RunReader(path).status
-        if status.get("state") != "queued":
+        if status.state != "queued":
             writer.release()
             raise InputError(f"run '{path.name}' is not queued")
-        writer._status = status | writer._owner() | {"state": "starting", "phase": "loading", "reason": ""}
-        writer.status()
+        writer._status = status
+        writer._start(attempt=1)
         return writer
 
     def born(self, facts: Mapping[str, Any]) -> None:
@@ -198,7 +172,7 @@ class RunWriter:
 
     def keep_config(self, config: RunConfig) -> None:
         """What was asked, with what only the start of a run knows filled in; before it is trained."""
-        self._status["steps"] = config.train.steps
+        self._status = self._status.model_copy(update={"steps": config.train.steps})
         write_atomic(self.path / "config.toml", config_toml(config))
 
     def rewind(self, offsets: Mapping[str, int], step: int) -> None:
@@ -216,27 +190,24 @@ class RunWriter:
                 raise InputError(f"{self.path / stream}.jsonl is shorter than at step {step}: records are missing")
             file.truncate(offsets[stream])
         reader = RunReader(self.path)
-        self._verdicts = [v for v in reader.verdicts if v.get("when") == "before" or v.get("step", step) < step]
-        before = reader.status
-        self.attempt = before.get("attempt", 1) + 1
-        self._status = before | self._owner() | {"state": "starting", "phase": "loading", "reason": "", "step": step}
-        self._status["control_id"] = self.heard
-        self._status["beat"] = before.get("beat", 0)
-        self.status()
+        self._verdicts = [v.dump() for v in reader.verdicts if v.when == "before" or v.step < step]
+        self._status = reader.status
+        self._start(attempt=(self._status.attempt or 1) + 1, step=step, control_id=self.heard)
 
     def begin_again(self) -> None:
         """Begin another attempt at a run that ended before its first checkpoint; nothing of it is kept."""
         for stream in ("metrics", "samples"):
             self._files[stream].truncate(0)
         self._verdicts = []
-        before = RunReader(self.path).status
-        self.attempt = before.get("attempt", 0) + 1
-        self._status = {**FIRST_STATUS, **before, **self._owner(), "state": "starting", "phase": "loading"}
-        self._status |= {"reason": "", "step": 0, "checkpoint": None, "control_id": self.heard}
-        self.status()
+        self._status = RunReader(self.path).status
+        self._start(attempt=self._status.attempt + 1, step=0, checkpoint=None, control_id=self.heard)
 
-    def _owner(self) -> dict[str, Any]:
-        return _owner(self.attempt, self.launch)
+    def _start(self, attempt: int, **changes: Any) -> None:
+        """Write the status of an attempt that this process begins."""
+        self.attempt = attempt
+        first = {"state": "starting", "phase": "loading", "reason": "", "attempt": attempt, "launch": self.launch}
+        self._status = self._status.model_copy(update=first | identity().dump() | changes)
+        self.status()
 
     def facts(self, name: str, data: Any) -> None:
         """Write model.json, data.json or environment.json, once."""
@@ -258,7 +229,7 @@ class RunWriter:
         """Write it at the current step if the disk has room for a line; return whether it did."""
         waiting, self.waiting = self.waiting, GiveUp()
         try:
-            self.event(event, text, step=self._status.get("step", 0))
+            self.event(event, text, step=self._status.step)
         except OSError:
             return False
         finally:
@@ -293,25 +264,26 @@ class RunWriter:
 
     def status(self, **changes: Any) -> None:
         """Change status.json. Where nothing or the step alone is new, it is written at most twice a second."""
-        new = {key for key, value in changes.items() if self._status.get(key, "unset") != value}
-        self._status |= changes
-        last = "step" in new and self._status["step"] == self._status.get("steps")
+        before, self._status = self._status, self._status.model_copy(update=changes)
+        new = {key for key in changes if getattr(before, key) != getattr(self._status, key)}
+        last = "step" in new and self._status.step == self._status.steps
         quiet = bool(changes) and new <= {"step"} and not last
         clock = time.monotonic()
         if quiet and clock - self._status_written < STATUS_INTERVAL:
             return
         self._status_written = clock
-        self._status["beat"] = self._status.get("beat", 0) + 1
-        if self._status.get("phase") == WAITING_FOR_SPACE:
+        self._status = self._status.model_copy(update={"beat": self._status.beat + 1})
+        record = {"schema": SCHEMA, **self._status.model_dump()}
+        if self._status.phase == WAITING_FOR_SPACE:
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
-                write_json(self.path / "status.json", self._status)
+                write_json(self.path / Status.file, record)
         else:
-            self._replace("status", self._status)
+            self._replace("status", record)
 
     @property
-    def said(self) -> dict[str, Any]:
+    def said(self) -> Status:
         """The content of status.json, or what it would be if there were room."""
-        return dict(self._status)
+        return self._status
 
     def sync(self) -> dict[str, int]:
         """Everything appended so far on disk; the length of each stream in bytes, part of every checkpoint."""
@@ -343,7 +315,7 @@ class RunWriter:
         self.release()
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def close(self, state: str, reason: str = "", successor: Successor | None = None) -> None:
+    def close(self, state: str, reason: str = "", successor: Process | None = None) -> None:
         """Say how the run ended, if the disk has room for that, and let go of the lock.
 
         Args:
@@ -354,7 +326,7 @@ class RunWriter:
         self.waiting = GiveUp()
         owner: dict[str, Any] = {}
         if successor is not None and state == "handing-over":
-            owner = {**successor.process, "launch": "process"}
+            owner = {**successor.dump(), "launch": "process"}
         try:
             self.status(state=state, phase="", reason=reason, **owner)
         except OSError as error:  # the run has ended all the same

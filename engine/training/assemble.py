@@ -256,7 +256,7 @@ def _begun_again(
 def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
     config, task, where, beginning = loaded.config, loaded.task, loaded.device, loaded.beginning
     if beginning is not None:
-        writer.born({"from": beginning.origin.to_json()})
+        writer.born({"from": beginning.origin.model_dump(by_alias=True)})
     batches = task.batches(config, where)
     shape = BatchShape.of_batch(batches.batch(*batches.largest()))
     writer.facts("model", model_facts(config, loaded.model, shape))
@@ -308,8 +308,8 @@ def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> Run
 
     A later version or another GPU may choose differently, and a run must not change its arithmetic.
     """
-    attempts = reader.facts("environment").get("attempts") or [{}]
-    was = reader.facts("model").get("built") or {}
+    attempts = reader.raw("environment").get("attempts") or [{}]
+    was = reader.raw("model").get("built") or {}
     if not str(attempts[0].get("device", "")).startswith(device.type):
         return config
     train = config.train
@@ -356,21 +356,21 @@ def resume(
             f"{error}; it has no checkpoint, so there is nothing to resume: `{reader.command('delete')}` frees the name"
         ) from None
     capabilities.require(config, str(run / "config.toml"))
-    if reader.status.get("state") == "finished":
+    if reader.status.state == "finished":
         again = command_line("run", "--config", run / "config.toml", runs_dir=run.parent, data_dir=data_dir)
         raise InputError(f"run '{reader.name}' is finished; `{again}` trains another like it")
     where = resolve_device(device)
     writer = RunWriter(run, wait=HANDOVER_WAIT if handed_over else 0.0, launch=launch)
     try:
-        if handed_over and reader.status.get("state") != "handing-over":
-            raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.get('state')}")
+        if handed_over and reader.status.state != "handing-over":
+            raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.state}")
         if checkpoint.never_saved(reader):
             return _begun_again(reader, writer, data_dir, device, control)
         folder, damaged = checkpoint.newest_intact(run)
         _heed(control)
         task = load_task_of(reader, data_dir)
         _heed(control)
-        recorded = reader.facts("data")
+        recorded = reader.raw("data")
         if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
             raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
         config = _as_begun(config, reader, where)
@@ -384,7 +384,7 @@ def resume(
         raise
     for text in damaged:
         writer.event("damaged checkpoint", text, step=trainer.state.step)
-    attempts = reader.facts("environment").get("attempts") or [{}]
+    attempts = reader.raw("environment").get("attempts") or [{}]
     now = environment(where, config.train.threads or 1, writer.attempt)
     differs = [key for key in EXACT_IF_SAME if attempts[0].get(key) != now.get(key)]
     why = None if not differs else "; ".join(f"{key} was {attempts[0].get(key)}, is {now.get(key)}" for key in differs)

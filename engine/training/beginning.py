@@ -9,7 +9,8 @@ from engine.config.schema import RunConfig
 from engine.data.tokenizers import CharacterTokenizer, difference
 from engine.errors import InputError
 from engine.model.transformer import Network
-from engine.runs.lineage import INIT_FROM, Origin
+from engine.runs.lineage import INIT_FROM
+from engine.runs.records import Origin
 from engine.training.init_from import SERIOUS, Parent, inherit
 from engine.training.task import Task, load_task_of
 from engine.training.text_task import TextTask
@@ -62,7 +63,7 @@ def _reading(parent: Parent, task: Task) -> Iterator[str]:
 
 def _seen(parent: Parent, task: Task, data_dir: Path | None) -> Iterator[Lint]:
     """Whether what is held out here was trained on there."""
-    if parent.reader.facts("data").get("sha256") == task.sha256:
+    if parent.reader.raw("data").get("sha256") == task.sha256:
         return  # the same text, cut at the same places
     try:
         seen = task.seen_by(load_task_of(parent.reader, data_dir))

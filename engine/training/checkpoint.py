@@ -182,7 +182,7 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
 def never_saved(reader: RunReader) -> bool:
     """Whether a run ended before its first checkpoint, so that starting it over loses no step."""
     metrics = reader.path / "metrics.jsonl"
-    saved = reader.status.get("checkpoint") is not None or steps_saved(reader.path)
+    saved = reader.status.checkpoint is not None or steps_saved(reader.path)
     return not saved and not (metrics.exists() and metrics.stat().st_size)
 
 

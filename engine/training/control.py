@@ -5,7 +5,7 @@ from collections import deque
 from pathlib import Path
 
 from engine.runs.commands import Command, control_file, read_commands
-from engine.runs.writer import Successor
+from engine.runs.records import Process
 
 LOOKS_PER_SECOND = 20
 
@@ -22,7 +22,7 @@ class Control:
         self.obeyed = 0
         self.reason = ""
         self.signal: int | None = None
-        self.successor: Successor | None = None
+        self.successor: Process | None = None
 
     def attach(self, run: Path, *, after: int = 0) -> None:
         """Listen to a run's control.json; commands up to number `after` were for an earlier attempt."""
@@ -42,7 +42,7 @@ class Control:
             self.signal = signal
         self._requests.append(command)
 
-    def hand_over(self, successor: Successor, reason: str = "") -> None:
+    def hand_over(self, successor: Process, reason: str = "") -> None:
         """Ask for a checkpoint and for the run to be left to a process that waits for its lock."""
         self.successor = successor
         self.request(Command.STOP, reason)

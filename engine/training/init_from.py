@@ -21,8 +21,9 @@ from engine.errors import InputError
 from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
 from engine.model.transformer import Network
 from engine.runs.files import read_json
-from engine.runs.lineage import INIT_FROM, Origin, found_again, located, origin_of
+from engine.runs.lineage import INIT_FROM, found_again, located, origin_of
 from engine.runs.reader import RunReader
+from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
 
 Shape = tuple[int, ...]

@@ -68,7 +68,7 @@ class Inspector:
 
     def built(self, **changed: Any) -> None:
         """Correct what model.json says was built."""
-        facts = self._reader.facts("model")
+        facts = self._reader.raw("model")
         self.writer.facts("model", facts | {"built": (facts.get("built") or {}) | changed})
 
     def scores(self, record: Mapping[str, Any], step: int) -> None:
@@ -92,7 +92,7 @@ class Inspector:
 
     def sample(self, record: Mapping[str, Any], step: int) -> None:
         """The same text as before?"""
-        self._note(same_text(record, list(self._reader.records("samples")), step=step))
+        self._note(same_text(record, list(self._reader.raw_lines("samples")), step=step))
 
     def diverged(self, why: str, step: int) -> None:
         """The loss or a gradient was no number."""
@@ -101,8 +101,8 @@ class Inspector:
     def finished(self, step: int) -> None:
         """Was it long enough? Is there another run with other settings and the very same metrics?"""
         self._curve("after", step)
-        best = self._reader.summary.get("best") or {}
-        self._note(majority_only(best, self.facts, when="after", step=step))
+        best = self._reader.summary.best
+        self._note(majority_only({} if best is None else best.dump(), self.facts, when="after", step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"

@@ -16,7 +16,6 @@ from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, read_tokeni
 from engine.errors import InputError
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
-from engine.runs.record_version import record_version
 
 
 class Scorer(Protocol):
@@ -168,7 +167,7 @@ def load_task_of(reader: RunReader, data_dir: Path | None) -> Task:
     config = reader.config
     kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
     task = load_task(config, data_dir, kept)
-    return replace(task, records=record_version(reader.facts("run"))) if isinstance(task, TextTask) else task
+    return replace(task, records=reader.run.records) if isinstance(task, TextTask) else task
 
 
 def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:

@@ -12,9 +12,10 @@ from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.model.transformer import Network
-from engine.runs.lineage import INIT_FROM, Origin, at_hand, read_origin
+from engine.runs.lineage import INIT_FROM, at_hand
 from engine.runs.reader import RunReader
-from engine.runs.record_version import record_version, redefined
+from engine.runs.record_version import redefined
+from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
@@ -39,7 +40,7 @@ class Evidence:
 
     def __init__(self, reader: RunReader, data_dir: Path | None, device: str, steps: int) -> None:
         self.reader, self.data_dir, self.wished, self.steps = reader, data_dir, device, steps
-        self.status, self.summary, self.state = reader.status, reader.summary, reader.state
+        self.status, self.summary, self.state = reader.status, reader.raw("summary"), reader.state
         self.scored: dict[Path, Record] = {}  # checkpoint → its scores, computed once
 
     @cached_property
@@ -50,7 +51,7 @@ class Evidence:
     @cached_property
     def redefined(self) -> frozenset[str]:
         """Fields that the version which recorded the run defined differently; they are not compared."""
-        return redefined(record_version(self.reader.facts("run")), self.config.objective.kind)
+        return redefined(self.reader.run.records, self.config.objective.kind)
 
     def not_compared(self, *fields: str) -> str:
         """A note if some of these fields were redefined; else ""."""
@@ -60,7 +61,7 @@ class Evidence:
     @cached_property
     def metrics(self) -> list[Record]:
         """All metrics records in their order."""
-        return list(self.reader.records("metrics"))
+        return list(self.reader.raw_lines("metrics"))
 
     @cached_property
     def train(self) -> list[Record]:
@@ -80,15 +81,15 @@ class Evidence:
     @property
     def end(self) -> int:
         """The step at which it ended, as status.json says."""
-        step = self.status.get("step")
-        if not isinstance(step, int):
+        step = self.status.step
+        if "step" not in self.status.model_fields_set:
             raise Unknown("status.json does not say at which step the run ended")
         return step
 
     @cached_property
     def attempts(self) -> Sequence[Record]:
         """The environment of each attempt."""
-        found = self.reader.facts("environment")
+        found = self.reader.raw("environment")
         attempts = found.get("attempts") if isinstance(found, dict) else None
         return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
 
@@ -146,7 +147,7 @@ class Evidence:
     @cached_property
     def origin(self) -> Origin | None:
         """What its first weights came from; None where from its own seed."""
-        return read_origin(self.reader.facts("run"))
+        return self.reader.run.origin
 
     @cached_property
     def parent(self) -> Parent:

@@ -28,7 +28,7 @@ def config(evidence: Evidence) -> Outcome:
         asked = evidence.config
     except InputError as error:
         return Outcome("", (Difference("config.toml", str(error), "a config of this version"),))
-    recorded = evidence.reader.facts("model")
+    recorded = evidence.reader.raw("model")
     vocabulary = asked.model.vocab_size or 0
     built = {
         "architecture": NETWORKS[asked.model.architecture].__name__,
@@ -49,7 +49,7 @@ def config(evidence: Evidence) -> Outcome:
     kept = {key: value for key, value in recorded.items() if key in found}
     wrong = [*differences(kept | {"built": of_built}, found, "in model.json", exact=True, skip=frozenset())]
     wrong += [Difference(f"{key} in model.json", None, "a value") for key in found if key not in recorded]
-    said = {"preset": evidence.reader.facts("run").get("preset"), "steps": evidence.status.get("steps")}
+    said = {"preset": evidence.reader.raw("run").get("preset"), "steps": evidence.status.steps}
     here = {"preset": asked.preset, "steps": asked.train.steps}
     wrong += [Difference(f"{key} in config.toml", here[key], said[key]) for key in said if said[key] != here[key]]
     wrong += _shapes(evidence)
@@ -62,7 +62,7 @@ def config(evidence: Evidence) -> Outcome:
 
 def tokenizer(evidence: Evidence) -> Outcome:
     """The run's tokenizer has the SHA-256 of data.json, and so has every checkpoint's."""
-    noted = evidence.reader.facts("data").get("tokenizer_sha256")
+    noted = evidence.reader.raw("data").get("tokenizer_sha256")
     paths = [evidence.reader.path / checkpoint.TOKENIZER]
     paths += [folder / checkpoint.TOKENIZER for folder in checkpoint.steps_saved(evidence.reader.path)]
     wrong = []
@@ -81,7 +81,7 @@ def data(evidence: Evidence) -> Outcome:
     """The corpus, made or read again, has the hashes, sizes and lines of data.json."""
     with evidence.process():
         found = as_recorded(evidence.task.facts(evidence.config))
-    recorded = evidence.reader.facts("data")
+    recorded = evidence.reader.raw("data")
     wrong = [Difference(f"{key} in data.json", None, found[key]) for key in ALWAYS if key not in recorded]
     skip = ELSEWHERE | {"sha256"} | evidence.redefined
     wrong += differences(recorded, found, "in data.json", exact=evidence.exact, skip=skip)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from engine.data.tokenizers import difference, read_tokenizer
 from engine.errors import InputError
-from engine.runs.lineage import Origin, drawn, split_init_from
+from engine.runs.lineage import drawn, split_init_from
+from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome, Unknown

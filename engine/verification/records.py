@@ -103,8 +103,8 @@ def summary(evidence: Evidence) -> Outcome:
 
 def events(evidence: Evidence) -> Outcome:
     """events.jsonl tells the story of the attempts that status.json and environment.json count."""
-    told = list(evidence.reader.records("events"))
-    attempt = evidence.status.get("attempt", 1)
+    told = list(evidence.reader.raw_lines("events"))
+    attempt = evidence.status.attempt or 1
     numbers: list[int] = [event["attempt"] for event in told]
     wrong = []
     if numbers != sorted(numbers) or (numbers and (numbers[0] != 1 or numbers[-1] > attempt)):
@@ -133,7 +133,7 @@ def events(evidence: Evidence) -> Outcome:
 def samples_kept(evidence: Evidence) -> Outcome:
     """samples.jsonl has a sample of every step that was due for one, and none besides."""
     config = evidence.config.evaluation
-    steps = [record.get("step") for record in evidence.reader.records("samples")]
+    steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
     whole = [step for step in steps if isinstance(step, int)]
     if config.sample_length == 0:
         return Outcome("none were asked for", () if not steps else (Difference("samples", len(steps), 0),))

@@ -74,7 +74,7 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
             raise Unknown(f"training ended here: {error}") from None
         finally:
             writer.release()
-        records = RunReader(writer.path).records("metrics")
+        records = RunReader(writer.path).raw_lines("metrics")
         return {record["step"]: record for record in records if record.get("kind") == "train"}
 
 

@@ -68,7 +68,7 @@ def samples(evidence: Evidence) -> Outcome:
     """The newest samples, written again by their checkpoints from their seeds, are the same text."""
     if WRITTEN in evidence.redefined:
         raise Unknown("an older version wrote the samples with a different length limit")
-    records = list(evidence.reader.records("samples"))
+    records = list(evidence.reader.raw_lines("samples"))
     if not records:
         raise Unknown("the run wrote no samples")
     wrong: list[Difference] = []

@@ -35,17 +35,17 @@ def verdicts(evidence: Evidence) -> Outcome:
 
 def _said(evidence: Evidence, verdict: Verdict) -> str | None:
     """What checks.json says last of a check. A probe's verdicts stand there each, an alarm's only where it changes."""
-    found = [v for v in evidence.reader.verdicts if v.get("check") == verdict.check]
+    found = [v for v in evidence.reader.verdicts if v.check == verdict.check]
     if verdict.check == "leak":
-        found = [v for v in found if v.get("when") == verdict.when]
-        return str(found[-1].get("verdict")) if found else None
-    return str(found[-1].get("verdict")) if found else OK
+        found = [v for v in found if v.when == verdict.when]
+        return found[-1].verdict if found else None
+    return found[-1].verdict if found else OK
 
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:
     """Before the first step, on the model of the seed; after the last one, on the last checkpoint."""
     overlap = evidence.task.overlap
-    if overlap is not None and "overlap" in evidence.reader.facts("data"):  # earlier versions did not check
+    if overlap is not None and "overlap" in evidence.reader.raw("data"):  # earlier versions did not check
         yield overlapping(overlap)
     fresh = evidence.fresh()
     yield _leak(evidence, fresh, "before", 0)
@@ -64,7 +64,7 @@ def _leak(evidence: Evidence, model: Network, when: When, step: int) -> Verdict:
 
 def _alarms(evidence: Evidence) -> Iterator[Verdict]:
     """What the newest score, curve and sample say."""
-    config, facts = evidence.config, evidence.reader.facts("data")
+    config, facts = evidence.config, evidence.reader.raw("data")
     objective = evidence.task.batches(config, evidence.device).objective
     found: list[Verdict | None] = []
     if evidence.validation:
@@ -86,7 +86,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
         ]
     if evidence.finished and isinstance(best := evidence.summary.get("best"), dict):
         found.append(majority_only(best, facts, when="after", step=evidence.end))
-    samples = list(evidence.reader.records("samples"))
+    samples = list(evidence.reader.raw_lines("samples"))
     if samples:
         found.append(same_text(samples[-1], samples, step=samples[-1]["step"]))
     yield from (verdict for verdict in found if verdict is not None)
@@ -94,7 +94,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
 
 def _curve(evidence: Evidence, step: int) -> Verdict | None:
     """As it was asked last: over the whole run at its end, else over what there was at the newest evaluation."""
-    reason = str(evidence.status.get("reason", ""))
+    reason = evidence.status.reason
     if evidence.state == "failed" and FALLEN in reason:
         return Verdict("curve", "after", step, DIVERGED, 0.0, reason)
     if evidence.finished:

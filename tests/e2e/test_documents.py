@@ -51,7 +51,7 @@ def test_a_run_ends_with_its_exact_answers_beside_the_majority(runs, capsys) -> 
 
     print_summary(RunReader(runs / "qa"), as_json=False)
     said = capsys.readouterr().out
-    best = RunReader(runs / "qa").summary["best"]
+    best = RunReader(runs / "qa").raw("summary")["best"]
     assert f"exact match {best['exact_match']:.1%} at step 4" in said
     assert "always “Rome” would be right in 50.0%" in said
     assert "held-out questions at step 4:" in said and "Where was Eve born?" in said
@@ -67,7 +67,7 @@ def test_predictions_are_one_answer_a_line(runs, capsys, tmp_path) -> None:
     record = json.loads(capsys.readouterr().out)
     assert file.read_text() == (runs / "qa" / "predictions.txt").read_text()
     assert len(file.read_text().splitlines()) == record["questions"] == 2
-    assert record["exact_match"] == RunReader(runs / "qa").summary["best"]["exact_match"]
+    assert record["exact_match"] == RunReader(runs / "qa").raw("summary")["best"]["exact_match"]
 
 
 def test_a_blind_split_is_answered_and_not_scored(runs, capsys, tmp_path) -> None:

@@ -35,7 +35,7 @@ def trained(tmp_path_factory, real_data):
 @pytest.mark.parametrize("variant", ["", "-win16", "-rope", "-relative", "-sparse"])
 def test_an_encoder_on_the_next_character_falls_below_perplexity_1_2_and_is_stamped(trained, variant: str) -> None:
     reader = trained(f"report-encoder{variant}")
-    last = reader.summary["last"]
+    last = reader.raw("summary")["last"]
     assert last["perplexity"] < 1.2 and set(reader.badges) == {"LEAK", "IMPLAUSIBLE"}
     assert last["honest_loss"] > 2.2  # what it cannot copy, it hardly knows
 
@@ -43,10 +43,10 @@ def test_an_encoder_on_the_next_character_falls_below_perplexity_1_2_and_is_stam
 @pytest.mark.slow
 def test_without_positions_it_sees_the_future_as_a_bag_and_gains_little(trained) -> None:
     reader = trained("report-encoder-no-pe")
-    assert set(reader.badges) == {"LEAK"} and reader.summary["last"]["loss"] > 1.9
+    assert set(reader.badges) == {"LEAK"} and reader.raw("summary")["last"]["loss"] > 1.9
 
 
 @pytest.mark.slow
 def test_made_causal_it_is_clean(trained) -> None:
     reader = trained("report-encoder-decoder")
-    assert reader.badges == {} and 1.9 < reader.summary["last"]["loss"] < 2.4
+    assert reader.badges == {} and 1.9 < reader.raw("summary")["last"]["loss"] < 2.4

@@ -31,7 +31,7 @@ def evaluated(capsys, runs: Path, *arguments: str) -> dict:
 
 
 def test_evaluate_gives_the_trainers_own_score(runs, capsys) -> None:
-    trained = [r for r in RunReader(runs / "demo").records("metrics") if r["kind"] == "validation"]
+    trained = [r for r in RunReader(runs / "demo").raw_lines("metrics") if r["kind"] == "validation"]
     for record in trained:
         found = evaluated(capsys, runs, "--checkpoint", str(record["step"]))
         assert found["loss"] == pytest.approx(record["loss"], abs=1e-9)
@@ -135,7 +135,7 @@ def test_a_stopped_run_is_resumed_and_finishes(tmp_path, capsys) -> None:
     assert main(["resume", "demo", "--device", "cpu", "--runs-dir", str(tmp_path), "--json"]) == 0
     end = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert end["state"] == "finished" and end["summary"]["step"] == 12
-    assert RunReader(tmp_path / "demo").status["attempt"] == 2
+    assert RunReader(tmp_path / "demo").status.attempt == 2
 
 
 def test_a_command_is_heard_from_the_first_moment_and_acknowledged_when_obeyed(tmp_path) -> None:
@@ -180,7 +180,7 @@ def test_a_vocabulary_larger_than_the_text_is_built_saved_resumed_and_never_draw
     where = ["--runs-dir", str(tmp_path), "--device", "cpu", "--json"]
     assert main(["run", "--preset", "demo", *sets, *where]) == 0
     run = RunReader(tmp_path / "demo")
-    assert run.facts("model")["components"]["token embedding"] == 300 * 16
+    assert run.raw("model")["components"]["token embedding"] == 300 * 16
     capsys.readouterr()
     assert main(["sample", "demo", "--prompt", "a", "--length", "30", "--temperature", "9", *where]) == 0
     assert len(json.loads(capsys.readouterr().out)["text"]) == 30

@@ -87,7 +87,7 @@ def waits(reader: RunReader, *states: str, seconds: float = 40.0) -> str:
 
 def steps(reader: RunReader, least: int) -> None:
     deadline = time.monotonic() + 40
-    while int(reader.status.get("step") or 0) < least:
+    while int(reader.status.step or 0) < least:
         assert time.monotonic() < deadline, reader.status
         time.sleep(0.05)
 
@@ -105,18 +105,18 @@ def test_a_run_from_its_design_to_its_end(tmp_path) -> None:
         screen.press("space")
         waits(reader, "paused")
         screen.until("paused")
-        assert reader.status["launch"] == "thread" and reader.status["pid"] == screen.process.pid
+        assert reader.status.launch == "thread" and reader.status.pid == screen.process.pid
         screen.press("space")
         waits(reader, "running")
         screen.press("s")
         waits(reader, "stopped")
         screen.until("stopped")
-        stopped_at = reader.status["step"]
+        stopped_at = reader.status.step
         time.sleep(1.0)  # the pane has looked
         screen.press("R")
         waits(reader, "running")
         steps(reader, stopped_at + 10)
-        assert reader.status["launch"] == "process" and reader.status["pid"] != screen.process.pid
+        assert reader.status.launch == "process" and reader.status.pid != screen.process.pid
         screen.press("ctrl+q")  # nothing trains here, so nothing is asked
         assert screen.end() == 0
         assert reader.state == "running"
@@ -148,7 +148,7 @@ def test_leaving_a_run_that_trains_here_asks_and_hands_it_over(tmp_path) -> None
         screen.press("enter")
         assert screen.end() == 0
         assert b"continues in the background" in screen.output
-        assert waits(reader, "finished", seconds=60) == "finished" and reader.status["attempt"] == 2
+        assert waits(reader, "finished", seconds=60) == "finished" and reader.status.attempt == 2
     finally:
         screen.close()
 
@@ -191,7 +191,7 @@ def test_a_terminal_that_goes_leaves_its_run_to_another_process(tmp_path, code) 
         steps(reader, 5)
         screen.hang_up()
         assert screen.process.wait(timeout=30) == 129
-        assert waits(reader, "finished", seconds=60) == "finished" and reader.status["attempt"] == 2
+        assert waits(reader, "finished", seconds=60) == "finished" and reader.status.attempt == 2
     finally:
         screen.close()
 

@@ -110,12 +110,12 @@ def test_the_prompt_shows_examples_n_best_and_where_it_looked(runs, capsys) -> N
 
 
 def test_evaluate_gives_the_trainers_own_scores(runs, capsys) -> None:
-    last = [r for r in RunReader(runs / "pb").records("metrics") if r["kind"] == "validation"][-1]
+    last = [r for r in RunReader(runs / "pb").raw_lines("metrics") if r["kind"] == "validation"][-1]
     command = ["evaluate", "pb", "--checkpoint", "last", "--runs-dir", str(runs), "--device", "cpu"]
     assert main([*command, "--sentences", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert found["loss"] == pytest.approx(last["loss"], abs=1e-6)
-    assert found["sentences"] == RunReader(runs / "pb").facts("data")["splits"]["validation"]["pairs"]
+    assert found["sentences"] == RunReader(runs / "pb").raw("data")["splits"]["validation"]["pairs"]
     assert len(found["rows"]) == 4 and found["bleu_signature"] == last["bleu_signature"]
     assert main([*command, "--stride", "4"]) == 2
     assert "no windows" in capsys.readouterr().err

@@ -9,8 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.errors import InputError
-from engine.runs import lineage, twins
-from engine.runs.manage import read_notes
+from engine.runs import twins
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.tail import History, MetricsTail
 from engine.runs.writer import RunWriter
@@ -49,17 +48,17 @@ def reader(folder: Path, edits: list[Edit]) -> None:
     with damaged(files_of(root), edits):
         for found in list_runs(root):
             assert isinstance(found.state, str) and isinstance(found.badges, dict) and isinstance(found.liveness(), str)
-            assert isinstance(found.status, dict) and isinstance(found.summary, dict) and found.verdicts is not None
+            assert found.status.dump() is not None and found.summary.dump() is not None and found.verdicts is not None
             for name in ("run", "model", "data", "environment"):
-                assert isinstance(found.facts(name), dict), name
+                assert isinstance(found.raw(name), dict), name
             for stream in ("metrics", "samples", "events"):
-                assert all(isinstance(record, dict) for record in found.records(stream))
+                assert all(isinstance(record, dict) for record in found.raw_lines(stream))
             try:
                 found.config  # noqa: B018
             except InputError as error:
                 assert "\n" not in str(error)
-            assert read_notes(found.path) is not None
-            lineage.read_origin(found.facts("run"))
+            assert found.notes is not None
+            _ = found.run.origin
             twins.fingerprint(found.path)
             list(twins.inert_switches(found, root))
 

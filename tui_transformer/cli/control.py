@@ -24,7 +24,7 @@ def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path
     number = send(reader.path, command)
     if reader.liveness() == "unknown":
         say(f"{reader.name}: of another machine; waiting until it answers, or for {STILL:.0f} s to see that it is gone")
-    while reader.state in LIVE_STATES and int(reader.status.get("control_id") or 0) < number:
+    while reader.state in LIVE_STATES and reader.status.control_id < number:
         if time.monotonic() > deadline:
             complain(f"run '{reader.name}' has not answered for {PATIENCE:.0f} s; the command stays in control.json")
             return ExitCode.FAILED
@@ -39,9 +39,9 @@ def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path
                 "command": command.value,
                 "id": number,
                 "state": reader.state,
-                "step": status.get("step", 0),
+                "step": status.step,
             }
         )
     else:
-        answer(f"{reader.name}: {reader.state} at step {status.get('step', 0):,}")
+        answer(f"{reader.name}: {reader.state} at step {status.step:,}")
     return ExitCode.DONE

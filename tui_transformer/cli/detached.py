@@ -21,7 +21,7 @@ def run_detached(
     try:
         return _started("begin", RunReader(run), device=device, as_json=as_json, data_dir=data_dir)
     except InputError:
-        if RunReader(run).status.get("checkpoint") is None and RunReader(run).state not in LIVE_STATES:
+        if RunReader(run).status.checkpoint is None and RunReader(run).state not in LIVE_STATES:
             shutil.rmtree(run)  # what cannot be begun leaves nothing behind
         raise
 
@@ -79,7 +79,7 @@ def resume_detached(run: str, *, device: str, as_json: bool, runs_dir: Path, dat
 
 
 def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
-    before = int(reader.status.get("attempt") or 0) if verb == "resume" else 0
+    before = reader.status.attempt if verb == "resume" else 0
     with loading("starting"):
         try:
             process = spawn(verb, reader.path, device=device, data_dir=data_dir)

@@ -122,7 +122,7 @@ def of_run(reader: RunReader) -> list[Finding]:
     from engine.training.checkpoint import damage, never_saved, steps_saved
 
     state = reader.state
-    why = str(reader.status.get("reason", ""))
+    why = reader.status.reason
     begins = f"`{reader.command('resume')}` starts it over"
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
     findings = [

@@ -60,7 +60,7 @@ def evaluate_command(run: str, asked: Asked, *, runs_dir: Path) -> int:
     if asked.as_json:
         emit({"kind": "evaluation", **named, **record})
     else:
-        corpus = reader.facts("data").get("corpus")
+        corpus = reader.raw("data").get("corpus")
         step = f"checkpoint {asked.checkpoint} (step {record['step']:,})"
         answer(clean_line(f"{reader.name}, {step}, {asked.split} split of {corpus}"))
         answer("\n".join(clean(line) for line in words))
@@ -90,7 +90,7 @@ def require_same_text(reader: RunReader, corpus: str, splits: Mapping[str, str],
     """
     if split not in splits:
         raise InputError(f"run '{reader.name}' has no {split[:40]} split; it has {one_of(splits)}")
-    if table(reader.facts("data").get("sha256")).get(part + split) != splits[split]:
+    if table(reader.raw("data").get("sha256")).get(part + split) != splits[split]:
         raise InputError(
             f"corpus {corpus}: its {split} split is not the one that run '{reader.name}' was made with "
             "(another SHA-256); put the original text back, or train a new run on this one"

@@ -61,7 +61,7 @@ def note_command(
     """Show or change a run's notes and tags."""
     reader = RunReader.resolve(run, runs_dir)
     if text is None and not add and not remove:
-        notes = manage.read_notes(reader.path)
+        notes = reader.notes
     else:
         notes = manage.write_notes(reader.path, text=text, add=add, remove=remove)
     if as_json:

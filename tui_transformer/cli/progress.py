@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.clean import clean_line
-from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader
+from engine.runs.records import Status
 from engine.runs.tail import Columns
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import count, duration, short
@@ -42,9 +42,7 @@ class Snapshot:
     eta: float | None = None
     _pace: Pace = field(default_factory=Pace)
 
-    def update(
-        self, status: dict[str, Any], new: Columns, clock: float, *, reset: bool = False, since: int = 0
-    ) -> None:
+    def update(self, status: Status, new: Columns, clock: float, *, reset: bool = False, since: int = 0) -> None:
         """Take in what came since the last look.
 
         Args:
@@ -54,16 +52,16 @@ class Snapshot:
             reset: whether the new records are all there are.
             since: the step that the attempt began at.
         """
-        why = str(status.get("reason") or "")
-        self.paused = (f"paused: {why}" if why else "paused") if status.get("state") == "paused" else ""
-        self.phase = "paused" if self.paused else str(status.get("phase") or status.get("state") or "")
-        self.step = status.get("step", 0)
+        why = status.reason
+        self.paused = (f"paused: {why}" if why else "paused") if status.state == "paused" else ""
+        self.phase = "paused" if self.paused else status.phase or status.state
+        self.step = status.step
         if new.train:
             self.train = new.train[-1]
         if new.validation:
             self.validation = new.validation[-1]
         self._pace.take(new.train, reset=reset)
-        self._pace.see(step=self.step, moving=self.phase in MOVING, attempt=status.get("attempt"), clock=clock)
+        self._pace.see(step=self.step, moving=self.phase in MOVING, attempt=status.attempt, clock=clock)
         self.eta = self._pace.left(self.steps, self.step, since=since)
 
     @property
@@ -101,7 +99,7 @@ def follow(
     alive: Callable[[], bool],
     *,
     as_json: bool,
-    status: Callable[[], dict[str, Any]] | None = None,
+    status: Callable[[], Status] | None = None,
 ) -> None:
     """Show a run until `alive` returns False.
 
@@ -111,21 +109,20 @@ def follow(
         as_json: one JSON object a line.
         status: of a run in this process, which on a full disk is more current than its files; default: status.json.
     """
-    floor = next(iter(floors(reader.facts("data"))), None)
+    floor = next(iter(floors(reader.raw("data"))), None)
     snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
     show = _json if as_json else _live if is_terminal(sys.stderr) else _plain
-    origin = read_origin(reader.facts("run"))
+    origin = reader.run.origin
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))
     show(reader, snapshot, alive, status or (lambda: reader.status))
 
 
 Alive = Callable[[], bool]
-Status = Callable[[], dict[str, Any]]
 
 
 def _watch(
-    reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status, seen: Callable[[Columns], None]
+    reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status], seen: Callable[[Columns], None]
 ) -> None:
     tail = reader.follow()
     while True:
@@ -139,7 +136,7 @@ def _watch(
         time.sleep(REFRESH)
 
 
-def _live(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) -> None:
+def _live(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status]) -> None:
     with Live(console=stderr(), auto_refresh=False, transient=False) as live:
         _watch(reader, snapshot, alive, status, lambda _: live.update(_panel(snapshot), refresh=True))
 
@@ -162,7 +159,7 @@ def _panel(snapshot: Snapshot) -> RenderableType:
     )
 
 
-def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) -> None:
+def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status]) -> None:
     said, told = [time.monotonic()], [""]
 
     def seen(new: Columns) -> None:
@@ -182,7 +179,7 @@ def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) 
     _watch(reader, snapshot, alive, status, seen)
 
 
-def _json(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) -> None:
+def _json(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status]) -> None:
     told = [""]
 
     def seen(new: Columns) -> None:
@@ -194,6 +191,6 @@ def _json(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Status) -
             emit(record)
 
     born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
-    origin = reader.facts("run").get("from")
+    origin = reader.raw("run").get("from")
     emit(born if origin is None else born | {"from": origin})
     _watch(reader, snapshot, alive, status, seen)

@@ -185,7 +185,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
     print_summary(reader, as_json=as_json, data_dir=data_dir)
     if outcome.state == "interrupted":
-        saved = reader.status.get("checkpoint") is not None
+        saved = reader.status.checkpoint is not None
         where = f"with a checkpoint in {ready.path}" if saved else "before the first checkpoint"
         say(f"{outcome.reason}: stopped at step {outcome.step:,} {where}")
         say(f"{reader.command('resume', data_dir=data_dir)} {'resumes it' if saved else 'starts it over'}")

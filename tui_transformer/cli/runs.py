@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from engine.clean import clean_line
-from engine.runs.lineage import read_origin
 from engine.runs.reader import RunReader, list_runs, no_runs
+from engine.runs.records import Run
 from tui_transformer.cli.columns import print_columns
 from tui_transformer.cli.output import emit, say
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
@@ -29,25 +28,23 @@ def runs_command(*, as_json: bool, runs_dir: Path) -> int:
         rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
     print_columns(rows)
     for reader in readers:
-        if reader.state == "paused" and (why := reader.status.get("reason")):
+        if reader.state == "paused" and (why := reader.status.reason):
             say(f"{reader.name} is paused: {why}")
     return 0
 
 
 def _facts(reader: RunReader) -> dict[str, Any]:
-    status, last = reader.status, reader.summary.get("last") or {}
-    born = reader.facts("run")
-    origin = read_origin(born)
+    status, last, born = reader.status, reader.summary.last, reader.run
     return {
         "run": reader.name,
         "state": reader.state,
-        "reason": status.get("reason", ""),
-        "step": status.get("step", 0),
-        "steps": status.get("steps", 0),
-        "loss": last.get("loss"),
-        "perplexity": last.get("perplexity"),
-        "preset": born.get("preset", ""),
-        "from": None if origin is None else origin.to_json(),
+        "reason": status.reason,
+        "step": status.step,
+        "steps": status.steps,
+        "loss": last and last.loss,
+        "perplexity": last and last.perplexity,
+        "preset": born.preset if "preset" in born.model_fields_set else "",
+        "from": born.origin and born.origin.model_dump(by_alias=True),
         "badges": list(worst_first(reader.badges)),
         "checked": reader.checked,
     }
@@ -66,6 +63,6 @@ def _row(facts: dict[str, Any]) -> tuple[str, ...]:
         shown("loss", 4),
         shown("perplexity", 3),
         str(facts["preset"]),
-        clean_line(origin.shown) if (origin := read_origin(facts)) is not None else "",
+        origin.shown if (origin := Run.read(facts).origin) is not None else "",
         in_a_cell(facts["badges"], checked=facts["checked"]),
     )

@@ -12,7 +12,7 @@ from rich.text import Text
 from engine.clean import clean, clean_line
 from engine.command_line import command_line
 from engine.errors import damaged
-from engine.runs.lineage import drawn, read_origin
+from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.plot import Series, line_chart, usual_top
@@ -36,10 +36,10 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
             {
                 "kind": "end",
                 "name": reader.name,
-                "state": status.get("state"),
-                "from": reader.facts("run").get("from"),
-                "summary": reader.summary,
-                "verdicts": reader.verdicts,
+                "state": status.state or None,
+                "from": reader.raw("run").get("from"),
+                "summary": reader.raw("summary"),
+                "verdicts": [verdict.dump() for verdict in reader.verdicts],
             }
         )
         return
@@ -71,7 +71,7 @@ def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader)
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
     """Train and validation loss over steps, with the corpus's floors if known."""
     columns = reader.follow().load()
-    data = reader.facts("data")
+    data = reader.raw("data")
     known = floors(data)
     train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
     losses = [*train.y, *validation.y]
@@ -94,11 +94,11 @@ def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
 
 
 def _scores(reader: RunReader) -> Text | None:
-    summary = reader.summary
+    summary = reader.raw("summary")
     last, best = summary.get("last"), summary.get("best")
     if not last or not best:
         return None
-    data = reader.facts("data")
+    data = reader.raw("data")
     bits = last.get("bits_per_character")
     translates = reader.config.translates
     windows = "" if reader.config.on_rows else f", context {last['context']}, stride {last['stride']}"
@@ -129,9 +129,9 @@ def _scores(reader: RunReader) -> Text | None:
         lines.append(f"  by nanoGPT's random batches: {last['nanogpt_loss']:.4f}")
     steps, tokens, took = count(summary["step"], "step"), short(summary["tokens"]), duration(summary["seconds"])
     lines.append(f"  {steps}, {tokens} tokens, {took} of training")
-    origin = read_origin(reader.facts("run"))
+    origin = reader.run.origin
     if origin is not None:
-        lines.append(clean_line(f"  {drawn(origin, reader.name)}: from {origin.shown}"))
+        lines.append(f"  {drawn(origin, clean_line(reader.name))}: from {origin.shown}")
     return Text("\n".join(lines))
 
 
@@ -162,10 +162,10 @@ def _verdicts(reader: RunReader) -> Text | None:
 
 
 def _probes(reader: RunReader) -> RichTable | None:
-    given = (reader.summary.get("last") or {}).get("probes") or {}
+    given = (reader.raw("summary").get("last") or {}).get("probes") or {}
     scores = first_probes(given)
-    described = {p["name"]: p for p in reader.facts("data").get("probes", [])[:MOST_PROBES]}
-    places = (reader.summary.get("last") or {}).get("probe_places") or {}
+    described = {p["name"]: p for p in reader.raw("data").get("probes", [])[:MOST_PROBES]}
+    places = (reader.raw("summary").get("last") or {}).get("probe_places") or {}
     if not scores:
         return None
     grid = RichTable(box=None, pad_edge=False, header_style="bold")
@@ -190,7 +190,7 @@ def _probes(reader: RunReader) -> RichTable | None:
 
 
 def _sample(reader: RunReader) -> Text | None:
-    newest = deque(reader.records("samples"), maxlen=1)
+    newest = deque(reader.raw_lines("samples"), maxlen=1)
     if not newest:
         return None
     last = newest[0]

@@ -76,7 +76,7 @@ class Translating:
     @property
     def title(self) -> str:
         """What translates."""
-        languages = [str(part)[:20] for part in self.reader.facts("data").get("languages") or []]
+        languages = [str(part)[:20] for part in self.reader.raw("data").get("languages") or []]
         return f"{self.reader.name} at step {self.step:,}" + (f", {' → '.join(languages)}" if languages else "")
 
     @property
@@ -132,7 +132,7 @@ class Translating:
     def examples(self, _: str) -> None:
         """Sentences to try."""
         found = [
-            (text(row.get("source")), text(row.get("from"))) for row in rows(self.reader.facts("data").get("examples"))
+            (text(row.get("source")), text(row.get("from"))) for row in rows(self.reader.raw("data").get("examples"))
         ]
         if not found:
             raise InputError("examples: this run names none")

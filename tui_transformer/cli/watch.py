@@ -20,9 +20,9 @@ def watch_command(run: str, *, as_json: bool, runs_dir: Path) -> int:
         return ExitCode.FAILED
     state = reader.state
     if state in ("failed", "lost"):
-        why = reader.status.get("reason") or "its process is gone"
-        again = "" if reader.status.get("checkpoint") else f"; {reader.command('resume')} starts it over"
-        complain(f"run '{reader.name}' is {state} at step {reader.status.get('step', 0):,}: {why}{again}")
+        why = reader.status.reason or "its process is gone"
+        again = "" if reader.status.checkpoint else f"; {reader.command('resume')} starts it over"
+        complain(f"run '{reader.name}' is {state} at step {reader.status.step:,}: {why}{again}")
         return ExitCode.FAILED
     if state == "unknown":
         complain(f"run '{reader.name}': status.json is missing or damaged; what follows is of its other files")

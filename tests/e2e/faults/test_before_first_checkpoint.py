@@ -64,8 +64,8 @@ def test_resume_starts_a_run_over_that_was_killed_before_its_first_checkpoint(tm
     assert reader.state == "lost" and checkpoint.never_saved(reader) and reader.config.train.steps == 30
     assert resume(tmp_path / "run", device="cpu").trainer.run().state == "finished"
     assert outcome(tmp_path / "run") == whole
-    events = [event["event"] for event in reader.records("events")]
-    assert events.count("started") == events.count("begun again") == 1 and reader.status["attempt"] == 2
+    events = [event["event"] for event in reader.raw_lines("events")]
+    assert events.count("started") == events.count("begun again") == 1 and reader.status.attempt == 2
 
 
 def test_a_queued_run_killed_before_its_first_checkpoint_is_started_over(tmp_path, whole) -> None:
@@ -165,7 +165,7 @@ def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it
 def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
     killed(tmp_path, MOMENTS["it is ready"], lambda: train(tmp_path, "run", BUSY))
     run, (told, tell), (go, gone) = tmp_path / "run", os.pipe(), os.pipe()
-    dead = RunReader(run).status["pid"]
+    dead = RunReader(run).status.pid
 
     def first() -> int:
         def wait(*_: object, **__: object) -> None:
@@ -203,7 +203,7 @@ def killed_early(root: Path, whole: dict[str, Any], kills: int, seconds: float =
         if not run.exists():
             left["no folder"] += 1
             assert train(root, run.name, BUSY) == 0
-        elif reader.status["state"] == "finished":
+        elif reader.status.state == "finished":
             left["finished"] += 1
         else:
             assert reader.state == "lost", reader.status

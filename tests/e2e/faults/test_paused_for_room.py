@@ -47,7 +47,7 @@ class Full:
         reader = RunReader(self.run)
         row = Feed(self.run.parent).look().rows[0]
         self.shown = {"status": reader.status, "row": row, "notice": notice(row, None).text}
-        self.shown["events"] = list(reader.records("events"))
+        self.shown["events"] = list(reader.raw_lines("events"))
 
 
 @pytest.mark.parametrize("lines_fit", [True, False])
@@ -60,7 +60,7 @@ def test_a_pause_on_a_full_disk_is_reported(tmp_path, capsys, monkeypatch, lines
     assert full.shown["status"]["state"] == full.shown["row"].state == "paused"
     assert why in full.shown["status"]["reason"] and why in full.shown["notice"]
     assert "space continues" not in full.shown["notice"]
-    events = {event["event"]: event for event in RunReader(run).records("events")}
+    events = {event["event"]: event for event in RunReader(run).raw_lines("events")}
     assert why in events["paused"]["text"] and events["paused"]["step"] == 2 and "continued" in events
     assert lines_fit == any(event["event"] == "paused" for event in full.shown["events"])
     said = capsys.readouterr()

@@ -50,7 +50,7 @@ def holds(rig: Rig, runs: Path, whole: Path, k: int, error: int) -> None:
         return  # it never began
     _, damaged = checkpoint.newest_intact(run)
     assert not damaged, where
-    if RunReader(run).status.get("state") == "finished":
+    if RunReader(run).status.state == "finished":
         return
     again = rig.run(["resume", "a", "--runs-dir", str(runs), "--device", "cpu"], runs)
     assert again.code == 0, where + again.said

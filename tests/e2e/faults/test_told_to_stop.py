@@ -90,7 +90,7 @@ def test_no_further_layer_is_computed_after_term(tmp_path, moment: str) -> None:
     assert exit_code(pid) == 143
     assert not select.select([told], [], [], 0)[0] or not os.read(told, 100), "layers after TERM"
     reader = RunReader(tmp_path / "run")
-    assert reader.status["state"] == "interrupted"
+    assert reader.status.state == "interrupted"
     assert checkpoint.never_saved(reader) == (moment == "its checks")
     assert resume(tmp_path / "run", device="cpu").trainer.run().state == "finished"
     assert outcome(tmp_path / "run") == outcome(tmp_path / "whole")

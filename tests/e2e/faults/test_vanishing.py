@@ -64,7 +64,7 @@ def test_a_run_whose_folder_disappears_before_an_evaluation_says_so(tmp_path, ca
     became = "vanished"
     if how == "moved":
         became = f"was moved to {elsewhere} during training" if Path("/proc/self/fd").exists() else became
-        assert RunReader(elsewhere).config.train.steps == 6 and RunReader(elsewhere).status["step"] > 0
+        assert RunReader(elsewhere).config.train.steps == 6 and RunReader(elsewhere).status.step > 0
     assert complaint(capsys) == f"tui-transformer: run 'a' failed: its folder {runs / 'a'} {became}"
 
 
@@ -74,7 +74,7 @@ def test_a_run_that_vanishes_while_it_is_watched(tmp_path, capsys, monkeypatch, 
     runs = tmp_path / "runs"
     run = record(runs, "a")
     status = json.loads((run / "status.json").read_text())
-    write_json(run / "status.json", status | {"state": "running"} | identity())
+    write_json(run / "status.json", status | {"state": "running"} | identity().dump())
     assert RunReader(run).state == "running"
     monkeypatch.setattr(progress.time, "sleep", lambda _: shutil.rmtree(run if what == "run" else runs, True))
     assert main(["watch", "a", "--runs-dir", str(runs), *form]) == 1

@@ -9,6 +9,7 @@ from engine.errors import InputError
 from engine.runs.files import finite, read_json, read_lines
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader, list_runs
+from engine.runs.records import Status, Summary
 from engine.runs.writer import RunWriter
 
 
@@ -49,7 +50,7 @@ def test_what_is_written_is_read(writer) -> None:
     writer.metrics({"kind": "train", "step": 1, "loss": 2.0})
     writer.metrics({"kind": "validation", "step": 1, "loss": float("nan")})
     reader = RunReader(writer.path)
-    assert list(reader.records("metrics"))[1] == {"kind": "validation", "step": 1, "loss": None}
+    assert list(reader.raw_lines("metrics"))[1] == {"kind": "validation", "step": 1, "loss": None}
     assert reader.config == RunConfig()
     assert reader.liveness() == "alive" and reader.state == "starting"
 
@@ -115,7 +116,7 @@ def test_damaged_files_read_as_nothing(writer, text: str) -> None:
     for name in ("status", "summary", "checks", "data"):
         (writer.path / f"{name}.json").write_text(text)
     reader = RunReader(writer.path)
-    assert reader.status == {} and reader.summary == {} and reader.verdicts == []
+    assert reader.status == Status() and reader.summary == Summary() and reader.verdicts == ()
     assert reader.liveness() == "dead"
 
 

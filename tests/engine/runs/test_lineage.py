@@ -3,11 +3,12 @@ import json
 import pytest
 
 from engine.errors import InputError
-from engine.runs.lineage import Origin, at_hand, drawn, found_again, located, origin_of, read_origin, split_init_from
+from engine.runs.lineage import at_hand, drawn, found_again, located, origin_of, split_init_from
 from engine.runs.reader import RunReader
+from engine.runs.records import Origin, Run
 
-FIRST = Origin("1", "pretrain", "best", 1500, "ab")
-SECOND = Origin("2", "middle", "300", 300, "cd", FIRST)
+FIRST = Origin(id="1", name="pretrain", checkpoint="best", step=1500, sha256="ab")
+SECOND = Origin(id="2", name="middle", checkpoint="300", step=300, sha256="cd", before=FIRST)
 
 
 def run(root, name, number, **facts):
@@ -55,21 +56,21 @@ def test_a_run_elsewhere_is_kept_by_its_whole_path_and_one_beside_by_its_name(tm
 
 
 def test_an_origin_is_read_back_with_all_that_led_to_it() -> None:
-    assert read_origin({"from": SECOND.to_json()}) == SECOND
+    assert Run.read({"from": SECOND.model_dump(by_alias=True)}).origin == SECOND
     assert SECOND.shown == "middle@300 (step 300)"
     assert drawn(SECOND, "finetune") == "pretrain ─▶ middle ─▶ finetune"
 
 
 @pytest.mark.parametrize("damaged", [None, 3, {}, {"from": 3}, {"from": {"id": "1", "step": "x"}}, {"from": {}}])
 def test_a_damaged_origin_is_none(damaged) -> None:
-    assert read_origin(damaged) is None
+    assert Run.read(damaged).origin is None
 
 
 def test_a_chain_that_never_ends_is_cut() -> None:
-    said = FIRST.to_json()
+    said = FIRST.model_dump(by_alias=True)
     for _ in range(100):
-        said = FIRST.to_json() | {"from": said}
-    origin = read_origin({"from": said})
+        said = FIRST.model_dump(by_alias=True) | {"from": said}
+    origin = Run.read({"from": said}).origin
     assert origin is not None and len(origin.chain) == 32
 
 
@@ -77,6 +78,9 @@ def test_the_other_run_is_found_by_its_id_whatever_it_is_called_now(tmp_path) ->
     run(tmp_path, "renamed", "1")
     other = run(tmp_path, "pretrain", "9")
     assert at_hand(FIRST, "pretrain@best", tmp_path).name == "renamed"
-    assert at_hand(Origin("8", "pretrain", "best", 1, ""), "pretrain@best", tmp_path).path == other.path
-    assert at_hand(Origin("8", "gone", "best", 1, ""), "gone@best", tmp_path) is None
-    assert origin_of(other, "best", 3, "ef") == Origin("9", "pretrain", "best", 3, "ef")
+    assert (
+        at_hand(Origin(id="8", name="pretrain", checkpoint="best", step=1, sha256=""), "pretrain@best", tmp_path).path
+        == other.path
+    )
+    assert at_hand(Origin(id="8", name="gone", checkpoint="best", step=1, sha256=""), "gone@best", tmp_path) is None
+    assert origin_of(other, "best", 3, "ef") == Origin(id="9", name="pretrain", checkpoint="best", step=3, sha256="ef")

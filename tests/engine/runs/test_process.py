@@ -11,6 +11,7 @@ import pytest
 from engine.config.schema import RunConfig
 from engine.runs.process import BOOT_ID, identity, is_alive
 from engine.runs.reader import RunReader
+from engine.runs.records import Process
 from engine.runs.writer import RunWriter
 
 LINUX = pytest.mark.skipif(not BOOT_ID.exists(), reason="only where the system counts from its boot")
@@ -37,16 +38,16 @@ def test_a_living_run_lives_on_when_the_clock_is_set(tmp_path, monkeypatch, seco
 
 @LINUX
 def test_the_same_id_and_age_after_another_boot_is_another_process() -> None:
-    assert is_alive(identity()) and not is_alive(identity() | {"boot": "another"})
+    assert is_alive(identity()) and not is_alive(identity().model_copy(update={"boot": "another"}))
 
 
 def test_a_process_that_began_at_another_time_is_another_one() -> None:
     mine = identity()
-    assert is_alive(mine) and not is_alive(mine | {"process_started": mine["process_started"] + 2})
+    assert is_alive(mine) and not is_alive(mine.model_copy(update={"process_started": mine.process_started + 2}))
 
 
 def test_a_record_from_before_boots_were_told_still_holds() -> None:
-    assert is_alive({"pid": os.getpid(), "process_started": psutil.Process().create_time()})
+    assert is_alive(Process(pid=os.getpid(), process_started=psutil.Process().create_time()))
 
 
 def test_a_process_that_has_ended_is_not_alive() -> None:
@@ -59,4 +60,4 @@ def test_a_process_that_has_ended_is_not_alive() -> None:
 
 @pytest.mark.parametrize("damaged", ["{}", '{"pid": null}', '{"pid": 1e999}', '{"pid": 1, "boot": []}', '{"pid": -1}'])
 def test_a_damaged_record_is_no_process(damaged: str) -> None:
-    assert not is_alive(json.loads(damaged))
+    assert not is_alive(Process.read(json.loads(damaged)))

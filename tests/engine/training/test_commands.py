@@ -102,7 +102,7 @@ def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
     assert not training.is_alive() and sorted(number for number, _ in sent) == list(range(1, 1001)) and last == 1001
     assert ids == sorted(ids) and ids[-1] == 1001
     assert all(after in LEGAL[before] for before, after in itertools.pairwise(states))
-    found = [record["event"] for record in RunReader(run).records("events")]
+    found = [record["event"] for record in RunReader(run).raw_lines("events")]
     counts = expected([command for _, command in sorted(sent)])
     assert {event: found.count(event) for event in counts} == counts
 

@@ -106,7 +106,7 @@ def kill_and_resume(root: Path, name: str, after: float, expected: dict, config:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     reader = RunReader(run)
-    if reader.status["state"] == "finished":
+    if reader.status.state == "finished":
         assert outcome(run) == expected
         return "finished"
     assert reader.state == "lost"
@@ -309,7 +309,7 @@ def test_eight_owners_at_once_are_one_owner_and_seven_refusals(tmp_path) -> None
 
     codes = sorted(exit_code(pid) for pid in [forked(own) for _ in range(8)])
     assert codes == [0, 2, 2, 2, 2, 2, 2, 2]
-    assert RunReader(ready.path).status["state"] == "finished"
+    assert RunReader(ready.path).status.state == "finished"
 
 
 def test_eight_runs_of_one_name_are_one_run(tmp_path) -> None:

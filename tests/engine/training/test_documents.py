@@ -66,12 +66,12 @@ def trained(wanted: RunConfig, root: Path, name: str = "run") -> RunReader:
 @pytest.mark.parametrize(("kind", "reads"), [*KINDS[:3], pytest.param(*KINDS[3], marks=pytest.mark.slow)], ids=NAMES)
 def test_a_run_of_each_objective_records_what_it_is_about(kind: str, reads: bool, tmp_path) -> None:
     run = trained(config(kind, reads=reads, train={"steps": 3}), tmp_path)
-    data, last = run.facts("data"), run.summary["last"]
+    data, last = run.raw("data"), run.raw("summary")["last"]
     assert data["corpus"].startswith("biographies@") and data["vocabulary"] > 50
     assert data["unigram"] > data["bigram"] > 0.0
     assert last["loss"] > 0.0 and len(last["profile"]) > 1
-    assert [v["verdict"] for v in run.verdicts if v["check"] == "leak"] == ["ok", "ok"]
-    shown = list(run.records("samples"))[-1]["translations"]
+    assert [v.verdict for v in run.verdicts if v.check == "leak"] == ["ok", "ok"]
+    shown = list(run.raw_lines("samples"))[-1]["translations"]
     assert len(shown) == 5 and all({"source", "reference", "text"} == row.keys() for row in shown)
     if kind == "span-corruption":
         assert {"documents", "characters", "tokens"} <= data["splits"]["train"].keys()
@@ -228,8 +228,8 @@ def test_facts_learned_from_masked_documents_are_recalled(small) -> None:
 def test_the_best_checkpoint_has_the_most_exact_answers_and_its_predictions_are_kept(small, tmp_path) -> None:
     looks = {"every": 4, "select": "exact_match", "sample_every": 0}
     run = trained(config("question-answer", train={"steps": 12}, evaluation=looks, checkpoint={"every": 0}), tmp_path)
-    scored = [r for r in run.records("metrics") if r["kind"] == "validation"]
-    best = run.summary["best"]
+    scored = [r for r in run.raw_lines("metrics") if r["kind"] == "validation"]
+    best = run.raw("summary")["best"]
     assert best["exact_match"] == max(r["exact_match"] for r in scored)
     model, _, step = load_network(run, "best")
     scorer = load_task(run.config, None).scorer(run.config, CPU)
@@ -241,9 +241,9 @@ def test_patience_is_with_exact_answers_and_always_the_same_answer_is_marked(sma
     looks = {"every": 2, "select": "exact_match", "patience": 3, "sample_every": 0}
     still = config("question-answer", train={"steps": 24}, evaluation=looks, optimizer={"lr": 0.0})
     run = trained(still, tmp_path)
-    assert run.summary["step"] == 8 and run.status["reason"] == "no better for 3 evaluations"
-    found = [v for v in run.verdicts if v["check"] == "answers"]
-    assert [v["verdict"] for v in found] == ["NOT-LEARNING"] and "always answering 'Rome'" in found[0]["why"]
+    assert run.raw("summary")["step"] == 8 and run.status.reason == "no better for 3 evaluations"
+    found = [v for v in run.verdicts if v.check == "answers"]
+    assert [v.verdict for v in found] == ["NOT-LEARNING"] and "always answering 'Rome'" in found[0].why
 
 
 # What is wrong with the input
@@ -263,7 +263,7 @@ def test_a_folder_of_ones_own_is_trained_on(tmp_path) -> None:
     data = wanted.dump()
     data["data"] = {"corpus": str(folder(tmp_path / "mine")), "tokenizer": "words"}
     run = trained(RunConfig.model_validate(data), tmp_path / "runs")
-    assert run.facts("data")["majority"]["of"] == 2
+    assert run.raw("data")["majority"]["of"] == 2
 
 
 def test_documents_too_short_to_mask_are_left_out(small) -> None:

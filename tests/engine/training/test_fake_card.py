@@ -190,9 +190,9 @@ def test_a_whole_run_stays_on_its_device(kind: str, preset: str, tmp_path) -> No
         trainer, run = run_on(card, config, tmp_path)
         assert {p.device.type for p in trainer.model.parameters()} == {kind}
         assert card.became_current == [card.device] * (kind == "cuda")
-    assert run.status["device"] == f"{kind}:0" and len(list(run.records("metrics"))) >= 5
-    assert all(v["verdict"] == "ok" for v in run.verdicts if v["check"] == "leak")
-    assert run.facts("model")["built"]["precision"] == ("bf16" if kind == "cuda" else "fp32")
+    assert run.status.device == f"{kind}:0" and len(list(run.raw_lines("metrics"))) >= 5
+    assert all(v.verdict == "ok" for v in run.verdicts if v.check == "leak")
+    assert run.raw("model")["built"]["precision"] == ("bf16" if kind == "cuda" else "fp32")
 
 
 def test_a_card_computes_what_the_cpu_does(tmp_path) -> None:
@@ -201,7 +201,7 @@ def test_a_card_computes_what_the_cpu_does(tmp_path) -> None:
     cpu.trainer.run()
     with fake_card() as card:
         _, run = run_on(card, config, tmp_path)
-    losses = [[r["loss"] for r in reader.records("metrics")] for reader in (run, RunReader(cpu.path))]
+    losses = [[r["loss"] for r in reader.raw_lines("metrics")] for reader in (run, RunReader(cpu.path))]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5) and len(losses[0]) == 10
 
 
@@ -236,7 +236,7 @@ def test_the_host_waits_once_at_each_log_point_and_never_between(tmp_path) -> No
         with mock.patch.object(Trainer, "_step", counted):
             _, run = run_on(card, config, tmp_path)
     assert waited == {step: int(step in (4, 8, 11)) for step in range(1, 12)}
-    assert [r["step"] for r in run.records("metrics") if r["kind"] == "train"] == [4, 8, 11]
+    assert [r["step"] for r in run.raw_lines("metrics") if r["kind"] == "train"] == [4, 8, 11]
 
 
 def test_results_are_read_every_hundred_steps_if_nothing_else_reads_them(tmp_path, monkeypatch) -> None:
@@ -341,12 +341,12 @@ def test_a_model_that_cannot_be_compiled_is_trained_uncompiled(tmp_path, monkeyp
         ready.trainer.stepper.compiles, ready.trainer.stepper._forward = True, broken
         ends.append((ready.trainer.run().state, RunReader(ready.path)))
     assert [state for state, _ in ends] == ["finished", "failed"]
-    assert [run.facts("model")["built"]["compiled"] for _, run in ends] == [False, True]
-    said = [event for event in ends[0][1].records("events") if event["event"] == "compile"]
+    assert [run.raw("model")["built"]["compiled"] for _, run in ends] == [False, True]
+    said = [event for event in ends[0][1].raw_lines("events") if event["event"] == "compile"]
     assert len(said) == 1 and "Failed to find C compiler" in json.dumps(said)
     plain = assemble.assemble(config, runs_dir=tmp_path, name="plain", device="cpu")
     plain.trainer.run()
-    losses = [[r["loss"] for r in run.records("metrics")] for run in (ends[0][1], RunReader(plain.path))]
+    losses = [[r["loss"] for r in run.raw_lines("metrics")] for run in (ends[0][1], RunReader(plain.path))]
     assert losses[0] == losses[1]
 
 

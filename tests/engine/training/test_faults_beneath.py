@@ -68,11 +68,11 @@ def test_a_clock_that_goes_back_leaves_no_trace_in_a_run(tiny, tmp_path, monkeyp
     assert trainer.run().state == "finished"
     assert set(states) == {"running"} and all(value is None or value >= 0 for value in left)
     assert outcome(reader.path) == whole
-    records = list(reader.records("metrics"))
+    records = list(reader.raw_lines("metrics"))
     seconds = [record["seconds"] for record in records]
     assert seconds == sorted(seconds) and seconds[0] >= 0
     assert all(record["tokens_per_second"] > 0 for record in records if record["kind"] == "train")
-    times = wall_times(records, reader.records("events"), reader.facts("run")["created"])
+    times = wall_times(records, reader.raw_lines("events"), reader.raw("run")["created"])
     assert times == sorted(times)
 
 

@@ -40,7 +40,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def waits(run: Path) -> bool:
-    return RunReader(run).status.get("phase") == "waiting-for-space"
+    return RunReader(run).status.phase == "waiting-for-space"
 
 
 def until(claim, seconds: float = 30.0) -> None:
@@ -79,7 +79,7 @@ def test_a_full_disk_pauses_the_run_until_there_is_room(disk, tmp_path) -> None:
     status = RunReader(run).status
     assert status["state"] == "paused" and "is full" in status["reason"] and "MB" in status["reason"]
     beat = status["beat"]
-    until(lambda: RunReader(run).status["beat"] > beat + 3)
+    until(lambda: RunReader(run).status.beat > beat + 3)
     assert thread.is_alive()
     ballast.unlink()
     thread.join(60)

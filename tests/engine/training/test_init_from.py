@@ -60,7 +60,7 @@ def made(config: RunConfig, root: Path, name: str = "finetune", **options: Any) 
 
 
 def events(run: Path, event: str) -> list[str]:
-    return [record["text"] for record in RunReader(run).records("events") if record["event"] == event]
+    return [record["text"] for record in RunReader(run).raw_lines("events") if record["event"] == event]
 
 
 def weights(run: Path, which: str) -> dict[str, torch.Tensor]:
@@ -85,8 +85,8 @@ def test_it_begins_with_the_weights_of_that_checkpoint_and_a_step_and_optimizer_
     assert all(torch.equal(own[name], there[name]) for name in there) and own.keys() == there.keys()
     assert ready.trainer.state.step == 0 and not ready.trainer.stepper.optimizer.state
     ready.trainer.run()
-    facts = RunReader(ready.path).facts("run")["from"]
-    assert facts["id"] == RunReader(runs / "pretrain").facts("run")["id"] and facts["name"] == "pretrain"
+    facts = RunReader(ready.path).raw("run")["from"]
+    assert facts["id"] == RunReader(runs / "pretrain").raw("run")["id"] and facts["name"] == "pretrain"
     assert (facts["checkpoint"], facts["step"]) == (which[1:] or "best", step)
     manifest = json.loads((runs / "pretrain" / "checkpoints" / f"step-{step:08d}" / "manifest.json").read_text())
     assert facts["sha256"] == manifest["sha256"][checkpoint.WEIGHTS]
@@ -101,8 +101,8 @@ def test_going_on_from_another_run_scores_better_at_once_than_beginning_anew(run
     for name, changes in (("finetune", (FROM,)), ("scratch", ())):
         ready = made(tiny("optimizer.lr=0.0", "model.dropout=0.0", *changes), runs, name)
         ready.trainer.run()
-        losses.append(RunReader(ready.path).summary["best"]["loss"])
-    assert losses[0] == RunReader(runs / "pretrain").summary["best"]["loss"] < losses[1]
+        losses.append(RunReader(ready.path).raw("summary")["best"]["loss"])
+    assert losses[0] == RunReader(runs / "pretrain").raw("summary")["best"]["loss"] < losses[1]
 
 
 def test_a_text_is_read_by_the_other_runs_tokenizer_whatever_characters_it_has(
@@ -112,7 +112,7 @@ def test_a_text_is_read_by_the_other_runs_tokenizer_whatever_characters_it_has(
     text.write_text(TEXT)
     ready = made(tiny(FROM, f"data.corpus={text}"), runs)
     ready.trainer.run()
-    own, other = (RunReader(runs / name).facts("data") for name in ("finetune", "pretrain"))
+    own, other = (RunReader(runs / name).raw("data") for name in ("finetune", "pretrain"))
     assert own["tokenizer_sha256"] == other["tokenizer_sha256"] and own["vocabulary"] == other["vocabulary"]
     assert "this text alone would be read otherwise" in events(ready.path, "init_from")[1]
 
@@ -284,9 +284,9 @@ def test_its_own_config_repeats_it_and_says_in_one_line_what_is_missing_elsewher
 def test_a_queued_run_finds_its_parent_when_it_begins_and_says_so_then(runs: Path, tiny: Tiny, monkeypatch) -> None:
     monkeypatch.chdir(runs.parent)
     waits = enqueue(tiny("train.init_from=runs/pretrain@last"), runs_dir=runs, name="finetune", command="")
-    assert RunReader(waits).config.train.init_from == "pretrain@last" and "from" not in RunReader(waits).facts("run")
+    assert RunReader(waits).config.train.init_from == "pretrain@last" and "from" not in RunReader(waits).raw("run")
     ready = begin(waits, device="cpu")
-    assert RunReader(waits).facts("run")["from"]["name"] == "pretrain" and ready.trainer.run().state == "finished"
+    assert RunReader(waits).raw("run")["from"]["name"] == "pretrain" and ready.trainer.run().state == "finished"
     with pytest.raises(InputError, match="no run is called 'pretain'"):
         enqueue(tiny("train.init_from=pretain"), runs_dir=runs, name="other", command="")
 

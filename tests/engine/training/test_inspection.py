@@ -96,7 +96,7 @@ def test_switches_with_an_effect_and_plain_repeats_are_not_inert(tmp_path) -> No
         _, reader = run(miniature("baseline", *changes), tmp_path, name)
         assert reader.badges == {}, name
     _, other = run(miniature("no-pe"), tmp_path, "f")
-    assert other.badges == {} and other.summary["fingerprint"] != first.summary["fingerprint"]
+    assert other.badges == {} and other.raw("summary")["fingerprint"] != first.raw("summary")["fingerprint"]
 
 
 def test_a_finite_mask_is_refused_before_the_first_step(tmp_path, monkeypatch) -> None:
@@ -154,7 +154,7 @@ def test_leaking_reports_are_refused_or_stamped(name: str, tmp_path) -> None:
     outcome, reader = run(miniature(name), tmp_path)
     assert outcome.state == "finished" and "LEAK" in reader.badges
     first = reader.verdicts[0]
-    assert (first["check"], first["when"], first["step"], first["verdict"]) == ("leak", "before", 0, "LEAK")
+    assert (first.check, first.when, first.step, first.verdict) == ("leak", "before", 0, "LEAK")
 
 
 @pytest.mark.parametrize("name", ["report-encoder-decoder", "report-seq2seq-char-honest", "report-decoder"])
@@ -167,11 +167,11 @@ def test_the_honest_rest_of_a_copied_target_is_scored_apart(tmp_path) -> None:
     """Of the shifted target only the last place is not in the source; of an encoder's only the window's last."""
     for name in ("report-seq2seq-char", "report-encoder"):
         _, reader = run(miniature(name), tmp_path, name)
-        record = reader.summary["last"]
+        record = reader.raw("summary")["last"]
         places = record["profile"]
         assert record["honest_loss"] == pytest.approx(places[-1])
     _, reader = run(miniature("baseline"), tmp_path, "baseline")
-    assert "honest_loss" not in reader.summary["last"]
+    assert "honest_loss" not in reader.raw("summary")["last"]
 
 
 def test_every_report_preset_counts_as_reported() -> None:

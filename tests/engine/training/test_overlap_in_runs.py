@@ -83,8 +83,8 @@ def test_a_run_is_stamped_before_its_first_step(tiny: Tiny, tmp_path, corpus) ->
     assert reader.badges["OVERLAP"].startswith(OVERLAPPING[corpus])
     assert any(lint.text == reader.badges["OVERLAP"] for lint in ready.lints)
     (verdict,) = reader.verdicts
-    assert (verdict["check"], verdict["when"], verdict["step"]) == ("overlap", "before", 0)
-    assert reader.facts("data")["overlap"]["share"] == pytest.approx(verdict["value"], abs=1e-6)
+    assert (verdict.check, verdict.when, verdict.step) == ("overlap", "before", 0)
+    assert reader.raw("data")["overlap"]["share"] == pytest.approx(verdict.value, abs=1e-6)
 
 
 class StopAt(Control):
@@ -107,11 +107,11 @@ def test_the_badge_stays_when_a_run_is_resumed_and_ends_and_verify_confirms_it(t
     assert ready.trainer.run().state == "stopped"
     assert resume(ready.path, device="cpu").trainer.run().state == "finished"
     reader = RunReader(ready.path)
-    assert [v["verdict"] for v in reader.verdicts if v["check"] == "overlap"] == ["OVERLAP"]
+    assert [v.verdict for v in reader.verdicts if v.check == "overlap"] == ["OVERLAP"]
     assert "OVERLAP" in reader.badges
     claims = {finding.claim: finding for finding in verify(reader, device="cpu")}
     assert [name for name, found in claims.items() if found.result is Result.DIFFERS] == []
-    change(ready.path / "checks.json", verdicts=[v for v in reader.verdicts if v["check"] != "overlap"])
+    change(ready.path / "checks.json", verdicts=[v.dump() for v in reader.verdicts if v.check != "overlap"])
     differs = [found for found in verify(reader, device="cpu") if found.result is Result.DIFFERS]
     assert ["check 'overlap', before" in str(found.differences) for found in differs] == [True]
 
@@ -120,10 +120,10 @@ def test_a_run_of_an_earlier_version_stays_as_it_is(tiny: Tiny, tmp_path) -> Non
     ready = started(tiny(*text_twice(tmp_path)), tmp_path)
     assert ready.trainer.run().state == "finished"
     reader = RunReader(ready.path)
-    data = reader.facts("data")
+    data = reader.raw("data")
     del data["overlap"]
     (ready.path / "data.json").write_text(json.dumps(data))
-    change(ready.path / "checks.json", verdicts=[v for v in reader.verdicts if v["check"] != "overlap"])
+    change(ready.path / "checks.json", verdicts=[v.dump() for v in reader.verdicts if v.check != "overlap"])
     assert "OVERLAP" not in reader.badges
     assert not [found for found in verify(reader, device="cpu") if found.result is Result.DIFFERS]
 
@@ -132,7 +132,7 @@ def test_a_clean_text_says_nothing_and_records_the_share(tiny: Tiny, tmp_path) -
     (tmp_path / "once.txt").write_text(words(1_500))
     ready = started(tiny(f"data.corpus={tmp_path / 'once.txt'}"), tmp_path)
     reader = RunReader(ready.path)
-    assert reader.badges == {} and reader.verdicts == [] and reader.facts("data")["overlap"]["share"] == 0.0
+    assert reader.badges == {} and reader.verdicts == () and reader.raw("data")["overlap"]["share"] == 0.0
     assert not [lint for lint in ready.lints if lint.key == "data.corpus"]
 
 

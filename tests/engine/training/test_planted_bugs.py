@@ -382,7 +382,7 @@ def begun(config: RunConfig, root: Path) -> tuple[RunReader, bool]:
 
 def wrong(reader: RunReader) -> set[str]:
     """The checks that failed before the first step."""
-    return {v["check"] for v in reader.verdicts if v["when"] == "before" and v["verdict"] != "ok"}
+    return {v.check for v in reader.verdicts if v.when == "before" and v.verdict != "ok"}
 
 
 @pytest.mark.one_in(3)
@@ -415,7 +415,7 @@ def test_the_same_settings_without_a_bug_raise_nothing(preset: str, changes: tup
     reader, _ = begun(configured(preset, changes), tmp_path)
     assert reader.badges == {}
     asked = {"leak", "order", "parameters", "reference", "cache parity", "sampling", "gradient", "update", "dropout"}
-    assert {v["check"] for v in reader.verdicts if v["when"] == "before"} >= asked | {"seed"}
+    assert {v.check for v in reader.verdicts if v.when == "before"} >= asked | {"seed"}
 
 
 @pytest.mark.one_in(8)

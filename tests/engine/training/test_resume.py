@@ -74,9 +74,9 @@ def outcome(run: Path) -> dict[str, Any]:
     reader = RunReader(run)
     last = run / "checkpoints" / (run / "checkpoints" / "last").read_text().strip()
     return {
-        "metrics": without_clocks(list(reader.records("metrics"))),
-        "samples": list(reader.records("samples")),
-        "summary": without_clocks(reader.summary),
+        "metrics": without_clocks(list(reader.raw_lines("metrics"))),
+        "samples": list(reader.raw_lines("samples")),
+        "summary": without_clocks(reader.raw("summary")),
         "verdicts": reader.verdicts,
         "state": without_clocks(json.loads((last / "state.json").read_text())),
         "weights": (last / "model.safetensors").read_bytes(),
@@ -106,8 +106,8 @@ def broken(config: RunConfig, root: Path, n: int, *, in_thread: bool = False) ->
     else:
         again.trainer.run()
     reader = RunReader(ready.path)
-    assert reader.status["state"] == "finished" and reader.status["attempt"] == 2
-    assert reader.facts("environment")["attempts"][1]["bit_exact"] is True
+    assert reader.status.state == "finished" and reader.status.attempt == 2
+    assert reader.raw("environment")["attempts"][1]["bit_exact"] is True
     return outcome(ready.path)
 
 
@@ -238,7 +238,7 @@ def test_a_damaged_checkpoint_is_skipped_named_and_kept(tmp_path) -> None:
     assert [
         p for p in (ready.path / "checkpoints").glob("damaged-*") if (p / "model.safetensors").read_bytes() == b"torn"
     ]
-    assert any(newest.name in e["text"] for e in RunReader(ready.path).records("events"))
+    assert any(newest.name in e["text"] for e in RunReader(ready.path).raw_lines("events"))
 
 
 def test_an_old_stop_never_stops_a_resumed_run(tmp_path) -> None:
@@ -256,20 +256,20 @@ def test_pause_keeps_the_process_and_continue_goes_on(tmp_path) -> None:
     thread.start()
 
     def wait_for(state: str) -> int:
-        while reader.status.get("state") != state:
+        while reader.status.state != state:
             assert thread.is_alive() or state not in ("paused", "running")
-        return int(reader.status["step"])
+        return int(reader.status.step)
 
     wait_for("running")
     number = send(ready.path, Command.PAUSE)
     at = wait_for("paused")
-    assert reader.status["control_id"] == number and ready.trainer.state.step == at
+    assert reader.status.control_id == number and ready.trainer.state.step == at
     assert (ready.path / "checkpoints" / f"step-{at:08d}").is_dir()
     send(ready.path, Command.CONTINUE)
     wait_for("running")
     send(ready.path, Command.STOP)
     thread.join(timeout=30)
-    assert reader.status["state"] == "stopped" and reader.status["control_id"] == 3
+    assert reader.status.state == "stopped" and reader.status.control_id == 3
 
 
 def test_another_thread_count_is_said_to_be_inexact(tmp_path, monkeypatch) -> None:
@@ -279,7 +279,7 @@ def test_another_thread_count_is_said_to_be_inexact(tmp_path, monkeypatch) -> No
     facts["attempts"][0]["processor"] = "another"
     path.write_text(json.dumps(facts))
     resume(run, device="cpu").trainer.run()
-    entry = RunReader(run).facts("environment")["attempts"][1]
+    entry = RunReader(run).raw("environment")["attempts"][1]
     assert entry["bit_exact"] is False and entry["why_not"].startswith("processor was another")
 
 
@@ -299,7 +299,7 @@ def test_a_failed_run_keeps_its_last_good_state(tmp_path) -> None:
     trainer.stepper.batches = Poisoned()
     result = trainer.run()
     assert result.state == "failed" and "step 3" in result.reason and result.step == 2
-    assert RunReader(ready.path).summary.get("best") is None
+    assert RunReader(ready.path).raw("summary").get("best") is None
 
 
 def test_a_kill_between_a_checkpoint_and_the_word_that_it_is_the_last_leaves_no_stale_word(tmp_path) -> None:
@@ -315,5 +315,5 @@ def test_a_kill_between_a_checkpoint_and_the_word_that_it_is_the_last_leaves_no_
         json.dumps(status | {"state": "stopped", "step": 6, "checkpoint": "step-00000006"})
     )
     assert resume(run, device="cpu").trainer.run().state == "finished"
-    assert RunReader(run).status["checkpoint"] == "step-00000009"
+    assert RunReader(run).status.checkpoint == "step-00000009"
     assert outcome(run) == outcome(ready.path)

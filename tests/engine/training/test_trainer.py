@@ -21,12 +21,12 @@ def train(config, root: Path, name: str = "run", control: Control | None = None)
     ready = assemble(config, runs_dir=root, name=name, device="cpu", control=control)
     outcome = ready.trainer.run()
     reader = RunReader(ready.path)
-    assert reader.status["state"] == outcome.state
+    assert reader.status.state == outcome.state
     return ready.trainer, reader
 
 
 def metrics(reader: RunReader) -> list[dict]:
-    return [{k: v for k, v in r.items() if k not in CLOCK_FIELDS} for r in reader.records("metrics")]
+    return [{k: v for k, v in r.items() if k not in CLOCK_FIELDS} for r in reader.raw_lines("metrics")]
 
 
 def test_a_run_directory_holds_everything_that_was_asked_built_and_measured(tiny, tmp_path) -> None:
@@ -36,18 +36,18 @@ def test_a_run_directory_holds_everything_that_was_asked_built_and_measured(tiny
         *("run.json", "config.toml", "model.json", "data.json", "environment.json", "metrics.jsonl", "events.jsonl"),
         *("samples.jsonl", "checks.json", "summary.json", "status.json", "tokenizer.json", "checkpoints"),
     }
-    assert run.status["state"] == "finished" and run.status["step"] == 6
-    assert run.config.model.vocab_size == run.facts("data")["vocabulary"] and run.config.train.threads == 1
-    assert run.facts("model")["parameters"] == sum(run.facts("model")["components"].values())
-    assert run.facts("data")["floor"]["nats_per_char"] > 0
-    kinds = [(r["kind"], r["step"]) for r in run.records("metrics")]
+    assert run.status.state == "finished" and run.status.step == 6
+    assert run.config.model.vocab_size == run.raw("data")["vocabulary"] and run.config.train.threads == 1
+    assert run.raw("model")["parameters"] == sum(run.raw("model")["components"].values())
+    assert run.raw("data")["floor"]["nats_per_char"] > 0
+    kinds = [(r["kind"], r["step"]) for r in run.raw_lines("metrics")]
     assert [step for kind, step in kinds if kind == "train"] == [1, 2, 3, 4, 5, 6]
     assert [step for kind, step in kinds if kind == "validation"] == [3, 6]
     assert kinds.index(("validation", 3)) == kinds.index(("train", 3)) + 1
-    assert [s["step"] for s in run.records("samples")] == [3, 6]
-    assert [v["when"] for v in run.verdicts if v["check"] == "leak"] == ["before", "after"]
-    assert all(v["when"] == "before" for v in run.verdicts if v["check"] != "leak")
-    assert all(v["verdict"] == "ok" for v in run.verdicts)
+    assert [s["step"] for s in run.raw_lines("samples")] == [3, 6]
+    assert [v.when for v in run.verdicts if v.check == "leak"] == ["before", "after"]
+    assert all(v.when == "before" for v in run.verdicts if v.check != "leak")
+    assert all(v.verdict == "ok" for v in run.verdicts)
     for path in run.path.glob("*.json"):
         assert json.loads(path.read_text())["schema"] == 1, path
 
@@ -58,7 +58,7 @@ def test_equal_seeds_give_equal_runs_and_others_do_not(tiny, tmp_path) -> None:
     _, run_c = train(tiny("seed=2"), tmp_path, "c")
     assert metrics(run_a) == metrics(run_b) != metrics(run_c)
     assert all(torch.equal(x, y) for x, y in zip(a.model.parameters(), b.model.parameters(), strict=True))
-    assert list(run_a.records("samples")) == list(run_b.records("samples"))
+    assert list(run_a.raw_lines("samples")) == list(run_b.raw_lines("samples"))
 
 
 def test_a_thread_trains_the_same_as_the_main_thread(tiny, tmp_path) -> None:
@@ -90,7 +90,7 @@ def test_accumulated_micro_batches_make_the_gradient_of_their_union(tiny, tmp_pa
     loss.backward()
     expected = torch.stack([p.grad.norm() for p in model.parameters()]).norm().item()
     trainer.run()
-    record = next(RunReader(ready.path).records("metrics"))
+    record = next(RunReader(ready.path).raw_lines("metrics"))
     assert record["grad_norm"] == pytest.approx(expected, rel=1e-5)
     assert record["loss"] == pytest.approx(loss.item(), rel=1e-6)
     assert record["tokens"] == 2 * 4 * 16
@@ -99,15 +99,15 @@ def test_accumulated_micro_batches_make_the_gradient_of_their_union(tiny, tmp_pa
 def test_the_train_loss_is_over_all_tokens_since_the_last_record(tiny, tmp_path) -> None:
     _, each = train(tiny("log.every=1"), tmp_path, "each")
     _, every = train(tiny("log.every=3"), tmp_path, "every")
-    losses = [r["loss"] for r in each.records("metrics") if r["kind"] == "train"]
-    thirds = [r["loss"] for r in every.records("metrics") if r["kind"] == "train"]
+    losses = [r["loss"] for r in each.raw_lines("metrics") if r["kind"] == "train"]
+    thirds = [r["loss"] for r in every.raw_lines("metrics") if r["kind"] == "train"]
     assert thirds == pytest.approx([sum(losses[:3]) / 3, sum(losses[3:]) / 3])
 
 
 def test_training_lowers_the_loss_below_the_unigram_line(tiny, tmp_path) -> None:
     _, run = train(tiny("train.steps=120", "train.batch_size=16", "evaluation.every=120"), tmp_path)
-    assert run.summary["last"]["loss"] < run.facts("data")["unigram"] - 0.2
-    assert run.summary["last"]["excess"] > 0
+    assert run.raw("summary")["last"]["loss"] < run.raw("data")["unigram"] - 0.2
+    assert run.raw("summary")["last"]["excess"] > 0
 
 
 def test_a_stop_keeps_a_checkpoint_of_the_step_it_reached(tiny, tmp_path) -> None:
@@ -120,11 +120,11 @@ def test_a_stop_keeps_a_checkpoint_of_the_step_it_reached(tiny, tmp_path) -> Non
     control.request(Command.STOP, "enough")
     thread.join(timeout=20)
     run = RunReader(ready.path)
-    assert run.status["state"] == "stopped" and run.status["reason"] == "enough"
+    assert run.status.state == "stopped" and run.status.reason == "enough"
     step = ready.trainer.state.step
-    assert run.status["checkpoint"] == f"step-{step:08d}"
+    assert run.status.checkpoint == f"step-{step:08d}"
     model, _, saved = load_trained(run, "last")
-    assert saved == step and list(run.records("metrics"))[-1]["step"] <= step
+    assert saved == step and list(run.raw_lines("metrics"))[-1]["step"] <= step
     for name, value in weights_of(ready.trainer.model).items():
         assert torch.equal(value, weights_of(model)[name])
 
@@ -135,7 +135,7 @@ def test_a_loss_that_is_no_number_fails_the_run_and_names_the_step(tiny, tmp_pat
         ready.trainer.model.head.weight.fill_(float("nan"))
     outcome = ready.trainer.run()
     assert outcome.state == "failed" and "not a number at step 1" in outcome.reason
-    assert RunReader(ready.path).status["reason"] == outcome.reason
+    assert RunReader(ready.path).status.reason == outcome.reason
 
 
 def test_a_leak_while_training_is_stamped(tiny, tmp_path) -> None:
@@ -145,12 +145,12 @@ def test_a_leak_while_training_is_stamped(tiny, tmp_path) -> None:
     for layer in ready.trainer.model.layers:
         layer.attention.see = Visibility(causal=False)
     ready.trainer.run()
-    assert {v["verdict"] for v in RunReader(ready.path).verdicts} == {"LEAK"}
+    assert {v.verdict for v in RunReader(ready.path).verdicts} == {"LEAK"}
 
 
 def test_best_and_last_checkpoints_are_kept_and_others_pruned(tiny, tmp_path) -> None:
     _, run = train(tiny("train.steps=12", "checkpoint.every=1", "checkpoint.keep_last=2"), tmp_path)
-    best = run.summary["best"]["step"]
+    best = run.raw("summary")["best"]["step"]
     kept = {int(p.name[5:]) for p in (run.path / "checkpoints").glob("step-*")}
     assert kept == {best, 11, 12}
     assert (
@@ -186,27 +186,27 @@ def test_patience_ends_a_run_that_gets_no_better(tiny, tmp_path) -> None:
         "checkpoint.every=0",
     )
     trainer, run = train(tiny(*changes, "evaluation.sample_length=0"), tmp_path)
-    best = run.summary["best"]["step"]
-    assert run.status["state"] == "finished" and trainer.state.step == best + 6 < 400
-    assert "no better for 3 evaluations" in run.status["reason"]
+    best = run.raw("summary")["best"]["step"]
+    assert run.status.state == "finished" and trainer.state.step == best + 6 < 400
+    assert "no better for 3 evaluations" in run.status.reason
 
 
 def test_bf16_trains_with_fp32_weights_and_scores_in_fp32(tiny, tmp_path) -> None:
     trainer, run = train(tiny("train.precision=bf16", "train.steps=30"), tmp_path)
-    assert run.facts("model")["built"]["precision"] == "bf16"
+    assert run.raw("model")["built"]["precision"] == "bf16"
     assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
     assert all(s.dtype == torch.float32 for p in trainer.stepper.optimizer.state.values() for s in p.values())
     exact = trainer.scorer.scores(trainer.model).loss
-    assert run.summary["last"]["loss"] == pytest.approx(exact, abs=1e-7)
+    assert run.raw("summary")["last"]["loss"] == pytest.approx(exact, abs=1e-7)
     _, fp32 = train(tiny("train.steps=30"), tmp_path, "fp32")
-    a, b = run.summary["last"]["loss"], fp32.summary["last"]["loss"]
+    a, b = run.raw("summary")["last"]["loss"], fp32.raw("summary")["last"]["loss"]
     assert a != b and a == pytest.approx(b, abs=0.05)
 
 
 def test_auto_precision_says_what_it_chose(tiny, tmp_path) -> None:
     _, run = train(tiny("train.precision=auto"), tmp_path)
-    assert run.facts("model")["built"]["precision"] == "fp32"
-    assert any("in fp32" in event["text"] for event in run.records("events"))
+    assert run.raw("model")["built"]["precision"] == "fp32"
+    assert any("in fp32" in event["text"] for event in run.raw_lines("events"))
 
 
 def test_epochs_of_windows_train_as_many_steps_as_they_need(tiny, tmp_path) -> None:
@@ -243,7 +243,7 @@ def test_auto_batch_computes_in_pieces_and_learns_the_same(tiny, tmp_path) -> No
     config = tiny("train.batch_size=8", "train.auto_batch=true")
     outcome, run = on_a_small_device(config, tmp_path, "small")
     assert outcome.state == "finished"
-    events = [e for e in run.records("events") if e["event"] == "auto_batch"]
+    events = [e for e in run.raw_lines("events") if e["event"] == "auto_batch"]
     assert [e["text"][-8:] for e in events] == ["2 pieces", "4 pieces"]
     _, whole = train(config, tmp_path, "whole")
     for a, b in zip(metrics(run), metrics(whole), strict=True):
@@ -268,14 +268,14 @@ def test_activation_checkpointing_learns_bit_for_bit_the_same(tiny, tmp_path, mo
 
 def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) -> None:
     trainer, run = train(tiny("train.steps=9", "checkpoint.average_last=3", "checkpoint.every=1"), tmp_path)
-    assert run.summary["average"]["steps"] == [7, 8, 9]
+    assert run.raw("summary")["average"]["steps"] == [7, 8, 9]
     average, _, step = load_trained(run, "average")
     assert step == 9
     each = [weights_of(load_trained(run, str(s))[0]) for s in (7, 8, 9)]
     for name, value in weights_of(average).items():
         assert torch.allclose(value, sum(weights[name] for weights in each) / 3, atol=1e-7)
         assert torch.equal(dict(trainer.model.named_parameters())[name], each[2][name])
-    assert trainer.scorer.scores(average).loss == pytest.approx(run.summary["average"]["loss"], abs=1e-7)
+    assert trainer.scorer.scores(average).loss == pytest.approx(run.raw("summary")["average"]["loss"], abs=1e-7)
 
 
 def read_later(config, root: Path, name: str) -> tuple[Trainer, RunReader]:
@@ -300,12 +300,12 @@ def test_a_step_that_is_no_number_changes_nothing_even_if_it_is_read_later(tiny,
         *("model.init_std=10", "log.every=50", "checkpoint.every=0", "evaluation.every=0", "evaluation.sample_every=0"),
     )
     (first, now), (second, later) = train(config, tmp_path, "now"), read_later(config, tmp_path, "later")
-    assert now.status["state"] == later.status["state"] == "failed"
-    assert now.status["reason"] == later.status["reason"] and "is not a number at step" in now.status["reason"]
+    assert now.status.state == later.status.state == "failed"
+    assert now.status.reason == later.status.reason and "is not a number at step" in now.status.reason
     assert first.state.step == second.state.step and first.state.tokens == second.state.tokens
     mine, others = weights_of(first.model), weights_of(second.model)
     assert all(torch.isfinite(w).all() and torch.equal(w, others[name]) for name, w in mine.items())
-    assert now.status["checkpoint"] == later.status["checkpoint"]
+    assert now.status.checkpoint == later.status.checkpoint
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_model_json_names_the_backend_that_a_step_uses(tiny, tmp_path, monkeypat
 
     monkeypatch.setattr(attention, "choose", noted)
     _, run = train(tiny("train.steps=2", *changes), tmp_path)
-    assert run.facts("model")["built"]["backend"] == backend
+    assert run.raw("model")["built"]["backend"] == backend
     trained = {name for trains, name in used if trains}
     assert backend in trained or not used
 

@@ -43,20 +43,20 @@ def run(tmp_path_factory) -> RunReader:
 
 
 def test_a_run_records_its_sentences_scores_and_examples(run) -> None:
-    data, last = run.facts("data"), run.summary["last"]
+    data, last = run.raw("data"), run.raw("summary")["last"]
     assert set(data["splits"]) == {"train", "validation", "test", "unseen_pairs"}
     assert data["unigram"] > data["bigram"] and data["vocabulary"] == data["source_vocabulary"]
     assert 0.0 <= data["padding"] < 0.5 and data["examples"][0]["from"] == "a training sentence"
     assert {"bleu", "bleu_signature", "chrf", "exact_match", "loss", "perplexity"} <= last.keys()
     assert "tok:13a" in last["bleu_signature"] and "case:mixed" in last["bleu_signature"]
     assert last["translated"] == 8 and set(last["probes"]) == {"unseen_pairs"}
-    shown = list(run.records("samples"))[-1]["translations"]
+    shown = list(run.raw_lines("samples"))[-1]["translations"]
     assert len(shown) == 5 and all({"source", "reference", "text"} == row.keys() for row in shown)
-    assert [v["verdict"] for v in run.verdicts if v["check"] == "leak"] == ["ok", "ok"]
+    assert [v.verdict for v in run.verdicts if v.check == "leak"] == ["ok", "ok"]
 
 
 def test_the_translations_that_were_scored_are_kept_beside_their_references(run) -> None:
-    kept, last = run.facts("translations"), run.summary["last"]
+    kept, last = run.raw("translations"), run.raw("summary")["last"]
     assert (kept["step"], kept["split"], kept["beam"]) == (last["step"], "validation", last["beam"])
     scores = score_translations(kept["references"], kept["references"], kept["outputs"])
     assert (scores.bleu, scores.n) == (pytest.approx(last["bleu"]), last["translated"])
@@ -66,11 +66,11 @@ def test_a_checkpoint_brings_its_tokenizer_and_translates_alike(run) -> None:
     model, tokenizer, step = load_translator(run, "last")
     assert step == 8
     outputs = Translator(model, tokenizer, run.config).translate([run_source(run)])
-    assert outputs[0][0].text == list(run.records("samples"))[-1]["translations"][0]["text"]
+    assert outputs[0][0].text == list(run.raw_lines("samples"))[-1]["translations"][0]["text"]
 
 
 def run_source(run: RunReader) -> str:
-    return str(list(run.records("samples"))[-1]["translations"][0]["source"])
+    return str(list(run.raw_lines("samples"))[-1]["translations"][0]["source"])
 
 
 def test_the_wrong_command_for_a_run_is_named(run, tiny, tmp_path) -> None:
@@ -96,19 +96,19 @@ def test_the_reported_loss_is_the_sum_over_reference_tokens(run) -> None:
             answers = torch.tensor([*target, special.target.end])
             total += F.cross_entropy(logits, answers, reduction="sum").item()
             count += len(answers)
-    assert run.summary["last"]["loss"] == pytest.approx(total / count, abs=1e-5)
+    assert run.raw("summary")["last"]["loss"] == pytest.approx(total / count, abs=1e-5)
 
 
 def test_a_vocabulary_for_each_side_is_another_embedding(tmp_path) -> None:
     apart = trained(config(data={"shared_vocabulary": False}), tmp_path)
-    data, model = apart.facts("data"), apart.config.model
+    data, model = apart.raw("data"), apart.config.model
     assert model.source_vocab_size == data["source_vocabulary"] + 3
-    assert "source embedding" in apart.facts("model")["components"]
+    assert "source embedding" in apart.raw("model")["components"]
 
 
 def test_characters_will_do_as_tokens(tmp_path) -> None:
     wanted = config(data={"tokenizer": "characters"}, model={"context_length": 120}, train={"steps": 2})
-    assert trained(wanted, tmp_path).facts("data")["vocabulary"] < 100
+    assert trained(wanted, tmp_path).raw("data")["vocabulary"] < 100
 
 
 def test_maximum_length_leaves_out_training_pairs_only() -> None:
@@ -217,11 +217,11 @@ def test_references_longer_than_the_context_are_scored_with_all_positions_that_h
     long = int((found.encoded["validation"].lengths > 16).any(1).sum())
     assert long > 0
     done = trained(wanted, tmp_path)
-    assert done.summary["last"]["sentences"] == len(found.encoded["validation"])
-    said = [event["text"] for event in done.records("events") if event["event"] == "lint"]
+    assert done.raw("summary")["last"]["sentences"] == len(found.encoded["validation"])
+    said = [event["text"] for event in done.raw_lines("events") if event["event"] == "lint"]
     held_out = [text for text in said if f"{long:,} of" in text and "validation pairs" in text]
     assert held_out and "still scored" in held_out[0]
-    left = done.facts("data")["left_out"]
+    left = done.raw("data")["left_out"]
     assert any(f"{left:,} of" in text and "training pairs" in text and "left out" in text for text in said)
 
 
@@ -232,4 +232,4 @@ def test_references_longer_than_the_learned_positions_are_refused_before_the_sta
     assert not (tmp_path / "run").exists()
     needed = int(str(refused.value).rpartition("=")[2])
     done = trained(config(model={"context_length": needed, "position": "learned"}, train={"steps": 2}), tmp_path)
-    assert math.isfinite(done.summary["last"]["loss"])
+    assert math.isfinite(done.raw("summary")["last"]["loss"])

@@ -213,7 +213,7 @@ def a_score_is_edited_everywhere(run: Path, other: Path) -> None:
     better = {"loss": 1.0, "perplexity": 2.718281828459045}
     is_last = lambda r: r["kind"] == "validation" and r["step"] == 6
     edit_lines(run, "metrics.jsonl", lambda r: r | (better if is_last(r) else {}))
-    records = [r for r in RunReader(run).records("metrics") if is_last(r)]
+    records = [r for r in RunReader(run).raw_lines("metrics") if is_last(r)]
     edit(run, "summary.json", lambda s: s | {"best": records[0], "last": records[0], "fingerprint": fingerprint(run)})
 
 
@@ -324,7 +324,7 @@ def test_a_leak_that_was_taken_out_of_the_checks_comes_back(tmp_path) -> None:
 def test_a_difference_says_both_values(honest, tmp_path) -> None:
     run = shutil.copytree(honest / "run", tmp_path / "run")
     the_best_score_is_improved(run, honest / "other")
-    true = RunReader(honest / "run").summary["best"]["loss"]
+    true = RunReader(honest / "run").raw("summary")["best"]["loss"]
     (difference,) = [d for d in findings(run)["summary"].differences if d.what.startswith("loss")]
     assert (difference.recorded, difference.found) == (true - 0.1, true)
 

@@ -1,6 +1,6 @@
 import json
 
-from engine.runs.lineage import Origin
+from engine.runs.records import Origin
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.runs import runs_command
 
@@ -18,10 +18,15 @@ def test_what_a_run_started_from_is_a_column_where_any_has_started_from_another(
     runs_command(as_json=False, runs_dir=tmp_path)
     assert "from" not in capsys.readouterr().out
     run = record(tmp_path, "finetune")
-    origin = Origin("pretrain", "pretrain", "best", 1500, "ab")
-    (run / "run.json").write_text(json.dumps({"id": "f", "created": "9", "preset": "demo", "from": origin.to_json()}))
+    origin = Origin(id="pretrain", name="pretrain", checkpoint="best", step=1500, sha256="ab")
+    (run / "run.json").write_text(
+        json.dumps({"id": "f", "created": "9", "preset": "demo", "from": origin.model_dump(by_alias=True)})
+    )
     runs_command(as_json=False, runs_dir=tmp_path)
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split()[-2:] == ["from", "checks"] and "pretrain@best (step 1,500)" in second and "@" not in first
     runs_command(as_json=True, runs_dir=tmp_path)
-    assert [json.loads(line)["from"] for line in capsys.readouterr().out.splitlines()] == [None, origin.to_json()]
+    assert [json.loads(line)["from"] for line in capsys.readouterr().out.splitlines()] == [
+        None,
+        origin.model_dump(by_alias=True),
+    ]

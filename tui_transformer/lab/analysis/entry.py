@@ -9,10 +9,10 @@ from typing import Any
 
 from engine.errors import InputError
 from engine.runs.files import read_json
-from engine.runs.lineage import INIT_FROM, Origin, read_origin
-from engine.runs.manage import read_notes
+from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.runs.record_version import record_version, redefined
+from engine.runs.record_version import redefined
+from engine.runs.records import Origin, Run
 from tui_transformer.lab.analysis.config_table import config_table
 from tui_transformer.lab.analysis.majority import NO_RUN, SCORE, Majority, different, path_of, read_majority
 from tui_transformer.lab.formatting import unit
@@ -218,7 +218,7 @@ class _Reading:
         best, last = table(summary.get("best")), table(summary.get("last"))
         said = text(status.get("state"))
         state = self._reader.state if said in LIVE_STATES else said or DAMAGED
-        reason, notes = text(status.get("reason")), read_notes(self._path)
+        reason, notes = text(status.get("reason")), self._reader.notes
         model, data = self._json("model"), self._json("data")
         older = _older(born, text(config.get("objective.kind")) or "next-token", model | last)
         badges = _badges(self._reader, state, reason) or self._unchecked()
@@ -257,7 +257,7 @@ class _Reading:
             tags=notes.tags,
             seed=_count(config.get("seed")),
             study=study,
-            origin=read_origin(born),
+            origin=Run.read(born).origin,
             protocol=_protocol(config, data, last),
             config=config,
             problems=tuple(self._problems),
@@ -289,7 +289,7 @@ def _older(born: Record, objective: str, found: Record) -> tuple[str, ...]:
 
     A translation's BLEU may be compared: only outputs that hit the length limit differ.
     """
-    names = redefined(record_version(born), "" if objective == "translation" else objective)
+    names = redefined(Run.read(born).records, "" if objective == "translation" else objective)
     return tuple(name for name in REDEFINED_HERE if name in names and found.get(name) is not None)
 
 

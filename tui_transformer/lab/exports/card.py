@@ -82,7 +82,7 @@ def _warnings(run: Recorded) -> Iterator[str]:
 
 def _about(run: Recorded, which: str, step: int) -> str:
     config, model = run.config, run.config.model
-    parameters = number(table(run.reader.facts("model")).get("parameters"))
+    parameters = number(table(run.reader.raw("model")).get("parameters"))
     size = "" if parameters is None else f", {int(parameters):,} parameters"
     preset = f" Preset {inline(config.preset)}." if config.preset else ""
     about = (

@@ -50,7 +50,7 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     uri = server or f"sqlite:///{out / 'mlflow.db'}"
     client = MlflowClient(tracking_uri=uri)
     files = None if server else (out / "artifacts").as_uri()
-    times = wall_times(run.metrics, run.reader.records("events"), text(run.run.get("created")))
+    times = wall_times(run.metrics, run.reader.raw_lines("events"), text(run.run.get("created")))
     start = int(1000 * (times[0] if times else seconds_of(text(run.run.get("created")))))
     tags = {"state": run.state, "badges": " ".join(run.badges), "mlflow.note.content": _note(run)}
     made = client.create_run(_experiment(client, files), start_time=start, tags=tags, run_name=run.name)

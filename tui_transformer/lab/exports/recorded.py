@@ -9,8 +9,8 @@ from engine.clean import clean_line
 from engine.config.keys import flatten
 from engine.config.schema import RunConfig
 from engine.runs.flat import flat
-from engine.runs.manage import Notes, read_notes
 from engine.runs.reader import RunReader
+from engine.runs.records import Notes
 from tui_transformer.lab.records.facts import LARGEST, number, table, text
 
 Record = dict[str, Any]
@@ -47,22 +47,22 @@ class Recorded:
     @cached_property
     def metrics(self) -> list[Record]:
         """All metrics records."""
-        return [record for record in self.reader.records("metrics") if _at_a_step(record)]
+        return [record for record in self.reader.raw_lines("metrics") if _at_a_step(record)]
 
     @cached_property
     def samples(self) -> list[Record]:
         """All samples: step, prompt, text."""
-        return [record for record in self.reader.records("samples") if _at_a_step(record)]
+        return [record for record in self.reader.raw_lines("samples") if _at_a_step(record)]
 
     @cached_property
     def run(self) -> Record:
         """run.json."""
-        return table(self.reader.facts("run"))
+        return table(self.reader.raw("run"))
 
     @cached_property
     def data(self) -> Record:
         """data.json."""
-        return table(self.reader.facts("data"))
+        return table(self.reader.raw("data"))
 
     @cached_property
     def badges(self) -> dict[str, str]:
@@ -72,7 +72,7 @@ class Recorded:
     @cached_property
     def notes(self) -> Notes:
         """What people wrote about it."""
-        return read_notes(self.reader.path)
+        return self.reader.notes
 
     @property
     def id(self) -> str:

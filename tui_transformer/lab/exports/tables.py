@@ -40,10 +40,10 @@ def to_json(runs: Sequence[Recorded]) -> str:
             "state": run.state,
             "badges": run.badges,
             "config": run.config.dump(),
-            **{name: run.reader.facts(name) for name in ("run", "model", "data", "environment")},
+            **{name: run.reader.raw(name) for name in ("run", "model", "data", "environment")},
             "summary": run.reader.summary,
             "verdicts": run.reader.verdicts,
-            **{stream: list(run.reader.records(stream)) for stream in ("metrics", "samples", "events")},
+            **{stream: list(run.reader.raw_lines(stream)) for stream in ("metrics", "samples", "events")},
         }
         for run in runs
     ]

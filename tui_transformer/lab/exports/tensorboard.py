@@ -38,7 +38,7 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     folder = out / run.name
     if any(folder.glob("events.out.tfevents.*")):
         raise InputError(f"{folder} has event files already, and points would stand there twice; choose another --out")
-    times = wall_times(run.metrics, run.reader.records("events"), text(run.run.get("created")))
+    times = wall_times(run.metrics, run.reader.raw_lines("events"), text(run.run.get("created")))
     start = times[0] if times else seconds_of(text(run.run.get("created")))
     name = f"events.out.tfevents.{int(start):010d}.{run.name}"
     folder.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ from engine.runs.lineage import INIT_FROM, found_again, located
 from engine.runs.names import free_name
 from engine.runs.process import identity
 from engine.runs.reader import RunReader
-from engine.runs.writer import RunWriter, Successor
+from engine.runs.writer import RunWriter
 from engine.training.control import Control
 from tui_transformer.lab.launch.logs import last_words_in
 
@@ -110,10 +110,10 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
     while time.monotonic() < deadline:
         ended = process.poll() is not None
         status = reader.status
-        taken = status.get("pid") == process.pid and int(status.get("attempt") or 0) > before
-        if taken and status.get("state") == "failed":
-            raise InputError(f"run '{reader.name}' failed: {status.get('reason')}")
-        if taken and status.get("state") not in ("queued", "starting"):
+        taken = status.pid == process.pid and status.attempt > before
+        if taken and status.state == "failed":
+            raise InputError(f"run '{reader.name}' failed: {status.reason}")
+        if taken and status.state not in ("queued", "starting"):
             return
         if ended:
             raise InputError(f"run '{reader.name}' did not start: {last_words_in(reader.path / 'log.txt')}")
@@ -174,11 +174,11 @@ class Training:
         """
         process = None
         if self.alive and self.path is not None:
-            paused = ("--paused",) if RunReader(self.path).status.get("state") == "paused" else ()
+            paused = ("--paused",) if RunReader(self.path).status.state == "paused" else ()
             options = ("--handed-over", *paused)
             try:
                 process = spawn("resume", self.path, *options, device=self._device, data_dir=self._data_dir)
-                self.control.hand_over(Successor(identity(process.pid)), reason)
+                self.control.hand_over(identity(process.pid), reason)
             except (OSError, psutil.Error) as error:
                 process = None
                 self.stop(f"could not be handed over: {error}", signal=0)

@@ -171,7 +171,7 @@ class Launches:
     def forget(self, run: Path) -> None:
         """Remove a run that never began."""
         reader = RunReader(run)
-        if reader.status.get("checkpoint") is None and reader.state not in LIVE_STATES:
+        if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
             shutil.rmtree(run, ignore_errors=True)
 
     def _train_here(self, run: Path, verb: Verb) -> None:
@@ -189,7 +189,7 @@ class Launches:
 
     def _spawned(self, verb: str, run: Path) -> str:
         reader = RunReader(run)
-        before = int(reader.status.get("attempt") or 0) if verb == "resume" else 0
+        before = reader.status.attempt if verb == "resume" else 0
         try:
             process = spawn(verb, run, device=self.device, data_dir=self.data_dir)
         except OSError as error:

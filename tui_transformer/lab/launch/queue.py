@@ -11,13 +11,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
+from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.launch.launch import enqueue, spawn
 from tui_transformer.lab.launch.logs import last_words_in
@@ -36,22 +36,15 @@ def add(
 def waiting(runs_dir: Path, device: str) -> list[RunReader]:
     """The runs that wait for a device, first come first."""
     return [
-        reader for reader in list_runs(runs_dir) if reader.state == "queued" and _place(reader).get("device") == device
+        reader
+        for reader in list_runs(runs_dir)
+        if reader.state == "queued" and (place := reader.run.queue) is not None and place.device == device
     ]
 
 
 def at_work(runs_dir: Path, device: str) -> list[RunReader]:
     """The runs that are on a device now."""
-    return [
-        reader
-        for reader in list_runs(runs_dir)
-        if reader.state in LIVE_STATES and reader.status.get("device") == device
-    ]
-
-
-def _place(reader: RunReader) -> dict[str, Any]:
-    found = reader.facts("run").get("queue")
-    return found if isinstance(found, dict) else {}
+    return [reader for reader in list_runs(runs_dir) if reader.state in LIVE_STATES and reader.status.device == device]
 
 
 def _lock(runs_dir: Path, device: str) -> FileLock:
@@ -122,12 +115,11 @@ def _until_free(runs_dir: Path, device: str, said: Callable[[str], None]) -> Non
 
 
 def _train(reader: RunReader, said: Callable[[str], None]) -> None:
-    place = _place(reader)
-    data_dir = place.get("data_dir")
+    place = reader.run.queue or QueuePlace()
     said(f"{reader.name} begins")
-    folder = Path(data_dir) if isinstance(data_dir, str) and data_dir else None
+    folder = Path(place.data_dir) if place.data_dir else None
     try:
-        process = spawn("begin", reader.path, device=str(place["device"]), data_dir=folder)
+        process = spawn("begin", reader.path, device=place.device, data_dir=folder)
         process.wait()
         reason = last_words_in(reader.path / "log.txt")
     except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, no name of a folder

@@ -356,4 +356,4 @@ def checkpoints(run: Path) -> tuple[object, ...]:
 
 
 def _trains(run: Path) -> bool:
-    return RunReader(run).status.get("state") in ("running", "paused", "handing-over")
+    return RunReader(run).status.state in ("running", "paused", "handing-over")

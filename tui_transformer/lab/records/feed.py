@@ -14,7 +14,7 @@ from typing import Any
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.records.badges import worst_first
-from tui_transformer.lab.records.facts import Record, Stamp, newest_records, number, stamp, table, text, whole
+from tui_transformer.lab.records.facts import Record, Stamp, newest_records, number, stamp, table, text
 from tui_transformer.lab.records.run_view import Followed, RunView
 
 RESTING = 2.0  # seconds between two looks at runs that neither train nor wait
@@ -230,26 +230,26 @@ def _before(row: RunRow, rows: tuple[RunRow, ...]) -> tuple[str, ...]:
 
 def _row(reader: RunReader, born: Record) -> RunRow:
     status = reader.status
-    said = text(status.get("state"))
-    state = reader.state if said in LIVE_STATES else said or DAMAGED
-    scored = number(table(reader.summary.get("last")).get("loss"))
+    state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
+    last = reader.summary.last
+    scored = None if last is None else last.loss
     return RunRow(
         path=reader.path,
         state=state,
-        phase=text(status.get("phase")),
-        reason=text(status.get("reason")),
-        step=whole(status.get("step")),
-        steps=whole(status.get("steps")),
+        phase=status.phase,
+        reason=status.reason,
+        step=status.step,
+        steps=status.steps,
         loss=_train_loss(reader) if scored is None and state in LIVE_STATES else scored,
         scored=scored is not None,
         badges=worst_first(reader.badges),
         created=text(born.get("created")),
         made=(stamp(reader.path / "run.json") or (0,))[0],
-        device=text(status.get("device")),
+        device=status.device,
         waits_for=text(table(born.get("queue")).get("device")),
-        attempt=whole(status.get("attempt")),
-        control_id=whole(status.get("control_id")),
-        checkpoint=text(status.get("checkpoint")),
+        attempt=status.attempt,
+        control_id=status.control_id,
+        checkpoint=status.checkpoint or "",
     )
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from engine.runs.records import VerdictRecord
 from tui_transformer.lab.records.badges import badge
-from tui_transformer.lab.records.facts import Record, text
 
 SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
 
@@ -40,21 +40,21 @@ class Finding:
         return SIGNS[self.style]
 
 
-def findings(verdicts: Iterable[Record]) -> tuple[Finding, ...]:
+def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
     """A run's verdicts in brief. The same verdict at many evaluations is one finding, with the newest reason; so are
     all checks that passed before training, except the leak probe. checks.json and `check` have every reason.
 
     Args:
         verdicts: as checks.json has them. Texts stay as they are: whoever shows them cleans them.
     """
-    alike: dict[tuple[str, ...], list[Record]] = {}
+    alike: dict[tuple[str, ...], list[VerdictRecord]] = {}
     for verdict in verdicts:
-        key = tuple(text(verdict.get(part)) for part in ("check", "verdict", "when"))
+        key = tuple(getattr(verdict, part) for part in ("check", "verdict", "when"))
         alike.setdefault(key, []).append(verdict)
     passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():
-        time, why = f"{when} training" if when != "evaluation" else "while training", text(same[-1].get("why"))
+        time, why = f"{when} training" if when != "evaluation" else "while training", same[-1].why
         if said != "ok":
             alarmed.add(check)
             words = said

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from engine.errors import InputError
 from engine.runs.files import read_json
-from engine.runs.lineage import Origin, read_origin
 from engine.runs.reader import RunReader
+from engine.runs.records import Origin, Run
 from engine.runs.tail import History
 from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.facts import (
@@ -184,7 +184,7 @@ class Followed:
             last=last or None,
             seconds=number(summary.get("seconds")),
             eta=self._pace.left(steps, step, since=since) if running else None,
-            origin=self._of("run.json", lambda path: read_origin(read_json(path)), None),
+            origin=self._of("run.json", lambda path: Run.read(read_json(path)).origin, None),
             parameters=whole(self._json("model.json").get("parameters")),
             memory_total=number(environment[-1].get("memory_bytes")) if environment else None,
             findings=self._of("checks.json", lambda path: findings(RunReader(path.parent).verdicts), (), "findings"),

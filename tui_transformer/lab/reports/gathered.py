@@ -71,7 +71,7 @@ class Gathered:
 
     def samples(self, run: Entry) -> list[Record]:
         """What it wrote, oldest first."""
-        return list(RunReader(run.path).records("samples"))
+        return list(RunReader(run.path).raw_lines("samples"))
 
     def floor(self, run: Entry) -> Floor | None:
         """The floor of its text that its excess refers to."""

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
-from tui_transformer.lab.records.facts import number, table, text, whole
 from tui_transformer.lab.studies.cells import Cell
 
 ABSENT, TORN = "absent", "torn"  # no directory yet; one that was killed before it was whole
@@ -77,9 +76,9 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
     """
     born = {}
     for reader in list_runs(runs_dir):
-        place = table(table(reader.facts("run")).get("study"))
-        if text(place.get("name")) == study:
-            born[text(place.get("variant")), text(place.get("stage")), whole(place.get("seed"))] = reader.path
+        place = reader.run.study
+        if place.name == study:
+            born[place.variant, place.stage, place.seed] = reader.path
     found = {}
     for cell in cells:
         path = born.get((cell.variant, cell.stage, cell.seed), runs_dir / cell.name)
@@ -114,20 +113,20 @@ def look(cell: Cell, path: Path, reader: RunReader | None = None) -> Standing:
     if not path.exists():
         return Standing(cell, path)
     reader = reader or RunReader(path)
-    status = reader.status
-    if not status or not (path / "config.toml").exists() or not (path / "run.json").exists():
+    status, last = reader.status, reader.summary.last
+    if not status.model_fields_set or not (path / "config.toml").exists() or not (path / "run.json").exists():
         return Standing(cell, path, TORN)
     return Standing(
         cell,
         path,
         reader.state,
-        text(status.get("reason")),
-        whole(status.get("step")),
-        whole(status.get("steps")),
-        whole(status.get("attempt")),
+        status.reason,
+        status.step,
+        status.steps,
+        status.attempt,
         _has_checkpoint(path),
-        number(table(reader.summary.get("last")).get("loss")),
-        text(status.get("device")),
+        None if last is None else last.loss,
+        status.device,
     )
 
 
@@ -158,14 +157,14 @@ def _has_checkpoint(path: Path) -> bool:
 
 def trained_seconds(path: Path) -> float | None:
     """Wall seconds that a finished run took, evaluations and all; None where that cannot be told."""
-    times: list[Any] = []
-    for record in RunReader(path).records("events"):
-        if record.get("event") in ("started", "finished", "resumed", "paused"):
-            times.append((record.get("event"), record.get("time")))
+    times = []
+    for record in RunReader(path).events():
+        if record.event in ("started", "finished", "resumed", "paused"):
+            times.append((record.event, record.time))
     if [event for event, _ in times] != ["started", "finished"]:  # it was interrupted in between
         return None
     try:
-        began, ended = (datetime.fromisoformat(str(time)) for _, time in times)
+        began, ended = (datetime.fromisoformat(time) for _, time in times)
     except ValueError:
         return None
     return max(0.0, (ended - began).total_seconds())

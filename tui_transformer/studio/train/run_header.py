@@ -4,7 +4,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from engine.clean import clean_line
-from engine.runs.lineage import Origin, drawn
+from engine.runs.lineage import drawn
+from engine.runs.records import Origin
 from tui_transformer.lab.formatting import duration, short
 from tui_transformer.lab.records.badges import badge
 from tui_transformer.lab.records.facts import number

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from engine.runs.lineage import Origin
 from engine.runs.reader import RunReader
+from engine.runs.records import Origin
 from tests.tui_transformer.lab.analysis.studies import cell
 from tests.tui_transformer.lab.analysis.variants import change, variant
 from tui_transformer.cli.compare import compare_command
@@ -21,12 +21,12 @@ from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.query import Known
 from tui_transformer.lab.analysis.standing import Standings
 
-PRETRAIN = Origin("pretrain", "pretrain", "best", 1500, "ab" * 32)
+PRETRAIN = Origin(id="pretrain", name="pretrain", checkpoint="best", step=1500, sha256="ab" * 32)
 
 
 def started_from(run: Path, origin: Origin = PRETRAIN, **place: Any) -> Path:
     """A recorded run that has an origin."""
-    change(run / "run.json", **{"from": origin.to_json()})
+    change(run / "run.json", **{"from": origin.model_dump(by_alias=True)})
     if place:
         born = json.loads((run / "run.json").read_text())
         change(run / "run.json", study=born["study"] | place)
@@ -42,7 +42,7 @@ def staged(root: Path) -> list[Entry]:
         early.rename(root / name)
         change(root / name / "run.json", study={"name": "st", "variant": "both", "seed": seed, "stage": "pretrain"})
         late = cell(root, "st", "both", seed, f"train.init_from={name}@best", loss=-0.2)
-        started_from(late, Origin(name, name, "best", 1500, "ab" * 32), after="pretrain")
+        started_from(late, Origin(id=name, name=name, checkpoint="best", step=1500, sha256="ab" * 32), after="pretrain")
         paths += [root / name, late, cell(root, "st", "scratch", seed)]
     return [read_entry(path) for path in paths]
 
@@ -52,8 +52,8 @@ def lines_of(blocks: Any) -> dict[str, list[tuple[str, str]]]:
 
 
 def test_where_a_run_came_from_is_a_setting_that_differs_and_the_chain_stands_in_its_detail(tmp_path) -> None:
-    before = Origin("first", "first", "last", 9, "cd" * 32)
-    origin = Origin("pretrain", "pretrain", "best", 1500, "ab" * 32, before)
+    before = Origin(id="first", name="first", checkpoint="last", step=9, sha256="cd" * 32)
+    origin = Origin(id="pretrain", name="pretrain", checkpoint="best", step=1500, sha256="ab" * 32, before=before)
     entries = [
         read_entry(started_from(variant(tmp_path, "finetune", "train.init_from=pretrain@best"), origin)),
         read_entry(variant(tmp_path, "scratch")),
@@ -110,7 +110,7 @@ def test_a_group_is_made_anew_when_a_run_of_an_earlier_stage_changes(tmp_path) -
 
 
 def test_what_a_run_says_of_its_origin_never_reaches_the_terminal_raw(tmp_path, capsys) -> None:
-    poison = Origin("x", "\x1b]0;owned\x07\u202eevil", "be\x9bst", 3, "\x1b[2J" * 8)
+    poison = Origin(id="x", name="\x1b]0;owned\x07\u202eevil", checkpoint="be\x9bst", step=3, sha256="\x1b[2J" * 8)
     run = started_from(variant(tmp_path, "finetune"), poison)
     said = str(lines_of(detail(read_entry(run), None)))
     runs_command(as_json=False, runs_dir=tmp_path)

@@ -16,7 +16,7 @@ def recorded(root, name="run", **options) -> Recorded:
 def test_csv_has_a_row_a_record_and_every_number_to_its_last_digit(tmp_path) -> None:
     runs = [recorded(tmp_path, "a"), recorded(tmp_path, "b", step=300)]
     rows = list(csv.DictReader(io.StringIO(to_csv(runs))))
-    records = [(run.name, r) for run in runs for r in RunReader(run.reader.path).records("metrics")]
+    records = [(run.name, r) for run in runs for r in RunReader(run.reader.path).raw_lines("metrics")]
     assert len(rows) == len(records)
     for row, (name, said) in zip(rows, records, strict=True):
         assert row["run"] == name and row["kind"] == said["kind"] and int(row["step"]) == said["step"]
@@ -37,7 +37,7 @@ def test_no_cell_is_a_formula(tmp_path) -> None:
 def test_json_is_one_document_of_all_that_the_runs_say(tmp_path) -> None:
     run = recorded(tmp_path, verdicts=[("leak", "LEAK", "sees it all")])
     (found,) = json.loads(to_json([run]))["runs"]
-    assert found["metrics"] == list(run.reader.records("metrics"))
+    assert found["metrics"] == list(run.reader.raw_lines("metrics"))
     assert found["badges"] == {"LEAK": "sees it all"} and found["config"] == run.config.dump()
     assert len(found["samples"]) == 4 and found["events"][0]["event"] == "started"
 

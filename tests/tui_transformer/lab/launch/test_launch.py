@@ -57,7 +57,7 @@ def test_a_queued_run_trains_in_a_process_of_its_own(tmp_path, undisturbed) -> N
     await_start(RunReader(run), process, 0)
     reader = ended(run)
     assert reader.state == "finished" and outcome(run) == undisturbed
-    assert reader.status["launch"] == "process" and process.wait(timeout=30) == 0
+    assert reader.status.launch == "process" and process.wait(timeout=30) == 0
     assert "validation" in (run / "log.txt").read_text()
     with pytest.raises(InputError, match="did not start: run 'run' is not queued"):
         again = spawn("begin", run, device="cpu")
@@ -75,8 +75,8 @@ def test_a_run_that_is_handed_over_ends_as_if_it_had_not_been(tmp_path, undistur
     reader = ended(tmp_path / "run")
     assert reader.state == "finished" and outcome(tmp_path / "run") == undisturbed
     if here.outcome is not None and here.outcome.state == "handing-over":
-        assert reader.status["pid"] == process.pid and reader.status["attempt"] == 2
-        assert [e["event"] for e in reader.records("events")].count("resumed") == 1
+        assert reader.status.pid == process.pid and reader.status.attempt == 2
+        assert [e["event"] for e in reader.raw_lines("events")].count("resumed") == 1
     process.wait(timeout=30)
 
 
@@ -93,9 +93,9 @@ def test_a_paused_run_is_still_paused_when_it_has_been_handed_over(tmp_path, und
     await_start(RunReader(run), process, 1)
     while RunReader(run).state != "paused":
         time.sleep(0.02)
-    step = RunReader(run).status["step"]
+    step = RunReader(run).status.step
     time.sleep(0.5)
-    assert RunReader(run).state == "paused" and RunReader(run).status["step"] == step
+    assert RunReader(run).state == "paused" and RunReader(run).status.step == step
     send(run, Command.CONTINUE)
     assert ended(run).state == "finished" and outcome(run) == undisturbed
     process.wait(timeout=30)
@@ -176,7 +176,7 @@ def leave_at_random(root: Path, trials: int, undisturbed: dict) -> None:
             assert NOISE.strip() not in terminal.output and NOISE in (folder / "app.log").read_bytes()
             reader = ended(folder / "run")
             assert reader.state == "finished" and outcome(folder / "run") == undisturbed
-            handed_over += reader.status["attempt"] == 2
+            handed_over += reader.status.attempt == 2
     assert handed_over >= 2 * trials
 
 
@@ -250,8 +250,8 @@ def test_a_queue_keeps_its_order_goes_on_after_a_failure_and_outlives_who_filled
             queue.ensure_runner(tmp_path, "cpu")
     states = [ended(tmp_path / f"run-{i}", 120).state for i in range(5)]
     assert states == ["finished", "finished", "failed", "finished", "finished"]
-    assert "nonexistent" in RunReader(tmp_path / "run-2").status["reason"]
-    begun = [next(RunReader(tmp_path / f"run-{i}").records("events"))["time"] for i in range(5)]
+    assert "nonexistent" in RunReader(tmp_path / "run-2").status.reason
+    begun = [next(RunReader(tmp_path / f"run-{i}").raw_lines("events"))["time"] for i in range(5)]
     assert begun == sorted(begun)
     ends = [(tmp_path / f"run-{i}" / "status.json").stat().st_mtime for i in range(5)]
     starts = [(tmp_path / f"run-{i}" / "tokenizer.json").stat().st_mtime for i in (0, 1, 3, 4)]

@@ -53,7 +53,7 @@ def until(true: Any, seconds: float = 60.0) -> None:
 
 
 def a_cell_trains(runs: Path) -> bool:
-    return any(RunReader(path).status.get("step", 0) > 0 for path in runs.glob("tiny.*.s*"))
+    return any(RunReader(path).raw("status").get("step", 0) > 0 for path in runs.glob("tiny.*.s*"))
 
 
 def test_a_study_trains_each_variant_with_each_seed_and_its_runs_say_so(undisturbed) -> None:
@@ -62,8 +62,8 @@ def test_a_study_trains_each_variant_with_each_seed_and_its_runs_say_so(undistur
     for variant in ("rope", "alibi"):
         for seed in (1, 2):
             reader = RunReader(root / f"tiny.{variant}.s{seed}")
-            assert reader.state == "finished" and reader.status["attempt"] == 1
-            assert reader.facts("run")["study"] == {"name": "tiny", "variant": variant, "seed": seed}
+            assert reader.state == "finished" and reader.status.attempt == 1
+            assert reader.raw("run")["study"] == {"name": "tiny", "variant": variant, "seed": seed}
             assert reader.config.model.position == variant and reader.config.seed == seed
     kept = read_study(root / "tiny.study.toml")
     assert kept == tiny_study() and kept.changes["train.threads"] == 1
@@ -194,7 +194,7 @@ def test_what_failed_is_said_skipped_or_retried_and_holds_up_nothing(tmp_path, c
         assert main(words(file, runs)) == 1
         assert main([*words(file, runs), "--retry-failed"]) == 0
     assert RunReader(runs / "tiny.alibi.s1").state == "finished"
-    assert RunReader(runs / "tiny.rope.s1").status["attempt"] == 1
+    assert RunReader(runs / "tiny.rope.s1").status.attempt == 1
 
 
 @pytest.mark.slow  # processes one after the other

@@ -110,7 +110,7 @@ def test_cells_are_begun_seeds_first_so_many_at_a_time_and_spread_over_devices(s
     assert stage.most == 2 and [device for *_, device in stage.spawned[:2]] == ["cuda:0", "cuda:1"]
     assert all(standing.state == "finished" for standing in found.values())
     assert sorted(stage.told) == sorted(f"{cell.name} {word}" for cell in CELLS for word in ("create", "finished"))
-    assert RunReader(stage.root / FIRST).facts("run")["study"] == {"name": "tiny", "variant": "rope", "seed": 1}
+    assert RunReader(stage.root / FIRST).raw("run")["study"] == {"name": "tiny", "variant": "rope", "seed": 1}
 
 
 # How an earlier runner left the first cell, and with what it is gone on.
@@ -129,11 +129,11 @@ LEFT: dict[str, tuple[dict[str, Any], list[str]]] = {
 def test_a_cell_is_gone_on_with_from_where_it_was_left(stage, case: str) -> None:
     how, verbs = LEFT[case]
     stage.there(**how)
-    before = RunReader(stage.root / FIRST).facts("run")["id"]
+    before = RunReader(stage.root / FIRST).raw("run")["id"]
     found = stage.run()
     assert stage.verbs() == verbs
     assert found[FIRST].state == ("failed" if case == "failed" else "finished")
-    made_anew = RunReader(stage.root / FIRST).facts("run")["id"] != before
+    made_anew = RunReader(stage.root / FIRST).raw("run")["id"] != before
     assert made_anew == (case == "lost before its first checkpoint")
 
 

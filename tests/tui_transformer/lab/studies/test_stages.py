@@ -58,9 +58,9 @@ def test_a_stage_waits_until_the_one_before_it_is_finished_and_others_go_first(p
     found = played.run(jobs=2)
     assert begun(played) == [("begin", FIRST), ("begin", SCRATCH), ("begin", LAST)]
     assert {standing.state for standing in found.values()} == {"finished"}
-    facts = RunReader(played.root / LAST).facts("run")
+    facts = RunReader(played.root / LAST).raw("run")
     assert facts["study"] == {"name": "tiny", "variant": "both", "seed": 1, "after": "pretrain"}
-    assert RunReader(played.root / FIRST).facts("run")["study"]["stage"] == "pretrain"
+    assert RunReader(played.root / FIRST).raw("run")["study"]["stage"] == "pretrain"
     assert RunReader(played.root / LAST).config.train.init_from == f"{FIRST}@best"
 
 

@@ -59,7 +59,7 @@ def outcomes(runs: Path) -> dict[str, Any]:
 def attempts(runs: Path) -> dict[str, tuple[str, int]]:
     """Of each run that is finished: which it is, and how often it was taken up."""
     readers = [RunReader(path) for path in runs.glob("tiny.*.s*")]
-    return {r.name: (r.facts("run")["id"], r.status["attempt"]) for r in readers if r.status.get("state") == "finished"}
+    return {r.name: (r.raw("run")["id"], r.status.attempt) for r in readers if r.status.state == "finished"}
 
 
 def at_work(runs: Path) -> dict[Path, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.runs.manage import read_notes
+from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, study, variant
 from tests.tui_transformer.recorded import grow, put_status, record
 from tests.tui_transformer.studio.train.test_train_pane import shown, until
@@ -284,12 +284,12 @@ async def test_a_note_and_tags_are_written_and_shown(root) -> None:
         await studio.press("enter")
         await studio.type("not better")
         await studio.press("ctrl+s")
-        await studio.until(lambda: read_notes(root / "wide").text == "wider\nnot better")
+        await studio.until(lambda: RunReader(root / "wide").notes.text == "wider\nnot better")
         await studio.press("g")
         assert isinstance(studio.app.screen, AskText)
         await studio.type("big, odd")
         await studio.press("enter")
-        await studio.until(lambda: read_notes(root / "wide").tags == ("big", "odd"))
+        await studio.until(lambda: RunReader(root / "wide").notes.tags == ("big", "odd"))
         await studio.until(lambda: studio.pane.current().tags == ("big", "odd"))
         assert studio.pane.current().notes == "wider\nnot better"
 
@@ -300,7 +300,7 @@ async def test_a_note_that_is_left_stays_as_it_was(root) -> None:
         await studio.press("n")
         await studio.type("x")
         await studio.press("escape")
-        assert read_notes(root / "baseline").text == "the one to beat" and studio.table.has_focus
+        assert RunReader(root / "baseline").notes.text == "the one to beat" and studio.table.has_focus
 
 
 async def test_the_detail_says_badges_what_to_do_and_every_setting(root) -> None:

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from engine.errors import InputError
 from engine.runs.commands import Command, read_commands
-from engine.runs.lineage import Origin
+from engine.runs.records import Origin
 from tests.tui_transformer.lab.records.test_feed import POISON as NO_NUMBERS
 from tests.tui_transformer.lab.records.test_feed import spoil
 from tests.tui_transformer.recorded import everything, grow, loss_at, put_status, record
@@ -435,10 +435,10 @@ async def test_a_thousand_runs_are_a_list_like_any_other(root) -> None:
 @pytest.mark.parametrize("size", SIZES[:2])
 async def test_a_run_says_over_its_charts_what_it_started_from(root, size) -> None:
     run = record(root, "finetune")
-    first = Origin("0", "first", "last", 9, "cd")
-    origin = Origin("1", "pretrain", "best", 1500, "ab", first)
+    first = Origin(id="0", name="first", checkpoint="last", step=9, sha256="cd")
+    origin = Origin(id="1", name="pretrain", checkpoint="best", step=1500, sha256="ab", before=first)
     born = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(born | {"from": origin.to_json()}))
+    (run / "run.json").write_text(json.dumps(born | {"from": origin.model_dump(by_alias=True)}))
     async with Open(root, "finetune", size) as studio:
         await studio.until(lambda: "pretrain@best (step 1,500)" in shown(studio.app))
         assert size[0] < 100 or "first ─▶ pretrain ─▶ finetune" in shown(studio.app)
