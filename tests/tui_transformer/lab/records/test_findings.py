@@ -1,10 +1,11 @@
 from typing import Any
 
+from engine.runs.records import VerdictRecord
 from tui_transformer.lab.records.findings import Finding, findings
 
 
-def verdict(check: str, found: str, when: str, why: Any) -> dict[str, Any]:
-    return {"check": check, "verdict": found, "when": when, "why": why}
+def verdict(check: str, found: str, when: str, why: Any) -> VerdictRecord:
+    return VerdictRecord(check=check, verdict=found, when=when, why=why)
 
 
 def test_the_same_finding_at_many_evaluations_is_one_line_with_the_newest_reason() -> None:
@@ -41,9 +42,8 @@ def test_what_passed_before_training_is_one_line_and_what_failed_has_its_own() -
 
 
 def test_a_verdict_of_anything_is_survived() -> None:
-    assert findings([{}, {"check": 3, "verdict": ["ok"], "when": None, "why": {}}]) == (
-        Finding("", ",  training, 2 times", ""),
-    )
+    damaged = {"check": 3, "verdict": ["ok"], "when": None, "why": {}}
+    assert findings([VerdictRecord.read({}), VerdictRecord.read(damaged)]) == (Finding("", ",  training, 2 times", ""),)
 
 
 def test_a_finding_looks_as_severe_as_its_badge_and_not_by_colour_alone() -> None:
