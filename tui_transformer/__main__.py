@@ -41,9 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from engine.command_line import PROGRAM
     from engine.errors import InputError, MachineFault
     from tui_transformer.cli.app import command
-    from tui_transformer.cli.exit_codes import ExitCode
     from tui_transformer.cli.mistyped import usage_line
-    from tui_transformer.cli.output import complain
+    from tui_transformer.cli.output import ExitCode, complain
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail

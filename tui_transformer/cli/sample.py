@@ -5,15 +5,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from engine.clean import clean, clean_line
+from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stamp, stdout, warn
+from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stamp, stdout, warn
 from tui_transformer.cli.repl import converse
-from tui_transformer.cli.run import loading
 from tui_transformer.lab.play.document_writer import DocumentWriter, Example
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Prompt, Settings, checked
 from tui_transformer.lab.play.writer import Writer, Writes
@@ -156,21 +159,25 @@ class Writing:
         say(" and ".join(_name(writer) for writer in self.writers))
 
 
-def sample_command(
-    run: str,
-    prompt: str | None,
-    n: int,
-    given: Settings,
-    *,
-    vs: str | None,
-    checkpoint: str,
-    device: str,
-    as_json: bool,
-    runs_dir: Path,
+def sample(
+    run: RunArgument = "last",
+    prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,
+    vs: Annotated[str | None, typer.Option("--vs", help="A second run: same prompt, same seed.")] = None,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
+    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens an answer.")] = 200,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="0 takes the likeliest.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", help="Only the k likeliest tokens; 0: all.")] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", help="Only the likeliest up to this mass.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Equal seeds give equal answers.")] = 1,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")] = "best",
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
 ) -> int:
-    """One-shot with a prompt, else interactive (or one answer a line of a pipe)."""
-    given = {name: checked(name, value) for name, value in given.items()}
-    writing = Writing(runs_dir, device, checkpoint, as_json)
+    """At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them."""
+    asked = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length, "seed": seed}
+    given = {name: checked(name, value) for name, value in asked.items() if value is not None}
+    writing = Writing(runs_dir, device, checkpoint, json)
     writing.writers = [writing.load(name) for name in (run, vs) if name is not None]
     first = writing.writers[0]
     settings: Settings = first.defaults | given
