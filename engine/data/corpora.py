@@ -191,7 +191,7 @@ REGISTRY: dict[str, CorpusEntry] = {
             "playlets",
             "generated stage dialogue with a known entropy floor and probes of known reach",
             _load_playlets,
-            vocabulary=len(playlets.alphabet()),
+            vocabulary=len(playlets.ALPHABET),
         ),
         CorpusEntry(
             "tiny-shakespeare",
