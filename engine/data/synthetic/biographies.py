@@ -43,12 +43,11 @@ class Person:
 
     @property
     def name(self) -> str:
-        """Both names, which nobody else has."""
         return f"{self.given} {self.surname}"
 
 
 @dataclass(frozen=True)
-class Told:
+class Biography:
     """A document about a person.
 
     Attributes:
@@ -64,7 +63,6 @@ class Told:
 
     @property
     def text(self) -> str:
-        """The whole document."""
         return self.prefix + self.person.place + self.suffix
 
 
@@ -81,8 +79,8 @@ class Biographies:
 
     asked: tuple[Person, ...]
     held_out: tuple[Person, ...]
-    train: tuple[Told, ...]
-    validation: tuple[Told, ...]
+    train: tuple[Biography, ...]
+    validation: tuple[Biography, ...]
 
 
 @cache
@@ -113,7 +111,7 @@ def _people(draws: Draws, family_names: list[str]) -> tuple[Person, ...]:
     return tuple(people)
 
 
-def _told(person: Person, template: int) -> Told:
+def _biography(person: Person, template: int) -> Biography:
     """Return what a template says of a person, after their name and a full stop."""
     words = {
         "name": person.name,
@@ -126,7 +124,7 @@ def _told(person: Person, template: int) -> Told:
         "hobby": person.hobby,
     }
     prefix, suffix = (part.format(**words) for part in TEMPLATES[template].split("{place}"))
-    return Told(person, template, f"{person.name}. {prefix}", suffix)
+    return Biography(person, template, f"{person.name}. {prefix}", suffix)
 
 
 def generate(seed: int, people: int) -> Biographies:
@@ -149,6 +147,6 @@ def generate(seed: int, people: int) -> Biographies:
     train, validation = [], []
     for person in asked + held_out:
         *told, kept_back = draws.shuffled(range(len(TEMPLATES)))[: DOCUMENTS_EACH + 1]
-        train += [_told(person, template) for template in told]
-        validation.append(_told(person, kept_back))
+        train += [_biography(person, template) for template in told]
+        validation.append(_biography(person, kept_back))
     return Biographies(asked, held_out, tuple(draws.shuffled(train)), tuple(draws.shuffled(validation)))

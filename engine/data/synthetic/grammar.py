@@ -193,7 +193,6 @@ class Writer:
         self.position += len(literal)
 
     def finish(self, version: str, kinds: Sequence[ProbeKind]) -> GeneratedText:
-        """Return the text with its record as arrays."""
         probes = []
         for kind in kinds:
             noted = np.array(self.noted.get(kind.name, []), dtype=np.int64).reshape(-1, 2)

@@ -109,8 +109,6 @@ STRAIGHT: Mapping[str, tuple[Choice, str]] = {
 
 
 class PlayletsAutomaton:
-    """The states of a scene, and where each draw leads."""
-
     def choice(self, state: State) -> Choice:
         place = state.place
         if place in STRAIGHT:
@@ -331,5 +329,4 @@ def _forgetful(state: State) -> State:
 
 @cache
 def window_filter() -> WindowFilter[State]:
-    """The optimal predictor of playlets given a window."""
     return WindowFilter(PlayletsAutomaton())

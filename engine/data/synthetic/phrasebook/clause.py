@@ -66,8 +66,6 @@ class Place:
 
 @dataclass(frozen=True)
 class Circumstance:
-    """With whom, by what, for whom: a preposition of each language and its nominal."""
-
     preposition: str  # with, by, for
     nominal: Nominal
 
@@ -131,11 +129,8 @@ _PEOPLE = lexicon.of_kinds("person", "kin")
 _CREATURES = lexicon.of_kinds("person", "kin", "animal")
 FAR = lexicon.of_kinds("town", "village", "market", "station", "forest", "park")
 _FAR_PLACES = tuple(place for place in lexicon.PLACES if place[0] in FAR)
-_HUMAN_KINDS = ("person", "kin")
 _NAMES = tuple(lexicon.NAMES)
 _P_ADJECTIVE = {"subject": 0.5, "object": 0.55}
-_P_OBJECT_PRONOUN = 0.2
-_P_RECIPIENT_PRONOUN = 0.4
 
 
 def _shapes_of(noun: Noun) -> Weighted[Shape]:
@@ -171,7 +166,6 @@ def draw_phrase(
 
 
 def draw_subject(draws: Draws, animals: bool = False, without: Sequence[str] = ()) -> Nominal:
-    """Return somebody who does something."""
     kind = draws.weighted(_SUBJECT_KIND)
     if kind == "pronoun":
         return Pronoun(draws.weighted(_SUBJECT_PRONOUNS))
@@ -192,8 +186,8 @@ def noun_of(nominal: Nominal | None) -> Noun | None:
 
 def draw_object(draws: Draws, verb: Verb, subject: Nominal | None, without: Sequence[str] = ()) -> Nominal:
     """Return an object that the verb can have, other than its subject."""
-    can_be_human = any(noun.kind in _HUMAN_KINDS for noun in verb.objects)
-    if can_be_human and "some" not in verb.traits and draws.chance(_P_OBJECT_PRONOUN):
+    can_be_human = any(noun.kind in ("person", "kin") for noun in verb.objects)
+    if can_be_human and "some" not in verb.traits and draws.chance(0.2):
         return draw_object_pronoun(draws, subject)
     while True:
         phrase = draw_phrase(draws, verb.objects, "object", without, NEW if "some" in verb.traits else None)
@@ -203,7 +197,7 @@ def draw_object(draws: Draws, verb: Verb, subject: Nominal | None, without: Sequ
 
 def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = None) -> Nominal:
     """Return somebody known, other than the subject: who is given something, or is there too."""
-    if draws.chance(_P_RECIPIENT_PRONOUN):
+    if draws.chance(0.4):
         return draw_object_pronoun(draws, subject)
     if draws.chance(0.15):
         names = [name for name in _NAMES if Name(name) != subject]
@@ -263,7 +257,6 @@ def draw_verb(draws: Draws) -> Verb:
 
 
 def draw_dynamic_verb(draws: Draws) -> Verb:
-    """Return a verb that can have a time and a modal."""
     verb = draw_verb(draws)
     while "timeless" in verb.traits:
         verb = draw_verb(draws)

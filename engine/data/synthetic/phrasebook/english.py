@@ -1,5 +1,6 @@
 """From clauses to English: the continuous form, do-support, and what comes after the verb."""
 
+from collections.abc import Sequence
 from functools import cache
 
 from engine.data.synthetic.phrasebook import lexicon
@@ -43,7 +44,6 @@ def _noun_phrase(phrase: NounPhrase) -> str:
 
 
 def place(of: Place) -> str:
-    """Return an adverbial of place."""
     return f"{of.english} {nominal(of.nominal)}" if of.nominal else of.english
 
 
@@ -77,8 +77,12 @@ def _verb(clause: Clause, split: bool) -> tuple[str, str]:
 
 
 def be(clause: Clause) -> str:
-    """Return the form of "be" that goes with the clause's subject."""
     return _verb(clause, split=False)[0]
+
+
+def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str | None = None) -> str:
+    often = clause.time.english if clause.time and clause.time.middle else ""
+    return " ".join(filter(None, (*before, often, rest, *_after_verb(clause, front))))
 
 
 def _after_verb(clause: Clause, front: str | None = None) -> list[str]:
@@ -111,10 +115,6 @@ def _after_verb(clause: Clause, front: str | None = None) -> list[str]:
     return words
 
 
-def _middle_time(clause: Clause) -> str:
-    return clause.time.english if clause.time and clause.time.middle else ""
-
-
 def statement(clause: Clause, front: str | None = None) -> str:
     """Return a statement; `front` is "time" or "place" for the adverbial that opens it."""
     auxiliary, rest = _verb(clause, split=clause.negated)
@@ -126,18 +126,15 @@ def statement(clause: Clause, front: str | None = None) -> str:
         opening = clause.time.english
     elif front == "place" and clause.place:
         opening = place(clause.place)
-    before = (opening, nominal(clause.subject), auxiliary, negation, _middle_time(clause), rest)
-    return " ".join(filter(None, (*before, *_after_verb(clause, front))))
+    return _sentence(clause, (opening, nominal(clause.subject), auxiliary, negation), rest, front)
 
 
 def question(clause: Clause, asked: str = "") -> str:
     """Return a question; a question word that is the subject needs `statement` instead."""
     auxiliary, rest = _verb(clause, split=True)
     negation = "not" if clause.negated else ""
-    before = (asked, auxiliary, nominal(clause.subject), negation, _middle_time(clause), rest)
-    return " ".join(filter(None, (*before, *_after_verb(clause))))
+    return _sentence(clause, (asked, auxiliary, nominal(clause.subject), negation), rest)
 
 
 def subordinate(conjunction: str, clause: Clause) -> str:
-    """Return a subordinate clause."""
     return f"{conjunction} {statement(clause)}"

@@ -59,7 +59,6 @@ def _pronoun(pronoun: Pronoun, address: Address) -> tuple[str, str, str, int]:
 
 
 def nominal(of: Nominal, case: Case, address: Address) -> str:
-    """Return a nominal in a case."""
     if isinstance(of, Pronoun):
         nominative, accusative, dative, _ = _pronoun(of, address)
         return {"nominative": nominative, "accusative": accusative, "dative": dative}[case]
@@ -104,7 +103,6 @@ def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) 
 
 
 def place(of: Place, address: Address) -> str:
-    """Return an adverbial of place."""
     if of.nominal is None:
         return of.german
     return _prepositional(of.german, of.nominal, "accusative" if of.accusative else "dative", address)

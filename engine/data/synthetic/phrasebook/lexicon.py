@@ -38,11 +38,9 @@ class Noun:
 
     @property
     def mass(self) -> bool:
-        """Whether it is something without a number: water, bread."""
         return not self.plural and self.kind in ("food", "drink")
 
     def form(self, case: Case, plural: bool) -> str:
-        """Return the German form."""
         if plural:
             return self.plural + ("n" if case == "dative" and self.plural[-1] not in "ns" else "")
         return self.german + ("" if case == "nominative" else self.weak)
@@ -92,17 +90,14 @@ class Verb:
 
     @property
     def lemma(self) -> str:
-        """The English verb as a dictionary has it."""
         return f"{self.english} {self.particle}".strip()
 
     @property
     def ditransitive(self) -> bool:
-        """Whether it takes a recipient beside its object."""
         return self.frame == "dative+accusative"
 
     @property
     def object_case(self) -> Case:
-        """The case of the (direct) object."""
         return "dative" if self.frame.endswith("dative") else "accusative"
 
     @property
@@ -244,6 +239,12 @@ MODALS = tuple(
     Modal(english.removesuffix(" to"), english.endswith(" to"), infinitive, *(_forms(each) for each in forms))
     for english, (infinitive, *forms) in _TABLES["modals"].items()
 )
+
+
+def modals(*english: str) -> tuple[Modal, ...]:
+    by_name = {modal.english: modal for modal in MODALS}
+    return tuple(by_name[word] for word in english)
+
 
 NAMES: dict[str, Gender] = _TABLES["names"]
 VOCATIVES: dict[str, list[list[str]]] = _TABLES["vocatives"]

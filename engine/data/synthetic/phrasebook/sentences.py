@@ -33,7 +33,7 @@ from engine.data.synthetic.phrasebook.clause import (
 from engine.data.synthetic.phrasebook.lexicon import Address, Verb
 
 
-class Told(NamedTuple):
+class SentencePair(NamedTuple):
     """A sentence in both languages, without capital, mark and vocative; and the clauses it was made from."""
 
     english: str
@@ -42,17 +42,17 @@ class Told(NamedTuple):
     clauses: tuple[Clause, ...]
 
 
-Construction = Callable[[Draws, Address], Told]
+Construction = Callable[[Draws, Address], SentencePair]
 
 
-def told_statement(clause: Clause, address: Address, front: str | None = None) -> Told:
+def statement_pair(clause: Clause, address: Address, front: str | None = None) -> SentencePair:
     """Tell one clause as a statement; `front` is "time" or "place" for what opens it."""
-    return Told(english.statement(clause, front), german.statement(clause, address, front), ".", (clause,))
+    return SentencePair(english.statement(clause, front), german.statement(clause, address, front), ".", (clause,))
 
 
-def told_question(clause: Clause, address: Address, asked: tuple[str, str] = ("", "")) -> Told:
+def question_pair(clause: Clause, address: Address, asked: tuple[str, str] = ("", "")) -> SentencePair:
     """Tell one clause as a question; `asked` has the English and the German question word."""
-    return Told(english.question(clause, asked[0]), german.question(clause, address, asked[1]), "?", (clause,))
+    return SentencePair(english.question(clause, asked[0]), german.question(clause, address, asked[1]), "?", (clause,))
 
 
 # --- one main clause
@@ -71,40 +71,40 @@ _BELONGINGS = tuple(
 _BEING = Weighted(("present", 3), ("past", 1))
 
 
-def statement(draws: Draws, address: Address) -> Told:
+def statement(draws: Draws, address: Address) -> SentencePair:
     """The woman is buying a red hat. · Die Frau kauft einen roten Hut."""
-    return told_statement(draw_clause(draws), address)
+    return statement_pair(draw_clause(draws), address)
 
 
-def negation(draws: Draws, address: Address) -> Told:
+def negation(draws: Draws, address: Address) -> SentencePair:
     """I do not have a dog. · Ich habe keinen Hund."""
-    return told_statement(draw_clause(draws, negated=True), address)
+    return statement_pair(draw_clause(draws, negated=True), address)
 
 
-def modal(draws: Draws, address: Address) -> Told:
+def modal(draws: Draws, address: Address) -> SentencePair:
     """I can see the dog. · Ich kann den Hund sehen."""
     clause = draw_clause(draws, need="time" if draws.chance(0.3) else "", tense="modal", verb=draw_dynamic_verb(draws))
-    return told_statement(clause, address)
+    return statement_pair(clause, address)
 
 
-def time_first(draws: Draws, address: Address) -> Told:
+def time_first(draws: Draws, address: Address) -> SentencePair:
     """Yesterday Paul visited the doctor. · Gestern hat Paul den Arzt besucht."""
-    return told_statement(draw_clause(draws, need="time", negated=draws.chance(0.15)), address, "time")
+    return statement_pair(draw_clause(draws, need="time", negated=draws.chance(0.15)), address, "time")
 
 
-def place_first(draws: Draws, address: Address) -> Told:
+def place_first(draws: Draws, address: Address) -> SentencePair:
     """In the garden the child is playing. · Im Garten spielt das Kind."""
-    return told_statement(draw_clause(draws, need="place"), address, "place")
+    return statement_pair(draw_clause(draws, need="place"), address, "place")
 
 
-def copula(draws: Draws, address: Address) -> Told:
+def copula(draws: Draws, address: Address) -> SentencePair:
     """My brother is not tired. · Mein Bruder ist nicht müde."""
-    return told_statement(_being(draws, negated=draws.chance(0.3)), address)
+    return statement_pair(_being(draws, negated=draws.chance(0.3)), address)
 
 
-def copula_question(draws: Draws, address: Address) -> Told:
+def copula_question(draws: Draws, address: Address) -> SentencePair:
     """Is the coffee cold? · Ist der Kaffee kalt?"""
-    return told_question(_being(draws), address)
+    return question_pair(_being(draws), address)
 
 
 def _being(draws: Draws, negated: bool = False) -> Clause:
@@ -117,18 +117,17 @@ def _being(draws: Draws, negated: bool = False) -> Clause:
     return Clause(subject, lexicon.SEIN, draws.weighted(_BEING), predicate=predicate, negated=negated)
 
 
-def that_is(draws: Draws, address: Address) -> Told:
+def that_is(draws: Draws, address: Address) -> SentencePair:
     """That is a good book. · Das ist ein gutes Buch."""
     what = draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
     while what.plural:
         what = draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
     clause = Clause(Pronoun("that"), lexicon.SEIN, "present", predicate=what, negated=draws.chance(0.25))
-    if not clause.negated and draws.chance(0.3):
-        return told_question(clause, address)
-    return told_statement(clause, address)
+    asks = not clause.negated and draws.chance(0.3)
+    return (question_pair if asks else statement_pair)(clause, address)
 
 
-def existential(draws: Draws, address: Address) -> Told:
+def existential(draws: Draws, address: Address) -> SentencePair:
     """There is a cat in the kitchen. · In der Küche ist eine Katze."""
     what = draw_phrase(draws, _FINDS, "object", ("",), NEW)
     place = draw_place(draws, goal=False)
@@ -136,34 +135,33 @@ def existential(draws: Draws, address: Address) -> Told:
         place = draw_place(draws, goal=False)
     clause = Clause(what, lexicon.SEIN, draws.weighted(_BEING), place=place)
     told = f"there {english.be(clause)} {english.nominal(what)} {english.place(place)}"
-    return Told(told, german.statement(clause, address, "place"), ".", (clause,))
+    return SentencePair(told, german.statement(clause, address, "place"), ".", (clause,))
 
 
-def belonging(draws: Draws, address: Address) -> Told:
+def belonging(draws: Draws, address: Address) -> SentencePair:
     """This key belongs to the old woman. · Dieser Schlüssel gehört der alten Frau."""
     what = draw_phrase(draws, _BELONGINGS, "object", shapes=KNOWN)
     owner = draw_recipient(draws, what)
     clause = Clause(what, lexicon.GEHOEREN, "present", object=owner, negated=draws.chance(0.2))
-    if not clause.negated and draws.chance(0.3):
-        return told_question(clause, address)
-    return told_statement(clause, address)
+    asks = not clause.negated and draws.chance(0.3)
+    return (question_pair if asks else statement_pair)(clause, address)
 
 
 # --- questions
 
 
-def yes_no_question(draws: Draws, address: Address) -> Told:
+def yes_no_question(draws: Draws, address: Address) -> SentencePair:
     """Did she open the window? · Hat sie das Fenster aufgemacht?"""
-    return told_question(draw_clause(draws, gap="none"), address)
+    return question_pair(draw_clause(draws, gap="none"), address)
 
 
-def who_question(draws: Draws, address: Address) -> Told:
+def who_question(draws: Draws, address: Address) -> SentencePair:
     """Who is helping the child? · Wer hilft dem Kind?"""
     clause = draw_clause(draws, subject=Pronoun("who"), gap="none")
-    return Told(english.statement(clause), german.statement(clause, address), "?", (clause,))
+    return SentencePair(english.statement(clause), german.statement(clause, address), "?", (clause,))
 
 
-def object_question(draws: Draws, address: Address) -> Told:
+def object_question(draws: Draws, address: Address) -> SentencePair:
     """Who are you helping? What did he buy? · Wem hilfst du? Was hat er gekauft?"""
     verb = _verb_with_object(draws)
     people = sum(noun.kind in ("person", "kin") for noun in verb.objects)
@@ -171,10 +169,10 @@ def object_question(draws: Draws, address: Address) -> Told:
     of_people = only_people or (people and "some" not in verb.traits and draws.chance(0.5))
     about = Pronoun("who" if of_people else "what")
     asked = (about.name, german.nominal(about, verb.object_case, address))
-    return told_question(draw_clause(draws, verb, gap="object"), address, asked)
+    return question_pair(draw_clause(draws, verb, gap="object"), address, asked)
 
 
-def which_question(draws: Draws, address: Address) -> Told:
+def which_question(draws: Draws, address: Address) -> SentencePair:
     """Which newspaper is he reading? · Welche Zeitung liest er?"""
     verb = _verb_with_object(draws)
     while "some" in verb.traits:
@@ -185,7 +183,7 @@ def which_question(draws: Draws, address: Address) -> Told:
     while noun_of(clause.subject) is noun:
         clause = draw_clause(draws, verb, gap="object")
     asked = (english.nominal(phrase), german.nominal(phrase, verb.object_case, address))
-    told = told_question(clause, address, asked)
+    told = question_pair(clause, address, asked)
     return told._replace(clauses=(replace(clause, object=phrase),))  # it is asked for, but it is there
 
 
@@ -196,23 +194,23 @@ def _verb_with_object(draws: Draws) -> Verb:
             return verb
 
 
-def where_question(draws: Draws, address: Address) -> Told:
+def where_question(draws: Draws, address: Address) -> SentencePair:
     """Where is she going? Where does he live? · Wohin geht sie? Wo wohnt er?"""
     verb = draw_verb(draws)
     while verb.traits.isdisjoint(("place", "placed", "to")) or verb.english == "come":
         verb = draw_verb(draws)
     wo = "wohin" if "to" in verb.traits else "wo"
-    return told_question(draw_clause(draws, verb, gap="place"), address, ("where", wo))
+    return question_pair(draw_clause(draws, verb, gap="place"), address, ("where", wo))
 
 
-def when_question(draws: Draws, address: Address) -> Told:
+def when_question(draws: Draws, address: Address) -> SentencePair:
     """When did you sell the car? · Wann hast du das Auto verkauft?"""
-    return told_question(draw_clause(draws, draw_dynamic_verb(draws), gap="time"), address, ("when", "wann"))
+    return question_pair(draw_clause(draws, draw_dynamic_verb(draws), gap="time"), address, ("when", "wann"))
 
 
-def why_question(draws: Draws, address: Address) -> Told:
+def why_question(draws: Draws, address: Address) -> SentencePair:
     """Why is the girl laughing? · Warum lacht das Mädchen?"""
-    return told_question(draw_clause(draws, gap="time"), address, ("why", "warum"))
+    return question_pair(draw_clause(draws, gap="time"), address, ("why", "warum"))
 
 
 # --- two clauses: subordinate ones have the verb last, and "it" the gender of what it stands for
@@ -220,15 +218,14 @@ def why_question(draws: Draws, address: Address) -> Told:
 _IT = {"m": Pronoun("it_m"), "f": Pronoun("it_f"), "n": Pronoun("it_n")}
 _WEATHER = (lexicon.REGNEN, lexicon.SCHNEIEN)
 _THINGS = ("thing", "clothing", "vehicle")  # what "it" stands for
-_MODAL = {modal.english: modal for modal in lexicon.MODALS}
-_PLANS = tuple(_MODAL[word] for word in ("want", "have", "will"))
-_REFUSALS = tuple(_MODAL[word] for word in ("can", "want", "may", "will"))
-_HOPES = (None, _MODAL["can"], _MODAL["will"])
-_DUTIES = tuple(_MODAL[word] for word in ("want", "have"))  # these have a past
+_PLANS = lexicon.modals("want", "have", "will")
+_REFUSALS = lexicon.modals("can", "want", "may", "will")
+_HOPES = (None, *lexicon.modals("can", "will"))
+_DUTIES = lexicon.modals("want", "have")  # these have a past
 _DEFINITE_SOMEBODY = ("a", "no", "two")  # determiners that are left out
 
 
-def that_clause(draws: Draws, address: Address) -> Told:
+def that_clause(draws: Draws, address: Address) -> SentencePair:
     """I know that he sold the house. · Ich weiß, dass er das Haus verkauft hat."""
     verb = draws.pick(lexicon.CLAUSE_VERBS)
     past = verb.english == "say" and draws.chance(0.4)
@@ -239,33 +236,31 @@ def that_clause(draws: Draws, address: Address) -> Told:
     return _subordinated(matrix, "that", "dass", clause, address)
 
 
-def whether_clause(draws: Draws, address: Address) -> Told:
+def whether_clause(draws: Draws, address: Address) -> SentencePair:
     """We do not know whether she is coming. · Wir wissen nicht, ob sie kommt."""
     subject = draw_subject(draws, without=_DEFINITE_SOMEBODY)
     matrix = Clause(subject, lexicon.WISSEN, "present", negated=True)
     return _subordinated(matrix, "whether", "ob", draw_clause(draws, gap="none"), address)
 
 
-def because_clause(draws: Draws, address: Address) -> Told:
+def because_clause(draws: Draws, address: Address) -> SentencePair:
     """We are staying at home because it is raining. · Wir bleiben zu Hause, weil es regnet."""
     main = draw_clause(draws, draw_dynamic_verb(draws), negated=draws.chance(0.2))
-    return _subordinated(main, "because", "weil", _reason(draws, main), address)
-
-
-def _reason(draws: Draws, main: Clause) -> Clause:
     again = _pronoun_for(main.subject)
     past = main.tense in ("past", "modal past")
     tense = "past" if past else "present"
     if draws.chance(0.1):
-        return Clause(_IT["n"], draws.pick(_WEATHER), tense)
-    if again is None:
-        return draw_clause(draws, _verb_without_object(draws, main.verb), bare=True)
-    if draws.chance(0.6):
-        return Clause(again, lexicon.SEIN, tense, predicate=draws.pick(lexicon.STATES))
-    verb = _verb_without_object(draws, main.verb)
-    modal = draws.pick(_DUTIES if past else _PLANS)
-    place = draw_place(draws, goal=False) if "placed" in verb.traits else None
-    return Clause(again, verb, "modal past" if past else "modal", modal, place=place)
+        reason = Clause(_IT["n"], draws.pick(_WEATHER), tense)
+    elif again is None:
+        reason = draw_clause(draws, _verb_without_object(draws, main.verb), bare=True)
+    elif draws.chance(0.6):
+        reason = Clause(again, lexicon.SEIN, tense, predicate=draws.pick(lexicon.STATES))
+    else:
+        verb = _verb_without_object(draws, main.verb)
+        modal = draws.pick(_DUTIES if past else _PLANS)
+        place = draw_place(draws, goal=False) if "placed" in verb.traits else None
+        reason = Clause(again, verb, "modal past" if past else "modal", modal, place=place)
+    return _subordinated(main, "because", "weil", reason, address)
 
 
 def _verb_without_object(draws: Draws, other_than: Verb) -> Verb:
@@ -288,15 +283,15 @@ def _pronoun_for(nominal: Nominal) -> Pronoun | None:
     return Pronoun("they" if nominal.plural else "he" if noun.gender == "m" else "she")
 
 
-def if_first(draws: Draws, address: Address) -> Told:
+def if_first(draws: Draws, address: Address) -> SentencePair:
     """If Anna comes, I will help you. · Wenn Anna kommt, werde ich dir helfen."""
     condition, main = _condition(draws)
     told = f"{english.subordinate('if', condition)}, {english.statement(main)}"
     erzaehlt = f"{german.subordinate('wenn', condition, address)}, {german.question(main, address)}"
-    return Told(told, erzaehlt, ".", (condition, main))
+    return SentencePair(told, erzaehlt, ".", (condition, main))
 
 
-def if_last(draws: Draws, address: Address) -> Told:
+def if_last(draws: Draws, address: Address) -> SentencePair:
     """You may sleep if you are tired. · Du darfst schlafen, wenn du müde bist."""
     condition, main = _condition(draws)
     return _subordinated(main, "if", "wenn", condition, address)
@@ -321,7 +316,7 @@ def _condition(draws: Draws) -> tuple[Clause, Clause]:
     return condition, draw_clause(draws, verb, subject=subject, tense="modal", bare=draws.chance(0.6))
 
 
-def it_is(draws: Draws, address: Address) -> Told:
+def it_is(draws: Draws, address: Address) -> SentencePair:
     """She likes the hat, but it is expensive. · Sie mag den Hut, aber er ist teuer."""
     first, it = _about_a_thing(draws)
     assert isinstance(first.object, NounPhrase)
@@ -332,7 +327,7 @@ def it_is(draws: Draws, address: Address) -> Told:
     return _coordinated(first, "but", "aber", second, address)
 
 
-def it_again(draws: Draws, address: Address) -> Told:
+def it_again(draws: Draws, address: Address) -> SentencePair:
     """Paul has a bicycle, but he does not need it. · Paul hat ein Fahrrad, aber er braucht es nicht."""
     first, it = _about_a_thing(draws)
     while (again := _pronoun_for(first.subject)) is None:
@@ -368,16 +363,16 @@ def _about_a_thing(draws: Draws) -> tuple[Clause, Pronoun]:
             return clause, _IT[thing.noun.gender]
 
 
-def _subordinated(main: Clause, word: str, wort: str, clause: Clause, address: Address) -> Told:
+def _subordinated(main: Clause, word: str, wort: str, clause: Clause, address: Address) -> SentencePair:
     told = f"{english.statement(main)} {english.subordinate(word, clause)}"
     erzaehlt = f"{german.statement(main, address)}, {german.subordinate(wort, clause, address)}"
-    return Told(told, erzaehlt, ".", (main, clause))
+    return SentencePair(told, erzaehlt, ".", (main, clause))
 
 
-def _coordinated(first: Clause, word: str, wort: str, second: Clause, address: Address) -> Told:
+def _coordinated(first: Clause, word: str, wort: str, second: Clause, address: Address) -> SentencePair:
     told = f"{english.statement(first)}, {word} {english.statement(second)}"
     erzaehlt = f"{german.statement(first, address)}, {wort} {german.statement(second, address)}"
-    return Told(told, erzaehlt, ".", (first, second))
+    return SentencePair(told, erzaehlt, ".", (first, second))
 
 
 # --- the table
