@@ -11,7 +11,8 @@ from typing import Any, get_args
 
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig, ObjectiveConfig
-from engine.data.catalogue import Kind, kind_by_name, names_of
+from engine.data.catalogue import kind_by_name, names_of
+from engine.data.entry import Kind
 from engine.errors import InputError
 from engine.model.visibility import self_attention
 

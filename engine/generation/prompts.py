@@ -30,7 +30,7 @@ class Prompt:
 def question_prompt(objective: QuestionAnswer, question: Tokens) -> Prompt:
     """`question ⁇`; the answer ends with ⁇."""
     mark = np.array([objective.mask], dtype=np.int64)
-    if objective.from_source:
+    if objective.conditional:
         return Prompt(mark, objective.mask, question)
     return Prompt(np.concatenate((question, mark)), objective.mask)
 

@@ -63,8 +63,8 @@ class TextTask:
             for name, split in corpus.splits.items():
                 require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")
         tokens = {
-            name: tokens_of(
-                len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.pieces, split.text)
+            name: torch.from_numpy(
+                tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.pieces, split.text))
             )
             for name, split in corpus.splits.items()
         }

@@ -13,8 +13,8 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import command_line
-from engine.data.catalogue import Listed, catalogue, kind_of
-from engine.data.corpora import data_folders
+from engine.data.catalogue import catalogue, kind_of
+from engine.data.entry import CorpusEntry, data_folders
 from engine.errors import InputError, nearest
 from tui_transformer.cli.options import DataDir, Group, Json
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say, stderr
@@ -329,7 +329,7 @@ def fetch(
 
 
 @contextmanager
-def _progress(entry: Listed) -> "Iterator[Callable[[Remote], Callable[[int, int], None]]]":
+def _progress(entry: CorpusEntry[Any]) -> "Iterator[Callable[[Remote], Callable[[int, int], None]]]":
     """Show how far each file is: a bar on a terminal, else nothing."""
     if not is_terminal(sys.stderr):
         yield lambda remote: lambda done, size: None

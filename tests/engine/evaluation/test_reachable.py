@@ -40,7 +40,7 @@ class PerfectModel(nn.Module):
             belief = None
             for t, token in enumerate(row):
                 character = self.characters[token]
-                belief = reads.start(character) if belief is None else reads.advance(belief, character)[1]
+                belief = reads.first[character][1] if belief is None else reads.advance(belief, character)[1]
                 for following, p in reads.next_characters(belief).items():
                     logits[b, t, numbers[following]] = self.confidence * math.log(p)
         return logits
@@ -56,7 +56,7 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     asked: dict = {"model": {"context_length": context}, "data": {"corpus_seed": seed, "corpus_size": 150_000}}
     config = RunConfig.model_validate(asked | ({} if stride is None else {"evaluation": {"stride": stride}}))
     split = corpus(seed).splits["validation"]
-    tokenizer = CharacterTokenizer.of([playlets.alphabet()])
+    tokenizer = CharacterTokenizer.of([playlets.ALPHABET])
     tokens = torch.from_numpy(tokenizer.encode(split.text))
     return Evaluator(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence))
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.words import DU, ER, ICH, IHR, SIE, WIR, Modal, Noun, Verb
+from engine.data.synthetic.phrasebook.lexicon import DU, ER, ICH, IHR, SIE, WIR, Modal, Noun, Verb
 
 Feature = tuple[str, str]  # case and column: "dative", "p"
 Features = frozenset[Feature]

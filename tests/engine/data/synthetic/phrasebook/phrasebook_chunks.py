@@ -7,8 +7,7 @@ are a fault.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.data.synthetic.phrasebook import adverbials, lexicon
-from engine.data.synthetic.phrasebook.readings import (
+from phrasebook_readings import (
     ADJECTIVE_ENDINGS,
     CASES,
     DETERMINERS,
@@ -23,12 +22,14 @@ from engine.data.synthetic.phrasebook.readings import (
     Features,
     PronounReading,
 )
-from engine.data.synthetic.phrasebook.words import ER, SIE
 
-TIMES = frozenset(tuple(time.german.split()) for time in adverbials.TIMES)
-WHERE = frozenset(tuple(place.split()) for place in adverbials.FIXED_PLACES.values())
-WHERE_TO = frozenset(tuple(place.split()) for place in adverbials.FIXED_GOALS.values())
-MANNERS = frozenset(adverbials.MANNERS.values())
+from engine.data.synthetic.phrasebook import lexicon
+from engine.data.synthetic.phrasebook.lexicon import ER, SIE
+
+TIMES = frozenset(tuple(time.german.split()) for time in lexicon.TIMES)
+WHERE = frozenset(tuple(place.split()) for place in lexicon.FIXED_PLACES.values())
+WHERE_TO = frozenset(tuple(place.split()) for place in lexicon.FIXED_GOALS.values())
+MANNERS = frozenset(lexicon.MANNERS.values())
 QUESTION_ADVERBS = {"wo": "place", "wohin": "goal", "wann": "time", "warum": "reason"}
 PREPOSITIONS = {
     "mit": ("dative",),
@@ -39,7 +40,7 @@ PREPOSITIONS = {
     "an": ("accusative", "dative"),
     "auf": ("accusative", "dative"),
 }
-DRAWN_TOGETHER = {joined: parts for parts, joined in adverbials.CONTRACTIONS.items()}
+DRAWN_TOGETHER = {joined: tuple(parts.split()) for parts, joined in lexicon.CONTRACTIONS.items()}
 
 
 class Fault(Exception):

@@ -12,10 +12,8 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.chunks import Chunk, Fault, cut
-from engine.data.synthetic.phrasebook.everyday import EVERYDAY
-from engine.data.synthetic.phrasebook.readings import (
+from phrasebook_chunks import Chunk, Fault, cut
+from phrasebook_readings import (
     FINITE,
     FINITE_LAST,
     INFINITIVES,
@@ -23,9 +21,11 @@ from engine.data.synthetic.phrasebook.readings import (
     PARTICIPLES,
     Finite,
 )
-from engine.data.synthetic.phrasebook.words import Modal, Verb
 
-_IDIOMS = frozenset(target for _, target in EVERYDAY)
+from engine.data.synthetic.phrasebook import lexicon
+from engine.data.synthetic.phrasebook.lexicon import Modal, Verb
+
+_IDIOMS = frozenset(target for _, target in lexicon.EVERYDAY)
 _VOCATIVES = {tuple(german.split()): address for address, pairs in lexicon.VOCATIVES.items() for _, german in pairs}
 _SUBORDINATING, _COORDINATING = ("dass", "ob", "weil", "wenn"), ("und", "aber")
 _DU = re.compile(r"\b([Dd]u|dich|dir|[Dd]ein\w*)\b")
