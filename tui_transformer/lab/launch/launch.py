@@ -41,7 +41,7 @@ PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
 
 
 def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, Any]) -> Path:
-    """A run directory that waits for a process to begin it.
+    """Make a run directory that waits for a process to begin it.
 
     Args:
         config: not yet resolved.
@@ -70,7 +70,7 @@ def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str
 
 
 def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | None = None) -> "subprocess.Popen[bytes]":
-    """A process of its own that begins or resumes a run. It gives way to what people type at this machine.
+    """Start a process of its own that begins or resumes a run. It gives way to what people type at this machine.
 
     Args:
         verb: `begin` or `resume`.
@@ -154,11 +154,9 @@ class Training:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the thread."""
         self._thread.join(timeout)
 
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
@@ -195,12 +193,9 @@ class Training:
         except BaseException as error:
             self.error = error
         finally:
-            self._free()
+            import torch
+
+            with suppress(RuntimeError):  # a device that is gone has nothing to give back
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
             self._one.release()
-
-    def _free(self) -> None:
-        import torch
-
-        with suppress(RuntimeError):  # a device that is gone has nothing to give back
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
