@@ -13,11 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.config import presets
-from engine.config.keys import diff, flatten, is_bookkeeping
-from engine.config.lints import lint
-from engine.config.overrides import parse_override
+from engine.config.keys import diff, flatten, is_bookkeeping, parse_override
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.lints import lint
 from engine.runs.axes import grid, parse_axis
 from engine.runs.cells import Change, variant_config
 from engine.runs.stages import Stage, chain

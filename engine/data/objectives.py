@@ -13,13 +13,12 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from engine.config.schema import RunConfig
+from engine.config.schema import RunConfig, corrupted_lengths
 from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
-from engine.config.span_counts import corrupted_lengths
 from engine.data.padding import Tokens, pad_rows, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
 from engine.data.transfer import sent
-from engine.model.span import Span
+from engine.model.positions import Positions
 
 IGNORED = -100  # a target that is not scored; cross_entropy's own default
 FIRST_PLACE = 10**9  # numbered places are above every token
@@ -41,7 +40,7 @@ class Batch:
     targets: Tensor
     n_targets: int
     source: Tensor | None = None
-    source_at: Span | None = None
+    source_at: Positions | None = None
 
     @property
     def texts(self) -> tuple[Tensor, ...]:
@@ -49,7 +48,7 @@ class Batch:
         return (self.tokens,) if self.source is None else (self.source, self.tokens)
 
     @property
-    def inputs(self) -> "tuple[Tensor | Span, ...]":
+    def inputs(self) -> "tuple[Tensor | Positions, ...]":
         """What the network is called with."""
         return self.texts if self.source_at is None else (*self.texts, self.source_at)
 
@@ -58,7 +57,9 @@ class Batch:
         none = [None] * how_many
         sources = none if self.source is None else self.source.chunk(how_many)
         stand = (
-            none if self.source_at is None else [Span(i, one_side=True) for i in self.source_at.index.chunk(how_many)]
+            none
+            if self.source_at is None
+            else [Positions(i, one_side=True) for i in self.source_at.index.chunk(how_many)]
         )
         for tokens, targets, source, at in zip(
             self.tokens.chunk(how_many), self.targets.chunk(how_many), sources, stand, strict=False

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.evaluation.significance import SAMPLES, paired_bootstrap
+from engine.evaluation.translation import SAMPLES, paired_bootstrap
 from engine.runs.files import read_json
 from tui_transformer.comparison.language import ENGLISH, Language
 from tui_transformer.comparison.standing import Standing

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.config.keys import diff
-from engine.config.lints import lint
+from engine.lints import lint
 from engine.runs.cells import Cell, Change
 from engine.runs.lineage import ARROW, INIT_FROM
 from engine.runs.study import Study

@@ -12,7 +12,7 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.evaluation.metrics import evaluating
 from engine.evaluation.translation import score_translations
-from engine.generation.translator import Translator
+from engine.generation.translation import Translator
 from engine.model.size import parameter_count
 from engine.model.transformer import EncoderDecoder, build_model
 from engine.runs.reader import RunReader

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from engine.config.lints import lint
+from engine.lints import lint
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison.group_sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.comparison.standing import Standing

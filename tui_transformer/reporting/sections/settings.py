@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engine.config.keys import is_bookkeeping
-from engine.config.lints import ACTS
+from engine.lints import ACTS
 from tui_transformer.clean import clean_line
 from tui_transformer.comparison import differences
 from tui_transformer.comparison.columns import setting_text
