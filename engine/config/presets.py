@@ -38,7 +38,7 @@ def folder() -> Path:
 
 
 def load(path: Path) -> Preset:
-    """The preset in one file, unresolved.
+    """Return the preset in one file, unresolved.
 
     Raises:
         InputError: not TOML, or `extends` / `description` are not text.
@@ -87,7 +87,7 @@ def _find_in(where: Path, name: str) -> Preset:
 
 
 def chain(preset: Preset) -> list[Preset]:
-    """The preset and what it extends, base first.
+    """Return the preset and what it extends, base first.
 
     Raises:
         InputError: an unknown or cyclic `extends`.

@@ -1,4 +1,8 @@
-"""Alarms on scores and samples: too good to be true, no better than counting, the same text twice. No torch here."""
+"""Alarms on scores, samples and curves: too good to be true, no better than counting, the same text twice, diverged,
+overfit, not done. No torch here.
+
+What is wrong with a curve makes a comparison by the last loss wrong, and does not show in that number.
+"""
 
 import math
 import statistics

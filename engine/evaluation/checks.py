@@ -151,7 +151,8 @@ def relative_change(before: Tensor, after: Tensor) -> float:
 
 
 def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, seed: int = 0) -> float:
-    """Largest relative change of the logits at hidden places when what is hidden there is redrawn in the text.
+    """Return the largest relative change of the logits at hidden places when what is hidden there is redrawn in the
+    text.
 
     For objectives that hide tokens: the inputs must not change by it, so neither may the predictions.
     """
@@ -311,7 +312,7 @@ ORDER_LIMIT = 1e-9  # relative, in float64
 
 
 def order_check(model: Network, vocab_size: int, *, when: When = "before", step: int = 0) -> Verdict | None:
-    """Whether positions reach the model; None for one that has none, or no text long enough to tell.
+    """Check whether positions reach the model; None for one that has none, or no text long enough to tell.
 
     Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions
     and nothing else. So in a copy with other weights the masks are lifted and two neighbours change places; in float64

@@ -6,7 +6,6 @@ of a score. Losses are in nats.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +17,7 @@ from torch.nn import functional as F
 from engine.data.loader import Batches
 from engine.data.objectives import IGNORED, Batch, Objective
 from engine.data.synthetic.grammar import Probe
+from engine.model.transformer import evaluating
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,6 @@ class TokenScores:
     def bits_per_character(self, n_characters: int) -> float:
         """Return Σ nll in bits, divided by the characters it predicted (all but the first token's)."""
         return math.fsum(self.nll) / math.log(2) / max(1, n_characters)
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Turn dropout and gradients off, then restore the mode."""
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        model.train(was_training)
 
 
 def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:

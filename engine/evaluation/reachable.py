@@ -27,7 +27,7 @@ UNLUCKY = 1e-6  # chance that an honest model is below the bound
 
 @dataclass(frozen=True)
 class ReachableFloor:
-    """What the optimal predictor of a window needs for each character of a text."""
+    """The nats that the optimal predictor of a window needs for each character of a text."""
 
     # (n,) −log p(character | its window); nan for the first character, and where no window was read
     nats: NDArray[np.float64]

@@ -18,7 +18,6 @@ from engine.data.objectives import Corrupts, QuestionAnswer, SentinelSpans, Span
 from engine.data.padding import Tokens
 from engine.data.tokenizers import Tokenizer
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating
 from engine.generation.beam import BeamOptions, Hypothesis, SentenceBeam, extend, likeliest
 from engine.generation.sampling import (
     DecoderPredictor,
@@ -30,7 +29,7 @@ from engine.generation.sampling import (
     stream_to_end,
 )
 from engine.model.decoding import Decoding
-from engine.model.transformer import EncoderDecoder, EncoderLM, Network
+from engine.model.transformer import EncoderDecoder, EncoderLM, Network, evaluating
 
 AT_ONCE = 256  # prompts
 

@@ -19,9 +19,8 @@ from torch import Tensor
 
 from engine.data.pairs import Specials
 from engine.errors import InputError, nearest, one_of
-from engine.evaluation.metrics import evaluating
 from engine.model.positions import Positions
-from engine.model.transformer import EncoderDecoder
+from engine.model.transformer import EncoderDecoder, evaluating
 
 LengthPenalty = Literal["gnmt", "power"]
 # Tokens written, the end included, and α → what a log probability is divided by.

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from engine.errors import InputError, one_of
-from engine.evaluation.metrics import evaluating
 from engine.model.attention import attention_weights
 from engine.model.heads import CrossAttention, LinearSelfAttention, Observe, SoftmaxSelfAttention
 from engine.model.positions import Positions
-from engine.model.transformer import EncoderDecoder, Network
+from engine.model.transformer import EncoderDecoder, Network, evaluating
 
 NO_WEIGHTS = (
     "linear attention has no weights to show: it sums keys and values up before any query looks at them, so there is "

@@ -18,11 +18,10 @@ from engine.data.objectives import IGNORED, make_objective, span_corruption
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.tokenizers import CharacterTokenizer, PairTokenizer, Tokenizer
-from engine.evaluation.metrics import evaluating
 from engine.generation.answering import answer_questions, document_prompt, greedy_answers
 from engine.generation.sampling import Sampling, fill, write
 from engine.generation.translation import Translator
-from engine.model.transformer import EncoderDecoder, EncoderLM, Network
+from engine.model.transformer import EncoderDecoder, EncoderLM, Network, evaluating
 from engine.seeds import seed_for
 
 GAP = "_"  # how a hidden character is shown
@@ -134,7 +133,7 @@ class DocumentSampler:
         self._missing = [missing for _, missing in asked]
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """In `translations`: documents with their gaps, what stood there, what is written."""
+        """Return a record: in `translations` documents with their gaps, what stood there, what is written."""
         most = 1 + 2 * max(len(missing) for missing in self._missing)
         answers = greedy_answers(model, self._prompts, allowed=self.tokenizer.vocab_size, most=most, between=between)
         rows = [
@@ -165,7 +164,7 @@ class QuestionSampler:
         self._shown = [Question(line, None) for line in prompts] or [held_out[i] for i in places]
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """In `translations`: each question, what is right, what is answered."""
+        """Return a record: in `translations` each question, its right answer, the model's answer."""
         asked = [question.text for question in self._shown]
         answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.most, between=between)
         rows = [

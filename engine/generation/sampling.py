@@ -141,7 +141,7 @@ class Sampling:
 
     @classmethod
     def of(cls, config: RunConfig) -> "Sampling":
-        """As the config's `[generation]` says."""
+        """Return what the config's `[generation]` asks for."""
         g = config.generation
         return cls(g.temperature, g.top_k, g.top_p, g.overflow)
 

@@ -16,11 +16,11 @@ from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.data.padding import Tokens
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating, windows
+from engine.evaluation.metrics import windows
 from engine.generation.answering import Prompt
 from engine.generation.sampling import Alternative
 from engine.generation.translation import Translator
-from engine.model.transformer import EncoderDecoder, Network
+from engine.model.transformer import EncoderDecoder, Network, evaluating
 
 
 @dataclass(frozen=True)

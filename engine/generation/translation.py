@@ -17,11 +17,10 @@ from engine.config.schema import RunConfig
 from engine.data.pairs import BothSpecials, Specials, read_sources
 from engine.data.tokenizers import PairTokenizer
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating
 from engine.generation.beam import BeamSearch, Hypothesis, closed_tokens, likeliest, translate_batch
 from engine.generation.inspection import cross_attention, one_head, recorded_weights
 from engine.generation.sampling import EndingPredictor, SampledToken, Sampling, SourcePredictor, stream_to_end
-from engine.model.transformer import EncoderDecoder
+from engine.model.transformer import EncoderDecoder, evaluating
 
 AT_ONCE = 64  # sentences
 LONGEST = 2048  # tokens of a sentence that somebody types: attention costs time and memory by the square of it

@@ -23,7 +23,7 @@ SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel's o
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """What a backend may look at to say whether it can serve a call."""
+    """The arguments of one call of attention, by which a backend decides whether it can serve it."""
 
     q: Tensor
     k: Tensor

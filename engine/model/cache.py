@@ -16,7 +16,7 @@ SMALLEST_CAPACITY = 64  # tokens
 
 
 class LayerState(Protocol):
-    """What every kind of memory can do."""
+    """A layer's memory, of any kind."""
 
     def select(self, rows: Tensor) -> None:
         """Reorder batch rows: row i becomes the old row rows[i]."""

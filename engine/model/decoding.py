@@ -57,7 +57,7 @@ class Decoding:
 
 
 class _SharedByLayers:
-    """What all layers of one step share."""
+    """The position and bias that all layers of one step share."""
 
     at: Tensor  # (1, 1) the token's position
     bias: Tensor | None  # (1, H, 1, capacity) what is added to the scores; the last entry is the token's own

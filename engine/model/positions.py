@@ -65,19 +65,19 @@ class PositionScheme(nn.Module):
         """Fill the buffers that are not learned, if the scheme has any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
-        """What is added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
+        """Return what is added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
         return None
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
-        """Queries or keys (B, H, T, Dh) turned by their positions (N, T); keys before they are cached."""
+        """Return queries or keys (B, H, T, Dh) turned by their positions (N, T); keys before they are cached."""
         return x
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        """What is added to the scaled scores: (N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
+        """Return what is added to the scaled scores: (N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
         return None
 
     def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        """What is added to the scores before scaling, from queries and keys: → (B, H, Tq, Tk)."""
+        """Return what is added to the scores before scaling, from queries and keys: → (B, H, Tq, Tk)."""
         return None
 
 

@@ -4,6 +4,8 @@ Notation: B batch, T time, S source time, D model width, V vocabulary.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -236,3 +238,15 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
         network.head.weight = network.token_embedding.weight  # to_empty gives each its own storage
     initialise(network, model, seed)
     return network
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Turn dropout and gradients off, then restore the mode."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(was_training)
