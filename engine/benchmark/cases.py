@@ -15,14 +15,13 @@ from engine.benchmark.peers import WRITERS, peer, training_step
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches, training_batches
 from engine.data.objectives import make_objective
-from engine.evaluation.evaluator import evaluation_batch
 from engine.evaluation.metrics import score_tokens
-from engine.generation.sampling import FromDecoder, Sampling, columns
+from engine.evaluation.scorers import evaluation_batch
+from engine.generation.sampling import DecoderPredictor, Sampling, stream_batch
 from engine.model.attention import softmax_attention
 from engine.model.decoding import simple
 from engine.model.linear_attention import linear_attention
-from engine.model.positions import PositionScheme
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import DecoderLM, build_model
 from engine.model.visibility import Visibility
 from engine.training.assemble import assemble
@@ -164,9 +163,9 @@ def sampling(
     model = build_model(config.model, VOCABULARY, config.seed, device).eval()
     assert isinstance(model, DecoderLM)
 
-    def ours(writer: FromDecoder) -> Callable[[], int]:
+    def ours(writer: DecoderPredictor) -> Callable[[], int]:
         context = config.model.context_length
-        return lambda: batch * sum(1 for _ in columns(writer, start, WRITTEN, how, range(batch), context=context))
+        return lambda: batch * sum(1 for _ in stream_batch(writer, start, WRITTEN, how, range(batch), context=context))
 
     def theirs(name: str) -> Callable[[], int]:
         write = WRITERS[name](config, config.model.vocab_size or VOCABULARY, device)
@@ -178,9 +177,9 @@ def sampling(
 
         return work
 
-    contenders = [Contender(OURS, ours(FromDecoder(model)))]
+    contenders = [Contender(OURS, ours(DecoderPredictor(model)))]
     if device.type == "cuda" and simple(model):
-        contenders.append(Contender(f"{OURS}, as a graph", ours(FromDecoder(model, fixed=True))))
+        contenders.append(Contender(f"{OURS}, as a graph", ours(DecoderPredictor(model, fixed=True))))
     contenders += [Contender(name, theirs(name)) for name in against if name in WRITERS]
     speeds = interleaved(contenders, rounds=effort.rounds, seconds=effort.seconds, device=device, said=effort.said)
     return Measured("sampling", f"fp32, batch {batch}", "tokens/s", speeds)
@@ -222,7 +221,7 @@ def attention(length: int, device: torch.device, threads: int, effort: Effort) -
     """Forward and backward of one attention, 4 heads of 64, batch 1: full (torch's kernel), window 16, linear."""
     torch.set_num_threads(threads)
     keep_memory()
-    at, nothing = Span.run(length, 0, device), PositionScheme()
+    at, nothing = Positions.consecutive(length, 0, device), PositionScheme()
     q, k, v = (torch.randn(1, 4, length, 64, device=device, requires_grad=True) for _ in range(3))
 
     def softmax(see: Visibility, backend: str) -> Callable[[], Tensor]:

@@ -20,7 +20,7 @@ from engine.data.loader import Examples
 from engine.data.objectives import Batch, Objective
 from engine.data.padding import stands_at
 from engine.errors import InputError
-from engine.model.memory import BatchShape, memory_bytes
+from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import build_model
 from engine.training.devices import keep_memory
 from engine.training.step import Stepper

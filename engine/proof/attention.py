@@ -10,10 +10,9 @@ from torch import Tensor
 
 from engine.capabilities import NO_BIAS
 from engine.config.sections import ModelConfig
-from engine.model.attention import BACKENDS, Situation, softmax_attention
+from engine.model.attention import BACKENDS, AttentionCall, softmax_attention
 from engine.model.linear_attention import LINEAR_BACKENDS, linear_attention
-from engine.model.positions import PositionScheme, make_schemes
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme, make_schemes
 from engine.model.visibility import Visibility, self_attention
 from engine.proof.result import Context, Proof, Result, judged
 
@@ -41,12 +40,12 @@ class _Case:
     def name(self) -> str:
         return f"{self.model.attention}{', causal' if self.causal else ''}{', padded' if self.padded else ''}"
 
-    def span(self, device: torch.device) -> Span:
+    def span(self, device: torch.device) -> Positions:
         if not self.padded:
-            return Span.run(TOKENS, 0, device)
+            return Positions.consecutive(TOKENS, 0, device)
         keep = torch.ones(ROWS, TOKENS, dtype=torch.bool)
         keep[-1, :PADDING] = False
-        return Span.of(keep.to(device), one_side=True)
+        return Positions.of_tokens(keep.to(device), one_side=True)
 
 
 def attention(position: str, context: Context) -> Result:
@@ -115,8 +114,8 @@ def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[s
         return [name for name in LINEAR_BACKENDS if name != "auto"]
     q, k = (part.to(device) for part in inputs[:2])
     at = case.span(device)
-    situation = Situation(q, k, at, at, _see(case), _scheme(case, q.dtype, device), 0.0)
-    return [backend.name for backend in BACKENDS if backend.legal(situation) is None]
+    situation = AttentionCall(q, k, at, at, _see(case), _scheme(case, q.dtype, device), 0.0)
+    return [backend.name for backend in BACKENDS if backend.why_not(situation) is None]
 
 
 def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torch.device, backend: str) -> list[Tensor]:

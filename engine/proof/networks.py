@@ -10,9 +10,8 @@ from engine.benchmark.cases import PRECISIONS
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.evaluation.checks import leak_probe
-from engine.evaluation.evaluator import largest_batch
-from engine.evaluation.order import redraw
+from engine.evaluation.checks import leak_probe, redraw
+from engine.evaluation.scorers import largest_batch
 from engine.evaluation.verdict import LEAK, OK
 from engine.model.transformer import EncoderLM, Network, build_model
 from engine.proof.result import Context, Figure, Proof, Result, judged

@@ -18,7 +18,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.loader import training_batches
 from engine.data.objectives import make_objective
-from engine.generation.sampling import FromDecoder, Sampling, columns
+from engine.generation.sampling import DecoderPredictor, Sampling, stream_batch
 from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, build_model
 from engine.proof.attention import POSITIONS
@@ -108,8 +108,8 @@ def decodes_as_graph(context: Context) -> Result:
     length, how = 200, Sampling()
 
     def write(*, fixed: bool) -> int:
-        writer, start = FromDecoder(model, fixed=fixed), tokens[:1, :1]
-        return sum(1 for _ in columns(writer, start, length, how, [1], context=model.config.context_length))
+        writer, start = DecoderPredictor(model, fixed=fixed), tokens[:1, :1]
+        return sum(1 for _ in stream_batch(writer, start, length, how, [1], context=model.config.context_length))
 
     contenders = [Contender("graph", partial(write, fixed=True)), Contender("plain", partial(write, fixed=False))]
     graph, plain = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)

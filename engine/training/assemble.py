@@ -14,15 +14,15 @@ import torch
 
 from engine import capabilities
 from engine.command_line import command_line
-from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.evaluation.alarms import overlapping
+from engine.lints import Lint, lint
 from engine.model import size
-from engine.model.attention import Situation, choose
+from engine.model.attention import AttentionCall, choose
 from engine.model.heads import SelfAttention
-from engine.model.memory import BatchShape, memory_bytes
-from engine.model.span import Span
+from engine.model.positions import Positions
+from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
@@ -121,11 +121,11 @@ def training_backend(config: RunConfig, model: Network) -> str:
     if config.model.attention == "linear":
         return "chunked" if config.model.backend == "auto" else config.model.backend
     attention = _attention(model)
-    at = Span.run(config.window_targets)
+    at = Positions.consecutive(config.window_targets)
     device = next(model.parameters()).device
     dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
     heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
-    case = Situation(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
+    case = AttentionCall(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
     return choose(case, config.model.backend).name
 
 

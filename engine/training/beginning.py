@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import CharacterTokenizer, difference
 from engine.errors import InputError
+from engine.lints import Lint
 from engine.model.transformer import Network
 from engine.runs.lineage import INIT_FROM
 from engine.runs.records import Origin

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.evaluation.order import redraw
+from engine.evaluation.checks import redraw
 from engine.model.transformer import EncoderDecoder, Network, build_model
 
 LAYERS, WIDTH, HEADS = 2, 64, 4

@@ -11,8 +11,7 @@ from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
 from engine.model.attention import softmax_attention
 from engine.model.linear_attention import linear_attention
-from engine.model.positions import PositionScheme
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility, self_attention
 from engine.training.numerics import chosen_precision
 
@@ -20,7 +19,7 @@ LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 TOKENS = 4096  # of all rows together, at each length
 REPEATS = 3
 
-Mix = Callable[[Tensor, Tensor, Tensor, Span], Tensor]
+Mix = Callable[[Tensor, Tensor, Tensor, Positions], Tensor]
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
     def to(see: Visibility) -> Mix:
         return lambda q, k, v, at: softmax_attention(q, k, v, at, at, see, nothing, dropout=model.attention_dropout)
 
-    def linear(q: Tensor, k: Tensor, v: Tensor, at: Span) -> Tensor:
+    def linear(q: Tensor, k: Tensor, v: Tensor, at: Positions) -> Tensor:
         return linear_attention(q, k, v, at, nothing, causal=model.causal)
 
     kinds = (linear if model.attention == "linear" else to(self_attention(model)), to(Visibility(model.causal)))
@@ -76,7 +75,7 @@ def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
 def _seconds(mix: Mix, model: ModelConfig, length: int, dtype: torch.dtype, device: torch.device) -> float:
     shape = (max(1, TOKENS // length), model.n_heads, length, model.head_width)
     q, k, v = (torch.randn(shape, dtype=dtype, device=device, requires_grad=True) for _ in range(3))
-    at, best = Span.run(length, 0, device), float("inf")
+    at, best = Positions.consecutive(length, 0, device), float("inf")
     for _ in range(REPEATS + 1):  # the first warms up
         started = time.perf_counter()
         torch.autograd.backward(mix(q, k, v, at).sum())

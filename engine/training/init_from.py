@@ -14,11 +14,11 @@ import torch
 
 from engine import capabilities
 from engine.config.keys import diff
-from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import AnyTokenizer, PairTokenizer, described, read_tokenizer
 from engine.errors import InputError
 from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
+from engine.lints import Lint
 from engine.model.transformer import Network
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, found_again, located, origin_of

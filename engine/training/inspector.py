@@ -5,10 +5,9 @@ from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
+from engine.evaluation.alarms import curve, implausible, majority_only, no_number, not_learning, same_text
 from engine.evaluation.checks import leak_probe
-from engine.evaluation.evaluator import largest_batch
-from engine.evaluation.shape import curve, no_number
+from engine.evaluation.scorers import largest_batch
 from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader

@@ -11,7 +11,7 @@ from torch import Tensor
 from engine.config.schema import RunConfig
 from engine.evaluation.reference import Reference
 from engine.evaluation.verdict import BROKEN, OK, Verdict
-from engine.generation.sampling import Column, FromDecoder, FromSource, Sampling, columns
+from engine.generation.sampling import DecoderPredictor, SampledStep, Sampling, SourcePredictor, stream_batch
 from engine.model import size
 from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network
@@ -166,11 +166,11 @@ def sampling(copy: SmallCopy) -> Verdict | None:
     model, inputs, context = copy.network, copy.inputs(), copy.length
     if isinstance(model, EncoderLM):
         return None
-    writer = FromSource(model, inputs[0]) if isinstance(model, EncoderDecoder) else FromDecoder(model)
+    writer = SourcePredictor(model, inputs[0]) if isinstance(model, EncoderDecoder) else DecoderPredictor(model)
     prompt = inputs[-1][:, : max(1, context - ONE_BY_ONE)]
     wanted = context - prompt.shape[1] + PAST_THE_END
     seeds, how = list(range(prompt.shape[0])), Sampling(1.0, 0, 1.0, "restart")
-    drawn = list(columns(writer, prompt, wanted, how, seeds, context=context))
+    drawn = list(stream_batch(writer, prompt, wanted, how, seeds, context=context))
     worst, text = 0.0, prompt
     with torch.inference_mode():
         for stretch in _stretches(drawn):
@@ -191,8 +191,8 @@ def sampling(copy: SmallCopy) -> Verdict | None:
     return verdict("sampling", "" if worst <= CHANCE_LIMIT else wrong, right + copy.said, worst)
 
 
-def _stretches(drawn: list[Column]) -> Iterator[list[Column]]:
-    stretch: list[Column] = []
+def _stretches(drawn: list[SampledStep]) -> Iterator[list[SampledStep]]:
+    stretch: list[SampledStep] = []
     for column in drawn:
         if column.restarted and stretch:
             yield stretch

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from engine.config.lints import Lint
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.documents.corpus import DocumentCorpus
@@ -18,6 +17,7 @@ from engine.data.padding import Tokens
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, PairTokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_bigram_loss, pairs_unigram_loss
+from engine.lints import Lint
 from engine.training.task import require_vocabulary
 
 DocumentTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer

@@ -14,9 +14,8 @@ from engine.data.overlap import Overlap, question_overlap
 from engine.data.questions import EncodedQuestions, QuestionBatches, scored_questions
 from engine.data.tokenizers import AnyTokenizer
 from engine.errors import InputError
-from engine.evaluation.answer_scorer import AnswerScorer
-from engine.evaluation.evaluator import evaluation_batch
-from engine.generation.question_samples import QuestionSampler
+from engine.evaluation.scorers import AnswerScorer, evaluation_batch
+from engine.generation.samples import QuestionSampler
 from engine.training.on_documents import OnDocuments, counts_of
 from engine.training.task import Task
 

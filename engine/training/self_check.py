@@ -10,7 +10,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.evaluation.order import order_check
+from engine.evaluation.checks import order_check
 from engine.evaluation.verdict import Verdict
 from engine.model.transformer import Network
 from engine.training import network_checks, step_checks

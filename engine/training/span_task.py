@@ -19,10 +19,9 @@ from engine.data.padding import Tokens
 from engine.data.spans import at_least
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer
 from engine.errors import InputError
-from engine.evaluation.document_scorer import DocumentScorer, Fact
-from engine.evaluation.evaluator import evaluation_batch
-from engine.generation.document_samples import DocumentSampler
-from engine.generation.prompts import continued_prompt, recall_prompt
+from engine.evaluation.scorers import DocumentScorer, Fact, evaluation_batch
+from engine.generation.answering import continued_prompt, recall_prompt
+from engine.generation.samples import DocumentSampler
 from engine.training.on_documents import OnDocuments, counts_of
 from engine.training.task import Task
 

@@ -18,7 +18,7 @@ from engine.data.loader import Batches, Examples
 from engine.data.objectives import IGNORED, Batch
 from engine.evaluation.metrics import score_batches, score_tokens
 from engine.evaluation.verdict import Verdict
-from engine.model.span import Span
+from engine.model.positions import Positions
 from engine.model.transformer import Network, build_model
 from engine.training.copies import DROPOUTS, SmallCopy, small_copy
 from engine.training.network_checks import verdict
@@ -67,7 +67,7 @@ def _cut(batch: Batch, rows: int) -> Batch:
     most = TOKENS if bool((batch.targets[:rows, :TOKENS] != IGNORED).any()) else None
     targets = part(batch.targets, most)
     source = None if batch.source is None else part(batch.source, None)
-    at = None if batch.source_at is None else Span(part(batch.source_at.index, None), one_side=True)
+    at = None if batch.source_at is None else Positions(part(batch.source_at.index, None), one_side=True)
     return Batch(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
 
 

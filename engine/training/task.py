@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import torch
 from torch import nn
 
-from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
 from engine.data.overlap import Overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, read_tokenizer
 from engine.errors import InputError
+from engine.lints import Lint
 from engine.model.transformer import Network
 from engine.runs.reader import RunReader
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data.cache import tokens_of
@@ -18,8 +17,9 @@ from engine.data.overlap import Overlap, text_overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.evaluator import Evaluator
-from engine.generation.samples import Sampler
+from engine.evaluation.scorers import TextScorer
+from engine.generation.samples import TextSampler
+from engine.lints import Lint
 from engine.runs.record_version import RECORDS
 from engine.training.task import Task, require_known, require_vocabulary
 
@@ -31,7 +31,7 @@ class TextTask:
     """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each.
 
     Args:
-        records: version of the run's records, see `Evaluator`.
+        records: version of the run's records, see `TextScorer`.
     """
 
     corpus: TextCorpus
@@ -173,9 +173,9 @@ class TextTask:
         """Windows of the training split."""
         return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device)
 
-    def scorer(self, config: RunConfig, device: torch.device) -> Evaluator:
+    def scorer(self, config: RunConfig, device: torch.device) -> TextScorer:
         """Of the validation split."""
-        return Evaluator(
+        return TextScorer(
             config,
             self.corpus.splits["validation"],
             self.tokens["validation"].to(device),
@@ -183,9 +183,9 @@ class TextTask:
             self.records,
         )
 
-    def shower(self, config: RunConfig) -> Sampler:
+    def shower(self, config: RunConfig) -> TextSampler:
         """Samples that go on from the config's prompt."""
-        return Sampler(config, self.tokenizer, self._prompt(config))
+        return TextSampler(config, self.tokenizer, self._prompt(config))
 
     def _prompt(self, config: RunConfig) -> str:
         wanted = config.evaluation.sample_prompt

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.config.lints import Lint
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
@@ -22,9 +21,10 @@ from engine.data.parallel.registry import PARALLEL, load_parallel
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
 from engine.errors import InputError
 from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
-from engine.evaluation.translation_scorer import ScoredSplit, TranslationScorer
-from engine.generation.translation_samples import TranslationSampler
-from engine.generation.translator import both_specials
+from engine.evaluation.scorers import ScoredSplit, TranslationScorer
+from engine.generation.samples import TranslationSampler
+from engine.generation.translation import both_specials
+from engine.lints import Lint
 from engine.training.task import Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples

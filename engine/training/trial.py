@@ -10,9 +10,8 @@ from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.evaluation.metrics import evaluating
 from engine.evaluation.verdict import OK, Verdict
-from engine.model.transformer import EncoderDecoder, Network, build_model
+from engine.model.transformer import EncoderDecoder, Network, build_model, evaluating
 from engine.training.copies import DROPOUTS
 from engine.training.devices import keep_memory
 from engine.training.step import Stepper

@@ -8,8 +8,8 @@ from rich.text import Text
 from engine import capabilities
 from engine.clean import clean_line
 from engine.config import presets
-from engine.config.lints import lint
 from engine.errors import InputError
+from engine.lints import lint
 from tui_transformer.cli.exit_codes import ExitCode
 from tui_transformer.cli.output import emit, stdout, warn
 from tui_transformer.cli.run import Request, loading
@@ -26,9 +26,9 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
     with loading("loading the engine, the corpus and the model"):
         from engine.evaluation.alarms import overlapping
         from engine.evaluation.checks import leak_probe
-        from engine.evaluation.evaluator import largest_batch
+        from engine.evaluation.scorers import largest_batch
         from engine.model import size
-        from engine.model.memory import BatchShape, memory_bytes
+        from engine.model.size import BatchShape, memory_bytes
         from engine.training.assemble import built
         from engine.training.crossover import crossover
         from engine.training.devices import default_threads, device_name, resolve_device

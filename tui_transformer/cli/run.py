@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from engine.command_line import as_typed
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.commands import Command

@@ -17,9 +17,9 @@ from engine.data.synthetic.playlets_automaton import window_filter
 from engine.data.tokenizers import CharacterTokenizer
 from engine.evaluation import reachable
 from engine.evaluation.alarms import implausible
-from engine.evaluation.evaluator import Evaluator
 from engine.evaluation.metrics import windows
 from engine.evaluation.reachable import reachable_floor
+from engine.evaluation.scorers import TextScorer
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.task import load_task_of
@@ -58,7 +58,7 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     split = corpus(seed).splits["validation"]
     tokenizer = CharacterTokenizer.of([playlets.ALPHABET])
     tokens = torch.from_numpy(tokenizer.encode(split.text))
-    return Evaluator(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence))
+    return TextScorer(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence))
 
 
 @pytest.mark.parametrize("context", [64, 128, 256])

@@ -6,7 +6,7 @@ import torch
 
 from engine import capabilities
 from engine.config.schema import RunConfig
-from engine.model.span import Span
+from engine.model.positions import Positions
 from engine.model.transformer import EncoderDecoder, Network, build_model
 
 VOCAB, LENGTH, SOURCE = 13, 20, 14
@@ -65,7 +65,7 @@ def network(cell: RunConfig) -> Network:
     return build_model(cell.model, VOCAB, 1).double().eval()
 
 
-def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torch.Tensor, Span]:
+def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torch.Tensor, Positions]:
     """Rows of the given lengths, the rest of each row padded with other tokens."""
     width = tokens.shape[1]
     slot = torch.arange(width)
@@ -74,7 +74,7 @@ def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torc
     shifted = torch.full_like(tokens, VOCAB - 1)
     for row, length in enumerate(lengths):
         shifted[row, keep[row]] = tokens[row, :length]
-    return shifted, Span.of(keep, one_side=True)
+    return shifted, Positions.of_tokens(keep, one_side=True)
 
 
 def logits(model: Network, tokens: torch.Tensor, source: torch.Tensor) -> torch.Tensor:

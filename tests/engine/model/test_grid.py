@@ -8,8 +8,8 @@ from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
 from engine.model.decoding import Decoding
+from engine.model.positions import Positions
 from engine.model.size import parameter_count
-from engine.model.span import Span
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
 from engine.model.visibility import Visibility
 from engine.training.copies import small_copy
@@ -200,7 +200,7 @@ def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str)
     cache, parts = model.new_cache(), []
     with torch.no_grad():
         for start, stop in ((0, 11), (11, 12), (12, LENGTH)):
-            parts.append(model(tokens[:, start:stop], Span(at.index[:, start:stop]), cache))
+            parts.append(model(tokens[:, start:stop], Positions(at.index[:, start:stop]), cache))
         out = torch.cat(parts, dim=1)
         for row, alone in enumerate(rows_alone(model, TOKENS, SOURCES, lengths)):
             assert (out[row][at.index[row] >= 0] - alone).abs().max() <= 1e-10
@@ -217,7 +217,7 @@ def test_rows_of_a_padded_source_are_reordered_with_it(cell) -> None:
         model.decode(TOKENS[:, :7], memory, cache=cache)
         cache.select(rows)
         after = model.decode(TOKENS[rows][:, 7:9], memory, cache=cache)
-        whole = model(source[rows], TOKENS[rows], Span(source_at.index[rows], one_side=True))
+        whole = model(source[rows], TOKENS[rows], Positions(source_at.index[rows], one_side=True))
         assert (after - whole[:, 7:9]).abs().max() <= 1e-10
 
 

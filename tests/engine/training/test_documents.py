@@ -11,11 +11,9 @@ from engine.config.schema import RunConfig
 from engine.data.documents import corpus as corpora
 from engine.data.objectives import IGNORED, make_objective
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating
-from engine.generation.answering import greedy_answers
-from engine.generation.prompts import Prompt
+from engine.generation.answering import Prompt, greedy_answers
 from engine.model.size import parameter_count
-from engine.model.transformer import build_model
+from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader
 from engine.training import on_documents
 from engine.training.assemble import assemble

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.data import loader
 from engine.data.objectives import Batch

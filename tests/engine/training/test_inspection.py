@@ -8,8 +8,7 @@ from engine.config.schema import RunConfig
 from engine.data import objectives
 from engine.data.objectives import Batch
 from engine.errors import InputError
-from engine.evaluation.checks import leak_probe
-from engine.evaluation.order import order_check
+from engine.evaluation.checks import leak_probe, order_check
 from engine.model import attention, positions, transformer
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model
@@ -100,10 +99,10 @@ def test_switches_with_an_effect_and_plain_repeats_are_not_inert(tmp_path) -> No
 
 
 def test_a_finite_mask_is_refused_before_the_first_step(tmp_path, monkeypatch) -> None:
-    right = attention.Situation.visible
+    right = attention.AttentionCall.visible
 
     def soft(q, k, q_at, k_at, see, scheme):
-        case = attention.Situation(q, k, q_at, k_at, see, scheme, 0.0)
+        case = attention.AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
         return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~right(case), -8.0).softmax(-1)
 
     monkeypatch.setattr(attention, "attention_weights", soft)

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.commands import Command, send

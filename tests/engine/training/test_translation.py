@@ -10,11 +10,10 @@ from torch.nn import functional as F
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating
 from engine.evaluation.translation import score_translations
-from engine.generation.translator import Translator
+from engine.generation.translation import Translator
 from engine.model.size import parameter_count
-from engine.model.transformer import EncoderDecoder, build_model
+from engine.model.transformer import EncoderDecoder, build_model, evaluating
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_trained, load_translator

@@ -70,7 +70,7 @@ def plan_of(
     import torch
 
     from engine.model import size
-    from engine.model.memory import memory_bytes
+    from engine.model.size import memory_bytes
     from engine.training.assemble import built
     from engine.training.devices import default_threads, resolve_device
     from engine.training.task import load_task

@@ -4,8 +4,9 @@ Sentences are translated in batches of similar length. Padding changes no logit,
 depends only on its own source, so a translation does not depend on the rest of its batch.
 """
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,13 +17,10 @@ from engine.config.schema import RunConfig
 from engine.data.pairs import BothSpecials, Specials, read_sources
 from engine.data.tokenizers import PairTokenizer
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating
-from engine.generation.beam import translate_batch
-from engine.generation.greedy import Written, stream_translation
-from engine.generation.hypotheses import Hypothesis
-from engine.generation.sampling import Drawn, FromSource, Sampling, stream
-from engine.generation.until_the_end import UntilTheEnd
-from engine.model.transformer import EncoderDecoder
+from engine.generation.beam import BeamSearch, Hypothesis, closed_tokens, likeliest, translate_batch
+from engine.generation.inspection import cross_attention, one_head, recorded_weights
+from engine.generation.sampling import EndingPredictor, SampledToken, Sampling, SourcePredictor, stream_to_end
+from engine.model.transformer import EncoderDecoder, evaluating
 
 AT_ONCE = 64  # sentences
 LONGEST = 2048  # tokens of a sentence that somebody types: attention costs time and memory by the square of it
@@ -31,25 +29,73 @@ ROOM = (2, 10)  # a translation is at most so many times as long as its source, 
 
 @dataclass(frozen=True)
 class Translation:
-    """One of a sentence's translations.
-
-    Args:
-        text: detokenised.
-        found: its tokens, their chances and its score.
-    """
+    """One of a sentence's translations: the detokenised text, and its tokens, their chances and its score."""
 
     text: str
     found: Hypothesis
 
 
-class Translator:
-    """Translates with one model.
+@dataclass(frozen=True)
+class TranslatedToken:
+    """A token of a translation, its chance under the model, and (S) the weight of each source token, which sum to 1."""
+
+    token: int
+    chance: float
+    attention: tuple[float, ...]
+
+
+def stream_translation(
+    model: EncoderDecoder,
+    source: Tensor,
+    *,
+    specials: Specials,
+    allowed: int,
+    max_length: int,
+    layer: int = -1,
+    head: int | None = None,
+) -> Iterator[TranslatedToken]:
+    """Translate one sentence greedily, token by token, as `translate_batch` does with a beam of 1.
 
     Args:
-        model: its weights may change between two calls; it is evaluated, whatever mode it is in.
-        tokenizer: of both sides.
-        config: the run's: length penalty and limits.
+        model: in evaluation mode.
+        source: (S,) int64, without padding.
+        specials: start, end and padding.
+        allowed: tokens of the text; no id from here on is written but the end.
+        max_length: most tokens to write, the end included, up to the model's context. Where as many come, the model had
+            not ended.
+        layer: whose cross-attention is shown, from 0; −1 is the last.
+        head: which head of it, from 0; None: the mean of all.
+
+    Yields:
+        Each token of the text; the end ends it.
+
+    Raises:
+        InputError: no such layer or head, a length below 1, or a model whose answers are no numbers.
+        ValueError: an empty source, or no token for the end.
     """
+    if source.numel() == 0:
+        raise ValueError("a source needs at least one token")
+    limit = min(max_length, model.config.context_length)
+    if limit < 1:
+        raise InputError(f"max_length {max_length} must be at least 1")
+    closed = closed_tokens(model.vocab_size, specials, allowed, source.device)
+    attention = cross_attention(model, layer)
+    with torch.inference_mode():
+        memory, cache = model.encode(source[None]), model.new_cache()
+    token = specials.start
+    for _ in range(limit):
+        with torch.inference_mode(), recorded_weights(attention) as weights:
+            logits = model.decode(source.new_tensor([[token]]), memory, cache=cache)[:, -1]
+            ids, log_probabilities = likeliest(logits, 1, closed)
+            looked = one_head(weights[0][0], head)[-1]
+        token = int(ids)
+        if token == specials.end:
+            return
+        yield TranslatedToken(token, math.exp(float(log_probabilities)), tuple(looked.float().tolist()))
+
+
+class Translator:
+    """Translates with one model, in any mode; its weights may change between two calls."""
 
     def __init__(self, model: EncoderDecoder, tokenizer: PairTokenizer, config: RunConfig) -> None:
         self.model, self.tokenizer, self.config = model, tokenizer, config
@@ -64,12 +110,14 @@ class Translator:
         alpha: float | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
-        """The `n_best` best translations of each sentence, best first.
+        """Return the `n_best` best translations of each sentence, best first.
+
+        Where positions are a learned table, what is past it is cut off.
 
         Args:
-            sentences: where positions are a learned table, what is past it is cut off.
+            sentences: as they are typed.
             beam: hypotheses that are followed; 1 is greedy.
-            n_best: how many are given back, at most `beam`.
+            n_best: how many are returned, at most `beam`.
             alpha: of the length penalty, if it is not the config's.
             between: called between steps; may raise to stop.
 
@@ -94,6 +142,8 @@ class Translator:
         out: list[list[Translation]] = [[] for _ in sources]
         device = next(self.model.parameters()).device
         generation = self.config.generation
+        alpha = generation.alpha if alpha is None else alpha
+        search = BeamSearch(beam, n_best, generation.length_penalty, alpha)
         with evaluating(self.model):
             for start in range(0, len(order), AT_ONCE):
                 rows = order[start : start + AT_ONCE]
@@ -102,26 +152,21 @@ class Translator:
                     self.model,
                     tokens,
                     at,
+                    search,
                     specials=self.special.target,
                     allowed=self.tokenizer.vocab_size,
                     max_length=[self._most(len(sources[i]) + 1) for i in rows],
-                    beam=beam,
-                    n_best=n_best,
-                    length_penalty=generation.length_penalty,
-                    alpha=generation.alpha if alpha is None else alpha,
                     between=between,
                 )
                 for i, hypotheses in zip(rows, found, strict=True):
                     out[i] = [Translation(self.tokenizer.target.decode(h.tokens), h) for h in hypotheses]
         return out
 
-    def stream(self, sentence: str, *, layer: int = -1, head: int | None = None) -> Iterator[tuple[str, Written]]:
-        """The greedy translation as it is written: (text that the token completes, token and where it looked).
-
-        Args:
-            sentence: the source.
-            layer: of the cross-attention that is shown, from 0; −1 is the last.
-            head: from 0; None: the mean of all.
+    def stream(
+        self, sentence: str, *, layer: int = -1, head: int | None = None
+    ) -> Iterator[tuple[str, TranslatedToken]]:
+        """Yield the greedy translation as it is written: (text that the token completes, token); see
+        `stream_translation`.
         """
         ended = self.encoded(sentence)
         decoder = self.tokenizer.target.decoder()
@@ -137,33 +182,23 @@ class Translator:
             ):
                 yield decoder.feed(written.token), written
 
-    def drawn(self, sentence: str, how: Sampling, seed: int, length: int, alternatives: int = 0) -> Iterator[Drawn]:
-        """A translation drawn token by token, or at temperature 0 the greedy one; its end is not given.
+    def sample(
+        self, sentence: str, how: Sampling, seed: int, length: int, alternatives: int = 0
+    ) -> Iterator[SampledToken]:
+        """Sample a translation token by token, or at temperature 0 the greedy one; its end is not given.
 
-        Args:
-            sentence: the source.
-            how: temperature and cuts.
-            seed: of the draws.
-            length: tokens at most.
-            alternatives: how many of the likeliest tokens to tell in each place; the end is `vocab_size`.
+        `length` is the most tokens; the end has the id `vocab_size` among the `alternatives`.
         """
         text, special = self.tokenizer.vocab_size, self.special.target
         source = self.encoded(sentence)
-        start = source.new_tensor([special.start])
         with evaluating(self.model):
-            writer = UntilTheEnd(FromSource(self.model, source[None]), text, special.end)
-        how = replace(how, overflow="stop")
-        most = min(length, self._most(source.numel()))
+            predictor = EndingPredictor(SourcePredictor(self.model, source[None]), text, special.end)
+        start, most = source.new_tensor([special.start]), min(length, self._most(source.numel()))
         context = self.config.model.context_length
-        for one in stream(
-            writer, start, most, how, seed, context=context, allowed=writer.allowed, alternatives=alternatives
-        ):
-            if one.token == text:
-                return
-            yield one
+        yield from stream_to_end(predictor, start, most, how, seed, context=context, alternatives=alternatives)
 
     def encoded(self, sentence: str) -> Tensor:
-        """(S,) a source with its end token, on the model's device.
+        """Return (S,) a source with its end token, on the model's device.
 
         Raises:
             InputError: as `translate`.
@@ -173,11 +208,11 @@ class Translator:
         return ended.to(next(self.model.parameters()).device)
 
     def pieces(self, sentence: str) -> list[str]:
-        """The tokens of a source, as texts."""
+        """Return the tokens of a source, as texts."""
         return [self.tokenizer.source.decode([token]) for token in self._cut(self.tokenizer.source.encode(sentence))]
 
     def _most(self, source_tokens: int) -> int:
-        """The most tokens a translation may have for a source of this length, both including the end token."""
+        """Return the most tokens of a translation for a source of this length, both including the end token."""
         return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -192,5 +227,5 @@ def _bounded(source: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def both_specials(tokenizer: PairTokenizer) -> BothSpecials:
-    """The special tokens that come after a tokenizer's own."""
+    """Return the special tokens that come after a tokenizer's own."""
     return BothSpecials(Specials.after(tokenizer.source_vocab_size), Specials.after(tokenizer.vocab_size))

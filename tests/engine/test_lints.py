@@ -1,6 +1,7 @@
 import pytest
 
-from engine.config import lints, presets
+from engine import lints
+from engine.config import presets
 from engine.config.schema import RunConfig
 
 
