@@ -1,35 +1,17 @@
 """Which combinations of choices make sense, as data, and the reason why not for those that do not.
 
-One table (`RULES`) greys out choices in the app, gives the command line its error, and generates the test grid.
-No torch here.
+One table (`RULES`) greys out choices in the app and gives the command line its error. No torch here.
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, ObjectiveConfig
+from engine.config.sections import ModelConfig
 from engine.data.catalogue import Kind, kind_by_name, names_of
 from engine.errors import InputError
 from engine.model.visibility import self_attention
-
-
-def _values(section: type[ModelConfig] | type[ObjectiveConfig], name: str) -> tuple[Any, ...]:
-    return get_args(section.model_fields[name].annotation)
-
-
-# The axes of the grid: what a user chooses from, and every value it can take.
-AXES: dict[str, tuple[Any, ...]] = {
-    "model.architecture": _values(ModelConfig, "architecture"),
-    "model.causal": (True, False),
-    "model.position": _values(ModelConfig, "position"),
-    "model.attention": _values(ModelConfig, "attention"),
-    "model.norm": _values(ModelConfig, "norm"),
-    "model.norm_placement": _values(ModelConfig, "norm_placement"),
-    "objective.kind": _values(ObjectiveConfig, "kind"),
-}
 
 # Which networks an objective is for.
 ARCHITECTURES: dict[str, tuple[str, ...]] = {
@@ -78,13 +60,22 @@ ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
 # The kind of corpus that an objective is for, where that is not one text.
 NEEDS: dict[str, Kind] = {"translation": "pairs", "span-corruption": "documents", "question-answer": "documents"}
 IS_A: dict[Kind, str] = {"text": "one text", "pairs": "sentence pairs", "documents": "documents with questions"}
-# Which networks a form of span corruption is for; it and the corpus are no axes of the grid, so any that fits will do.
+# Which networks a form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
 # By which scores the best checkpoint can be chosen, where not by the loss alone.
 SCORES_OF = {"translation": ("loss", "bleu", "exact_match"), "question-answer": ("loss", "exact_match")}
 SMALLEST_CONTEXT = 6  # for a document of four tokens and the marks around its span
 BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
 SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
+
+
+# Derived defaults by what they follow.
+FOLLOWERS = {
+    "model.architecture": ("causal",),
+    "model.norm": ("final_norm",),
+    "model.norm_placement": ("final_norm",),
+    "model.attention": ("attention_dropout",),
+}
 
 
 @dataclass(frozen=True)
@@ -130,13 +121,13 @@ def _objective_is_for_others(config: RunConfig) -> str:
     return f"objective '{kind}' is not for architecture '{architecture}': {why}"
 
 
-def _wants(config: RunConfig) -> Kind:
-    """The kind of corpus that the objective is for."""
+def corpus_kind(config: RunConfig) -> Kind:
+    """Return the kind of corpus that the objective is for."""
     return NEEDS.get(config.objective.kind, "text")
 
 
 def _corpus_is_for_others(config: RunConfig) -> str:
-    corpus, wanted = config.data.corpus, _wants(config)
+    corpus, wanted = config.data.corpus, corpus_kind(config)
     kind = kind_by_name(corpus) or "text"
     told = f"{ANY[kind]} --corpus {corpus[:80]}" if kind in ANY else None
     preset = TRAINED_BY.get(corpus, told)
@@ -306,7 +297,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("data.tokenizer", "objective.kind"),
-        lambda c: c.data.tokenizer == "words" and _wants(c) != "documents",
+        lambda c: c.data.tokenizer == "words" and corpus_kind(c) != "documents",
         lambda c: (
             "words are for documents with questions, such as biographies, where every word is known beforehand; texts "
             "and translations are read by characters: --set data.tokenizer=characters"
@@ -358,7 +349,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         ("data.corpus", "objective.kind"),
-        lambda c: kind_by_name(c.data.corpus) not in (None, _wants(c)),
+        lambda c: kind_by_name(c.data.corpus) not in (None, corpus_kind(c)),
         _corpus_is_for_others,
     ),
 )
@@ -388,51 +379,13 @@ def require(config: RunConfig, where: str) -> None:
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
-    """The config with one dotted key of a section changed."""
+    """Return the config with one dotted key of a section changed."""
     section, name = key.split(".")
     data = config.dump()
     for follower in FOLLOWERS.get(key, ()):  # a derived default follows, where nobody has set another
-        if data["model"].get(follower) == RunConfig.model_validate(_without(data, follower)).dump()["model"][follower]:
+        others = {one: said for one, said in data["model"].items() if one != follower}
+        derived = RunConfig.model_validate({**data, "model": others}).dump()["model"][follower]
+        if data["model"].get(follower) == derived:
             del data["model"][follower]
     data[section][name] = value
     return RunConfig.model_validate(data)
-
-
-# Derived defaults by what they follow.
-FOLLOWERS = {
-    "model.architecture": ("causal",),
-    "model.norm": ("final_norm",),
-    "model.norm_placement": ("final_norm",),
-    "model.attention": ("attention_dropout",),
-}
-
-
-def _without(data: dict[str, Any], name: str) -> dict[str, Any]:
-    return {**data, "model": {key: value for key, value in data["model"].items() if key != name}}
-
-
-def options(config: RunConfig, key: str) -> dict[str, str | None]:
-    """What an axis offers here: value → None if it can be chosen, else the reason why not."""
-    offered: dict[str, str | None] = {}
-    for value in AXES[key]:
-        refusal = check(with_value(config, key, value))
-        offered[value] = None if refusal is None else refusal.reason
-    return offered
-
-
-def legal_cells(base: RunConfig, axes: Mapping[str, tuple[Any, ...]] = AXES) -> Iterator[RunConfig]:
-    """Every legal combination of the axes on top of a base config: the test grid."""
-    data = base.dump()
-    for derived in ("final_norm", "attention_dropout"):  # follow what the axes say
-        data["model"].pop(derived)
-    for values in itertools.product(*axes.values()):
-        for key, value in zip(axes, values, strict=True):
-            section, name = key.split(".")
-            data[section][name] = value
-        cell = RunConfig.model_validate(data)
-        if kind_by_name(cell.data.corpus) not in (None, _wants(cell)):  # corpora are no axis: any that fits will do
-            cell = with_value(cell, "data.corpus", names_of(_wants(cell))[0])
-        if cell.objective.kind == "span-corruption" and (forms := SPAN_FORMS.get(cell.model.architecture)):
-            cell = with_value(cell, "objective.span_form", forms[0])
-        if check(cell) is None:
-            yield cell

@@ -27,22 +27,19 @@ class Result:
 
 
 def passed(why: str, **figures: Figure) -> Result:
-    """The claim holds."""
     return Result("passed", why, figures)
 
 
 def failed(why: str, **figures: Figure) -> Result:
-    """The claim does not hold."""
     return Result("failed", why, figures)
 
 
 def skipped(why: str, **figures: Figure) -> Result:
-    """This machine cannot decide it."""
     return Result("skipped", why, figures)
 
 
 def judged(holds: bool, right: str, wrong: str, **figures: Figure) -> Result:
-    """Passed with one sentence, or failed with another."""
+    """Return passed with one sentence, or failed with another."""
     return Result("passed" if holds else "failed", right if holds else wrong, figures)
 
 
@@ -62,7 +59,6 @@ class Context:
 
     @property
     def on_cuda(self) -> bool:
-        """Whether the device is an NVIDIA or AMD GPU."""
         return self.device.startswith("cuda")
 
 

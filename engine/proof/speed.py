@@ -23,8 +23,8 @@ from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, build_model
 from engine.proof.attention import POSITIONS
 from engine.proof.result import Context, Figure, Proof, Result, judged, passed, skipped
-from engine.training.copies import NO_DROPOUT
 from engine.training.numerics import set_fp32_matmul
+from engine.training.self_check import NO_DROPOUT
 from engine.training.step import Stepper
 
 VOCABULARY = 65
@@ -60,7 +60,7 @@ def _demo(**model: object) -> RunConfig:
 
 
 def _decoder(context: Context, position: str) -> tuple[DecoderLM, Tensor]:
-    """A decoder in evaluation mode and (B, T) tokens to read."""
+    """Return a decoder in evaluation mode and (B, T) tokens to read."""
     config = _demo(position=position)
     model = build_model(config.model, VOCABULARY, 1, context.device).eval()
     assert isinstance(model, DecoderLM)
@@ -68,23 +68,17 @@ def _decoder(context: Context, position: str) -> tuple[DecoderLM, Tensor]:
     return model, drawn.to(context.device)
 
 
-def _fed(model: DecoderLM, tokens: Tensor, *, fixed: bool) -> Tensor:
-    """(B, T', V) logits of a prompt's last token and of each token after it, read one by one."""
-    with torch.inference_mode():
-        decoding = Decoding(model, WRITTEN // 2, fixed=fixed)  # too small at first, so it has to grow
-        found = [decoding.feed(tokens[:, :PROMPT])]
-        found += [decoding.feed(tokens[:, at : at + 1]) for at in range(PROMPT, WRITTEN)]
-        return torch.stack(found, dim=1)
-
-
 def _parity(context: Context) -> tuple[float, str]:
-    """The largest difference between fixed and full-pass logits, over position schemes; and where."""
+    """Return the largest difference between fixed and full-pass logits, over position schemes, and where."""
     worst, where = 0.0, ""
     for position in ("sinusoidal", "learned", "rope", "alibi", "t5"):
         model, tokens = _decoder(context, position)
         with torch.inference_mode():
             full = model(tokens)[:, PROMPT - 1 :]
-        apart = float((_fed(model, tokens, fixed=True) - full).abs().max() / full.abs().max())
+            decoding = Decoding(model, WRITTEN // 2, fixed=True)  # too small at first, so it has to grow
+            fed = [decoding.feed(tokens[:, :PROMPT])]  # then token by token
+            fed += [decoding.feed(tokens[:, at : at + 1]) for at in range(PROMPT, WRITTEN)]
+        apart = float((torch.stack(fed, dim=1) - full).abs().max() / full.abs().max())
         if not apart <= worst:
             worst, where = apart, position
     return worst, where
@@ -168,8 +162,8 @@ def _stepper(precision: str, compile_: str, context: Context, **model: object) -
 
 
 def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
-    taken = [stepper.take(step) for step in range(first, first + steps)]
-    return [one.read()[0] / one.n_targets for one in taken]
+    results = [stepper.step(step) for step in range(first, first + steps)]
+    return [result.read()[0] / result.n_targets for result in results]
 
 
 def _steps(stepper: Stepper) -> Callable[[], int]:
@@ -178,7 +172,7 @@ def _steps(stepper: Stepper) -> Callable[[], int]:
     def work() -> int:
         nonlocal done
         done += 1
-        return stepper.take(done).n_targets
+        return stepper.step(done).n_targets
 
     return work
 
@@ -193,9 +187,9 @@ def waits(precision: str, context: Context) -> Result:
         torch.cuda.synchronize()
         torch.cuda.set_sync_debug_mode("error")
         try:
-            taken = [stepper.take(step) for step in range(3, 9)]
+            results = [stepper.step(step) for step in range(3, 9)]
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        for one in taken:
-            one.read()
-    return passed(f"no wait in {len(taken)} steps with each of {len(POSITIONS)} position schemes")
+        for result in results:
+            result.read()
+    return passed(f"no wait in {len(results)} steps with each of {len(POSITIONS)} position schemes")

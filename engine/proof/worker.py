@@ -65,7 +65,7 @@ class Worker:
         self.end(at_once=kind is not None)
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
-        """The value of a call in the process.
+        """Return the value of a call in the process.
 
         Args:
             function: picklable, as are its arguments and its value.
@@ -132,7 +132,7 @@ class Worker:
         raise Ended(f"the process did not start within {START:.0f} s")
 
     def _obituary(self) -> str:
-        """How it died, with the last line of its output."""
+        """Return how the process died, with the last line of its output."""
         process = self._process
         code: int | None = None
         if process is not None:
@@ -148,7 +148,7 @@ class Worker:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a file that is not blank; "" if there is none."""
+    """Return the last line of a file that is not blank; "" if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
@@ -159,7 +159,7 @@ def last_line(log: Path) -> str:
 
 
 def shortened(text: str) -> str:
-    """A message on one line, without the names of this user's folders."""
+    """Return a message on one line, without the names of this user's folders."""
     line = " ".join(text.split())
     for place, name in ((tempfile.gettempdir(), "TMP"), (str(Path.home()), "~")):
         line = line.replace(place, name) if len(place) > 1 else line

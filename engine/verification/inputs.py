@@ -13,7 +13,7 @@ from engine.model.memory import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
 from engine.runs.files import read_json
 from engine.training import checkpoint, tensors
-from engine.training.state import TrainerState
+from engine.training.checkpoint import TrainerState
 from engine.verification.closeness import as_recorded, differences
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome, Unknown

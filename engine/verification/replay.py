@@ -10,9 +10,9 @@ from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
-from engine.training.assemble import make_trainer
-from engine.training.control import Control
-from engine.training.ends import Diverged, Leaking
+from engine.training.control import Control, Diverged, Leaking
+from engine.training.task import RunParts
+from engine.training.trainer import Trainer
 from engine.verification.closeness import differences
 from engine.verification.evidence import Evidence, Record
 from engine.verification.finding import Difference, Outcome, Unknown
@@ -59,12 +59,12 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
     Raises:
         Unknown: it fails here, as the run may have.
     """
-    config, task, device = _quiet(evidence.config), evidence.task, evidence.device
+    config, task = _quiet(evidence.config), evidence.task
     with TemporaryDirectory(prefix="tui-transformer-verify-") as root:
         writer = RunWriter.create(Path(root), "repeated", config, {})
         try:
-            shower = task.shower(config)
-            trainer = make_trainer(config, evidence.fresh(), task, device, writer, Control(), shower, {})
+            parts = RunParts(config, task, evidence.fresh(), task.sampler(config))
+            trainer = Trainer(parts, {}, writer, Control())
             if folder is not None:
                 trainer.restore(folder)
             trainer.begin()

@@ -79,7 +79,7 @@ def samples(evidence: Evidence) -> Outcome:
             if folder is None:
                 continue
             model, step = evidence.network(str(record["step"]))
-            found = evidence.task.shower(evidence.config).sample(model, step)
+            found = evidence.task.sampler(evidence.config).sample(model, step)
             repeated.append(step)
             exact = evidence.exact
             skip = frozenset(("chances",)) if not exact else frozenset()

@@ -13,7 +13,6 @@ from engine.evaluation.verdict import DIVERGED, OK, Verdict, When
 from engine.model.transformer import Network
 from engine.training.inspector import CURVE
 from engine.training.self_check import self_check
-from engine.training.task import reseeded
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome
 
@@ -49,8 +48,7 @@ def _probes(evidence: Evidence) -> Iterator[Verdict]:
         yield overlapping(overlap)
     fresh = evidence.fresh()
     yield _leak(evidence, fresh, "before", 0)
-    config, task, device = evidence.config, evidence.task, evidence.device
-    yield from self_check(config, fresh, task.batches(config, device), reseeded(task, config, device))
+    yield from self_check(evidence.config, fresh, evidence.task)
     if evidence.finished:
         model, step = evidence.network("last")
         yield _leak(evidence, model, "after", step)

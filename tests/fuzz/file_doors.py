@@ -21,7 +21,7 @@ from engine.runs import commands
 from engine.runs.reader import RunReader
 from engine.runs.study import find_study, read_study, shipped_studies
 from engine.training import checkpoint, tensors
-from engine.training.state import TrainerState
+from engine.training.checkpoint import TrainerState
 from tests.fuzz.door import Door
 from tests.fuzz.mutations import EDITS, TEXT_EDITS, Edit, damaged, edited
 from tui_transformer import settings

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.capabilities import AXES
 from engine.config import presets
 from engine.data.catalogue import kind_of, names_of
 from engine.errors import InputError
+from tests.legal_cells import AXES
 from tui_transformer.commands.run import Request
 from tui_transformer.cost import Characters
 from tui_transformer.draft import Draft, as_set, values_of

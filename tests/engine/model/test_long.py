@@ -14,6 +14,8 @@ from engine.model.linear_attention import linear_attention
 from engine.model.positions import make_schemes
 from engine.model.span import Span
 from engine.model.transformer import build_model
+from tests.legal_cells import AXES as ALL_AXES
+from tests.legal_cells import legal_cells
 
 VOCAB = 7
 LONG = RunConfig.model_validate(
@@ -32,11 +34,11 @@ LONG = RunConfig.model_validate(
 )
 AXES = {
     "model.causal": (True, False),
-    "model.position": capabilities.AXES["model.position"],
+    "model.position": ALL_AXES["model.position"],
     "model.attention": ("window", "linear"),
     "objective.kind": ("masked",),
 }
-CELLS = list(capabilities.legal_cells(LONG, AXES))
+CELLS = list(legal_cells(LONG, AXES))
 
 
 class Largest(TorchDispatchMode):
@@ -96,6 +98,8 @@ PEAK = """
 import sys, torch
 from engine.config.schema import RunConfig
 from engine.model.transformer import build_model
+from tests.legal_cells import AXES as ALL_AXES
+from tests.legal_cells import legal_cells
 torch.set_num_threads(1)
 attention, length = sys.argv[1], int(sys.argv[2])
 model = {"n_layers": 2, "d_model": 64, "n_heads": 4, "context_length": length, "dropout": 0.0, "attention": attention}
