@@ -43,15 +43,7 @@ PRECISIONS = {"fp32": ("fp32", "exact"), "fp32-fast": ("fp32", "fast"), "bf16": 
 
 @dataclass(frozen=True)
 class Measured:
-    """One case's result.
-
-    Args:
-        case: e.g. "training".
-        setting: precision or length.
-        unit: of the speeds.
-        speeds: one a contender, ours first.
-        limit: units a second that the machine's matrix products alone would allow, where that is known.
-    """
+    """One case's speeds, ours first; `limit` is what the machine's matrix products alone would allow, where known."""
 
     case: str
     setting: str
@@ -62,13 +54,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much time a benchmark takes.
-
-    Args:
-        rounds: turns of each contender.
-        seconds: the least that one turn takes.
-        said: told what is being timed.
-    """
+    """How long a benchmark takes: turns of each contender, least seconds of a turn; `said` hears what is timed."""
 
     rounds: int
     seconds: float
@@ -77,16 +63,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class BenchmarkSpec:
-    """What to time, and where.
-
-    Args:
-        config: how large.
-        precisions: names from `PRECISIONS`, for training.
-        against: peers.
-        device: to compute on.
-        threads: of the CPU.
-        effort: how long.
-    """
+    """What to time, and where; `precisions` are names from `PRECISIONS`, for training."""
 
     config: RunConfig
     precisions: Sequence[str]
@@ -112,6 +89,10 @@ class BenchmarkSpec:
         tokens = torch.randint(VOCABULARY, (1_000_000,), generator=torch.Generator().manual_seed(0))
         return training_batches(tokens, config, make_objective(config, VOCABULARY), self.device)
 
+    def stepper(self, config: RunConfig) -> Stepper:
+        model = build_model(config.model, VOCABULARY, config.seed, self.device)
+        return Stepper(config, model, self.batches(config))
+
     def time(self, contenders: Sequence[Contender]) -> list[Speed]:
         effort = self.effort
         return interleaved(
@@ -132,12 +113,13 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
         config = spec.resolved(spec.config, precision)
         vocabulary = config.model.vocab_size or VOCABULARY
         set_fp32_matmul(config.train.fp32_matmul)
-        batches = spec.batches(config)
-        stepper = Stepper(config, build_model(config.model, VOCABULARY, config.seed, device), batches)
-        contenders = [Contender(OURS, _steps(stepper))]
+        stepper = spec.stepper(config)
+        contenders = [Contender(OURS, steps_of(stepper))]
         for name in spec.peers:
             network = peer(name, config, vocabulary, device)
-            contenders.append(Contender(name, training_step(network, config, batches, config.train.precision, device)))
+            contenders.append(
+                Contender(name, training_step(network, config, stepper.batches, config.train.precision, device))
+            )
         spec.effort.said("the limit of matrix products")
         limit = products_per_second(config, vocabulary, config.train.precision, device)
         speeds = spec.time(contenders)
@@ -145,8 +127,8 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
         yield Measured("training", precision, "tokens/s", speeds, limit)
 
 
-def _steps(stepper: Stepper) -> Callable[[], int]:
-    done = 0
+def steps_of(stepper: Stepper, done: int = 0) -> Callable[[], int]:
+    """Return what takes the next step, after the first `done`, and gives back its tokens."""
 
     def work() -> int:
         nonlocal done

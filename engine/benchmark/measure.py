@@ -16,12 +16,7 @@ LAUNCHES = 20  # of a matrix product per timing on a GPU
 
 @dataclass(frozen=True)
 class Contender:
-    """Something to time.
-
-    Args:
-        name: in tables.
-        work: does a piece of work and gives back how many units that was (tokens, calls).
-    """
+    """Something to time: `work` does a piece of work and returns how many units that was (tokens, calls)."""
 
     name: str
     work: Callable[[], int]
@@ -47,14 +42,9 @@ def interleaved(
     device: torch.device | str = "cpu",
     said: Callable[[str], None] = lambda _: None,
 ) -> list[Speed]:
-    """Time contenders in turns.
+    """Time contenders in turns, each warmed up once, and once more for its memory; the order turns too.
 
-    Args:
-        contenders: each is warmed up first, once, and once more for its memory.
-        rounds: turns of each; the order turns too.
-        seconds: the least that one turn takes.
-        device: what to wait for.
-        said: told what is being timed.
+    A turn takes `seconds` or more; `said` is told what is being timed.
     """
     device = torch.device(device)
     found: dict[str, list[float]] = {c.name: [] for c in contenders}

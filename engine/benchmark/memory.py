@@ -87,13 +87,7 @@ def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = M
     The peak is the largest growth of memory from just before the model is built, over three steps: the first two and
     the one with the largest batch of the first epoch. On a CPU that is resident memory, on a GPU what torch has
     allocated. Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's
-    own libraries count.
-
-    Args:
-        config: not yet resolved.
-        data_dir: where named corpora are looked for first.
-        most: bytes; a batch with a larger estimate is cut to fewer rows.
-        device: cpu or cuda:i.
+    own libraries count. A batch that is estimated to take more than `most` bytes is cut to fewer rows.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(_measured, config, data_dir, most, device).result()

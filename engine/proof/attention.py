@@ -65,12 +65,7 @@ class _Case:
 
 
 def attention(position: str, context: Context) -> Result:
-    """Compare every backend that applies to a case with the reference.
-
-    Args:
-        position: the scheme.
-        context: where.
-    """
+    """Compare every backend that applies to a case of a position scheme with the reference."""
     device, wrong = torch.device(context.device), []
     worst = dict.fromkeys(ALLOWED, 0.0)
     tried = 0

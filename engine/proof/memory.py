@@ -24,7 +24,6 @@ ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 
 def memory_proofs() -> list[Proof]:
-    """Out of memory, and the estimates."""
     return [
         Proof("out of memory (simulated), handled by auto_batch", "memory", cut_planted, seconds=4.0),
         Proof("out of memory (limited allocator), handled by auto_batch", "memory", cut_really, seconds=8.0),
@@ -100,12 +99,7 @@ def cut_really(context: Context) -> Result:
 
 
 def estimated(name: str, context: Context) -> Result:
-    """Compare the estimate of a training's memory with its measured peak.
-
-    Args:
-        name: of a preset.
-        context: where.
-    """
+    """Compare the estimate of a preset's training memory with its measured peak."""
     preset = presets.find(name)
     config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
     peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)

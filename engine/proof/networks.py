@@ -41,13 +41,7 @@ def preset_proofs(names: tuple[str, ...] | None = None) -> list[Proof]:
 
 
 def preset(name: str, context: Context, steps: int = STEPS) -> Result:
-    """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks.
-
-    Args:
-        name: of the preset.
-        context: where.
-        steps: in each precision.
-    """
+    """Train a preset in miniature in each precision; compare its first step with the CPU's; check cache and leaks."""
     device = torch.device(context.device)
     tables = presets.resolve(presets.find(name)).miniature().dump()
     tables["train"] |= {"steps": steps, "threads": context.threads}

@@ -42,14 +42,7 @@ VARIABLES = (
 
 @dataclass(frozen=True)
 class Done:
-    """A proof with its result, and the progress of all proofs.
-
-    Args:
-        proof: what was tried.
-        result: its outcome.
-        number: how many are done.
-        left: seconds that the rest will probably take.
-    """
+    """A proof with its result, how many are done, and the seconds that the rest will probably take."""
 
     proof: Proof
     result: Result
@@ -58,15 +51,7 @@ class Done:
 
 
 class Record:
-    """The JSON file: everything found so far, rewritten as a whole after each proof.
-
-    Args:
-        path: of the file.
-        settings: of the proofs.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """The JSON file: everything found so far, rewritten as a whole after each proof; raises if it cannot be written."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path, self._started = path, time.monotonic()

@@ -11,14 +11,7 @@ Figure = float | int | str | bool
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a proof.
-
-    Args:
-        status: `skipped` if this machine cannot run it.
-        why: one sentence.
-        figures: what was measured, by name; a unit is part of the name.
-        seconds: how long it took.
-    """
+    """The outcome of a proof; figures are named with their unit, `skipped` means that this machine cannot run it."""
 
     status: Status
     why: str
@@ -45,13 +38,7 @@ def judged(holds: bool, right: str, wrong: str, **figures: Figure) -> Result:
 
 @dataclass(frozen=True)
 class Context:
-    """Where a proof runs.
-
-    Args:
-        device: cpu, cuda:i or mps.
-        folder: an empty folder for its files.
-        threads: CPU threads.
-    """
+    """Where a proof runs: cpu, cuda:i or mps, an empty folder for its files, and CPU threads."""
 
     device: str
     folder: Path

@@ -42,15 +42,9 @@ def resuming_proofs() -> list[Proof]:
             for name, run in named.items()
         ),
         Proof("saved on the device, loaded on the CPU, and back", "resume", crosses_devices, seconds=5.0),
-        Proof(
-            "device lost (simulated), then resumed", "resume", partial(loses_device, False), seconds=12.0, limit=240.0
-        ),
-        Proof(
-            "device lost (a kernel fails), then resumed",
-            "resume",
-            partial(loses_device, True),
-            seconds=12.0,
-            limit=240.0,
+        *(
+            Proof(f"device lost ({how}), then resumed", "resume", partial(loses_device, really), 12.0, 240.0)
+            for how, really in (("simulated", False), ("a kernel fails", True))
         ),
     ]
 
@@ -70,12 +64,7 @@ class _StopAfter(Control):
 
 
 def small_run(*, dropout: float = 0.1, **train: Any) -> RunConfig:
-    """The demo in miniature with two micro-batches per step; it saves and evaluates every four steps.
-
-    Args:
-        dropout: the rate of every kind of dropout.
-        train: settings of `train`.
-    """
+    """The demo in miniature with two micro-batches per step; it saves and evaluates every four steps."""
     tables = presets.resolve(presets.find("demo")).miniature().dump()
     tables["train"] |= {"steps": STEPS, "accumulation": 2, "precision": "fp32"} | train
     tables["model"] |= dict.fromkeys(DROPOUTS, dropout)
@@ -101,15 +90,7 @@ def trained(
     stop_after: int | None = None,
     hook: Callable[..., None] | None = None,
 ) -> Path:
-    """Train a run to its end, or to a step, and return its folder.
-
-    Args:
-        context: where.
-        name: of the run.
-        config: not yet resolved.
-        stop_after: steps.
-        hook: called before each forward pass of the model.
-    """
+    """Train a run to its end, or to a step, and return its folder; `hook` is called before each forward pass."""
     control = None if stop_after is None else _StopAfter(stop_after)
     ready = assemble(config, runs_dir=context.folder, name=name, device=context.device, control=control)
     if hook is not None:
@@ -215,9 +196,7 @@ def _equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
 def loses_device(really: bool, context: Context) -> Result:
     """A device fails in the middle of a step; another process resumes the run from its last checkpoint.
 
-    Args:
-        really: make a kernel fail, which needs CUDA; otherwise only raise its error.
-        context: where.
+    `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
     """
     if really and not context.on_cuda:
         return Result("skipped", "only a CUDA kernel can fail like this")

@@ -5,19 +5,16 @@ import os
 import shutil
 import sysconfig
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from engine.benchmark.cases import PRECISIONS
+from engine.benchmark.cases import PRECISIONS, VOCABULARY, BenchmarkSpec, Effort, steps_of
 from engine.benchmark.measure import Contender, interleaved
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.data.loader import training_batches
-from engine.data.objectives import make_objective
 from engine.generation.sampling import FromDecoder, Sampling, columns
 from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, build_model
@@ -27,7 +24,6 @@ from engine.training.numerics import set_fp32_matmul
 from engine.training.self_check import NO_DROPOUT
 from engine.training.step import Stepper
 
-VOCABULARY = 65
 PROMPT, WRITTEN, ROWS = 7, 90, 3
 DECODED = 1e-4  # relative difference of logits
 COMPILED = {"fp32": 1e-4, "bf16": 1e-2, "fp32-fast": 1e-2}  # relative difference of losses
@@ -51,12 +47,12 @@ def speed_proofs() -> list[Proof]:
     ]
 
 
-def _demo(**model: object) -> RunConfig:
-    """The demo's network without dropout, resolved for random tokens."""
+def _demo(compile_: str = "never", **model: object) -> RunConfig:
+    """The demo's network without dropout."""
     tables = presets.resolve(presets.find("demo")).dump()
     tables["model"] |= NO_DROPOUT | model
-    config = RunConfig.model_validate(tables)
-    return config.resolved(vocab_size=VOCABULARY, threads=torch.get_num_threads(), train_tokens=1_000_000)
+    tables["train"]["compile"] = compile_
+    return RunConfig.model_validate(tables)
 
 
 def _decoder(context: Context, position: str) -> tuple[DecoderLM, Tensor]:
@@ -142,7 +138,10 @@ def compiles(precision: str, context: Context) -> Result:
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
         return judged(False, "", f"compiled losses differ by {apart:.2g} (relative)", **figures)
-    contenders = [Contender("compiled", _steps(compiled)), Contender("plain", _steps(plain))]
+    contenders = [
+        Contender("compiled", steps_of(compiled, PARITY_STEPS)),
+        Contender("plain", steps_of(plain, PARITY_STEPS)),
+    ]
     fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
@@ -150,31 +149,17 @@ def compiles(precision: str, context: Context) -> Result:
 
 
 def _stepper(precision: str, compile_: str, context: Context, **model: object) -> Stepper:
-    tables = _demo(**model).dump()
-    chosen, matmul = PRECISIONS[precision]
-    tables["train"] |= {"precision": chosen, "fp32_matmul": matmul, "compile": compile_}
-    config = RunConfig.model_validate(tables)
-    set_fp32_matmul(matmul)
-    tokens = torch.randint(VOCABULARY, (100_000,), generator=torch.Generator().manual_seed(0))
-    device = torch.device(context.device)
-    batches = training_batches(tokens, config, make_objective(config, VOCABULARY), device)
-    return Stepper(config, build_model(config.model, VOCABULARY, config.seed, device), batches)
+    threads, effort = torch.get_num_threads(), Effort(ROUNDS, SECONDS)
+    config, device = _demo(compile_, **model), torch.device(context.device)
+    spec = BenchmarkSpec(config, (precision,), (), device, threads, effort)
+    config = spec.resolved(config, precision)
+    set_fp32_matmul(config.train.fp32_matmul)
+    return spec.stepper(config)
 
 
 def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
     results = [stepper.step(step) for step in range(first, first + steps)]
     return [result.read()[0] / result.n_targets for result in results]
-
-
-def _steps(stepper: Stepper) -> Callable[[], int]:
-    done = PARITY_STEPS
-
-    def work() -> int:
-        nonlocal done
-        done += 1
-        return stepper.step(done).n_targets
-
-    return work
 
 
 def waits(precision: str, context: Context) -> Result:

@@ -34,12 +34,7 @@ class TimedOut(Ended):
 
 
 class Raised(Exception):
-    """The call raised: its exception in one line.
-
-    Args:
-        text: type and message.
-        device_lost: whether the process can no longer use its device.
-    """
+    """The call raised: its exception in one line; `device_lost` means the process can no longer use its device."""
 
     def __init__(self, text: str, *, device_lost: bool = False) -> None:
         super().__init__(text)
@@ -47,11 +42,7 @@ class Raised(Exception):
 
 
 class Worker:
-    """One process, started by the first call and replaced after it ends.
-
-    Args:
-        log: the file for its output.
-    """
+    """One process, started by the first call and replaced after it ends; its output goes to the file `log`."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -65,16 +56,11 @@ class Worker:
         self.end(at_once=kind is not None)
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
-        """Return the value of a call in the process.
-
-        Args:
-            function: picklable, as are its arguments and its value.
-            arguments: positional.
-            limit: seconds.
+        """Return the value of a call in the process; function, arguments and value must be picklable.
 
         Raises:
             Raised: the call raised.
-            TimedOut: it took longer than the limit; the process has been ended.
+            TimedOut: it took longer than `limit` seconds; the process has been ended.
             Ended: the process died; says how.
         """
         if self._process is None or not self._process.is_alive():
@@ -94,11 +80,7 @@ class Worker:
         return cast(T, value)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End the process and everything it started.
-
-        Args:
-            at_once: kill it without waiting for it to exit.
-        """
+        """End the process and everything it started; `at_once` kills it without waiting for it to exit."""
         process, self._process = self._process, None
         if self._connection is not None:
             self._connection.close()

@@ -96,12 +96,7 @@ def begin(
 ) -> Ready:
     """Take a queued run and make it ready. What is wrong with it is also its end: it has failed.
 
-    Args:
-        run: its directory, made by `RunWriter.create` with the state `queued`.
-        data_dir: where named corpora are looked for first.
-        device: auto, cpu, cuda, cuda:i or mps.
-        control: how the run will be told to stop.
-        launch: "thread" or "process", for its status.
+    Arguments as for `assemble`; `launch` is "thread" or "process", for its status.
 
     Raises:
         InputError: anything wrong with its config, data or device, or it is not queued.
@@ -130,15 +125,15 @@ def resume(
     launch: str = "thread",
     handed_over: bool = False,
 ) -> Ready:
-    """A run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
+    """Return a run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
 
     A run that ended before its first checkpoint is started over from its config: every draw is seeded, so it becomes
-    the run it would have been.
+    the run it would have been. Another kind of device than before is not bit-exact, and is recorded as such.
 
     Args:
         run: its directory; its config and data must be what they were.
         data_dir: where named corpora are looked for first.
-        device: auto, cpu, cuda, cuda:i or mps; another kind than before is not bit-exact, and is recorded as such.
+        device: auto, cpu, cuda, cuda:i or mps.
         control: how the run will be told to stop.
         launch: what trains it, for status.json: thread or process.
         handed_over: wait for the process that is handing it over; only such a run is taken.
@@ -252,11 +247,7 @@ def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
 
 
 def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
-    """Return the model on its device.
-
-    Raises:
-        InputError: it does not fit into memory; says how large it is.
-    """
+    """Return the model on its device; raise `InputError` if it does not fit into memory."""
     count = size.parameter_count(config.model, vocab_size)
     try:
         if device.type == "cpu" and 16 * count > psutil.virtual_memory().available:
@@ -294,13 +285,7 @@ def _open(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
 
 
 def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[str, Any]:
-    """Return the content of model.json: what was built, read from the module, not the config.
-
-    Args:
-        config: resolved.
-        model: as built.
-        shape: of the largest batch.
-    """
+    """Return the content of model.json: what was built, read from the module; `shape` is of the largest batch."""
     device = next(model.parameters()).device
     precision = chosen_precision(config.train, device)
     attention = model.layers[0].get_submodule("attention")
@@ -333,7 +318,7 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[st
 
 
 def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
-    """The config with the precision that "auto" meant when the run began on this kind of device; uncompiled if it was.
+    """Return the config with what "auto" meant for precision and compiling when the run began on this kind of device.
 
     A later version or another GPU may choose differently, and a run must not change its arithmetic.
     """

@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +58,7 @@ AVERAGE = "average"  # has weights and tokenizer only: nothing goes on from it
 
 @dataclass
 class TrainerState:
-    """What changes while training besides weights and optimizer moments, at a step boundary before its evaluation.
+    """What changes while training, besides weights and moments, at a step boundary before its evaluation.
 
     Random numbers need no state: every draw is seeded by (run seed, purpose, step, micro-batch).
     """
@@ -85,11 +85,7 @@ class TrainerState:
 
     @classmethod
     def from_json(cls, data: Any) -> "TrainerState":
-        """Return the state as it was saved.
-
-        Raises:
-            ValueError: a piece is missing, unknown, or of another kind; a resumed run must not guess.
-        """
+        """Return the state as saved; raise `ValueError` for a piece that is missing, unknown or of another kind."""
         if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
             raise ValueError("not a trainer state of this version")
         names = {f.name for f in fields(cls)}
@@ -140,13 +136,13 @@ def save(
     final = parent / name
     if final.exists():
         if damage(final) is None:
-            point_last(run, state.step)
+            point(run, "last", state.step)
             return name
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: somebody may want to look
     tensors = {WEIGHTS: weights_of(model), OPTIMIZER: moments_of(model, optimizer)}
     texts = {STATE: json.dumps(finite(state.to_json()), allow_nan=False), TOKENIZER: tokenizer.to_json()}
     _write(final, state.step, tensors, texts)
-    point_last(run, state.step)
+    point(run, "last", state.step)
     return name
 
 
@@ -192,14 +188,9 @@ def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many:
     return steps
 
 
-def point_last(run: Path, step: int) -> None:
-    """Name the checkpoint of a step as the newest; a kill may have come between writing it and this."""
-    write_atomic(run / "checkpoints" / "last", folder_name(step) + "\n")
-
-
-def point_best(run: Path, step: int) -> None:
-    """Name the checkpoint of a step as the best so far."""
-    write_atomic(run / "checkpoints" / "best", folder_name(step) + "\n")
+def point(run: Path, which: Literal["last", "best"], step: int) -> None:
+    """Name the checkpoint of a step as the newest or the best; a kill may come between writing one and this."""
+    write_atomic(run / "checkpoints" / which, folder_name(step) + "\n")
 
 
 def prune(run: Path, keep_last: int) -> None:
@@ -217,11 +208,7 @@ def steps_saved(run: Path) -> list[Path]:
 
 
 def newest_intact(run: Path) -> tuple[Path, list[str]]:
-    """Return the newest checkpoint whose files are all as they were written, and what is wrong with newer ones.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the newest intact checkpoint, and what is wrong with newer ones; raise `InputError` if there is none."""
     wrong: list[str] = []
     for folder in reversed(steps_saved(run)):
         found = damage(folder)
@@ -270,11 +257,7 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
 
 
 def find(reader: RunReader, which: str) -> Path:
-    """Return the folder of `best`, `last`, or a step's number.
-
-    Raises:
-        InputError: there is none; names those that exist.
-    """
+    """Return the folder of `best`, `last`, `average` or a step; raise `InputError` naming those that exist."""
     parent = reader.path / "checkpoints"
     name = _pointer(parent, which) if which in ("best", "last") else None
     if name is None and which == "best":  # nothing has been evaluated yet, so the last is the best there is
@@ -315,7 +298,6 @@ def damage(folder: Path) -> str | None:
 
 
 def _most_bytes(path: Path) -> int:
-    """The most bytes a checkpoint's file may have, so that a terabyte of holes is never hashed."""
     return tensor_file_bytes(path) if path.name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
 
 
@@ -326,11 +308,7 @@ def _manifest_text(manifest: dict[str, Any]) -> str:
 def load_trained(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, CharacterTokenizer, int]:
-    """The model of a text's run, in evaluation mode, with its tokenizer and step.
-
-    Raises:
-        InputError: no such checkpoint, its files do not belong together, or it translates or is about documents.
-    """
+    """Load a text's run as `load_network` does; raise `InputError` if it translates or is about documents."""
     config = reader.config
     if config.on_documents:
         does = "answers questions" if config.answers else "fills in documents"
@@ -347,11 +325,7 @@ def load_trained(
 def load_translator(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[EncoderDecoder, PairTokenizer, int]:
-    """The model of a translation's run, in evaluation mode, with its tokenizer and step.
-
-    Raises:
-        InputError: no such checkpoint, its files do not belong together, or it does not translate.
-    """
+    """Load a translation's run as `load_network` does; raise `InputError` if it does not translate."""
     model, tokenizer, step = load_network(reader, which, device)
     if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
         raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
@@ -361,11 +335,7 @@ def load_translator(
 def load_of_documents(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[DecoderLM | EncoderDecoder, CharacterTokenizer | BpeTokenizer | WordTokenizer, int]:
-    """The model of a run on documents or questions, in evaluation mode, with its tokenizer and step.
-
-    Raises:
-        InputError: no such checkpoint, its files do not belong together, or it is about something else.
-    """
+    """Load a run on documents or questions as `load_network` does; raise `InputError` if it is another kind."""
     model, tokenizer, step = load_network(reader, which, device)
     if not reader.config.on_documents or isinstance(tokenizer, PairTokenizer) or isinstance(model, EncoderLM):
         raise InputError(f"run '{reader.name}' is not about documents: `{reader.command('sample')}`")
@@ -375,7 +345,7 @@ def load_of_documents(
 def load_network(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, AnyTokenizer, int]:
-    """The model of any run, in evaluation mode, with its tokenizer and step.
+    """Return the model of any run, in evaluation mode, with its tokenizer and step.
 
     Raises:
         InputError: no such checkpoint, or its files do not belong together.
@@ -397,15 +367,8 @@ def network_with_weights(
 ) -> Network:
     """Build a model and load its weights, in evaluation mode.
 
-    Args:
-        config: of the model.
-        vocab_size: tokens that are needed.
-        weights: a safetensors file.
-        device: where to put it.
-        said: the file that the config is from, for errors.
-
     Raises:
-        InputError: it cannot be built, or the weights are damaged or of another model.
+        InputError: it cannot be built (names `said`, the config's file), or the weights are damaged or another model's.
     """
     try:
         check_shapes(weights, parameter_shapes(config.model, vocab_size))  # before anything large is built

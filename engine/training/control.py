@@ -63,12 +63,9 @@ class Control:
         self._run, self.obeyed = run, after
 
     def request(self, command: Command, reason: str = "", *, signal: int | None = None) -> None:
-        """Ask for a command to be obeyed at the next boundary.
+        """Ask for a command to be obeyed at the next boundary; `reason` is one sentence for the run's status.
 
-        Args:
-            command: what to do.
-            reason: one sentence for the run's status.
-            signal: the signal it came from, if it was no person's wish to end the run here.
+        `signal` is the signal it came from, if it was no person's wish to end the run here.
         """
         if reason:
             self.reason = reason
@@ -118,13 +115,7 @@ class Control:
 
 
 class WaitingForSpace:
-    """Pauses the run while its disk is full: reports it once, still obeys `stop`, continues when there is room.
-
-    Args:
-        writer: of the run.
-        control: how it is told to stop.
-        needed: bytes of the next checkpoint.
-    """
+    """Pauses the run while its disk is full: reports it once, still obeys `stop`, continues when there is room."""
 
     def __init__(self, writer: RunWriter, control: Control, needed: int) -> None:
         self.writer, self.control, self.needed = writer, control, needed

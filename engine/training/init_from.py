@@ -58,12 +58,7 @@ SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  
 
 @dataclass(frozen=True)
 class InitReport:
-    """What a new run's directory says about the weights it started from.
-
-    Args:
-        said: for events, a sentence each.
-        lints: what is not as it was when they were trained, for events and for whoever started the run.
-    """
+    """What a new run's directory says about the weights it started from: sentences for events, and lints."""
 
     said: tuple[str, ...] = ()
     lints: tuple[Lint, ...] = ()
@@ -71,14 +66,9 @@ class InitReport:
 
 @dataclass(frozen=True)
 class InitFrom:
-    """The run that another one starts from.
+    """The run that another one starts from, and the checkpoint of it that is copied.
 
-    Args:
-        reader: of the run.
-        folder: the checkpoint that is copied.
-        origin: the entry for the new run's run.json.
-        tokenizer: of the checkpoint.
-        portable: what `train.init_from` must say to mean the same from any folder.
+    `origin` is the entry for the new run's run.json; `portable` is what `train.init_from` must say from any folder.
     """
 
     reader: RunReader
@@ -94,10 +84,6 @@ class InitFrom:
     @classmethod
     def find(cls, config: RunConfig, runs_dir: Path) -> "InitFrom | None":
         """Return the run that a config starts from, its checkpoint found intact; None without `train.init_from`.
-
-        Args:
-            config: of the new run.
-            runs_dir: where names of runs are looked for.
 
         Raises:
             InputError: no such run or checkpoint, a damaged one, or one with another kind of tokenizer.
@@ -122,17 +108,7 @@ class InitFrom:
         return cls(reader, folder, origin_of(reader, which, step, sha256), tokenizer, portable)
 
     def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> InitReport:
-        """Copy the weights into a model, and compare the data that the two runs are trained on.
-
-        Args:
-            model: with its initial weights.
-            config: of the new run.
-            task: of the new run, with the other one's tokenizer.
-            data_dir: where named corpora are looked for first.
-
-        Raises:
-            InputError: the weights do not fit.
-        """
+        """Copy the weights into a model, and compare the data that the two runs are trained on."""
         report, name = self.copy_weights(model, config), self.name
         said, lints = [*report.said], [*report.lints]
         if isinstance(task, TextTask):
@@ -153,12 +129,8 @@ class InitFrom:
     def copy_weights(self, model: Network, config: RunConfig) -> InitReport:
         """Copy the checkpoint's weights into a new model, and say what was not copied.
 
-        Args:
-            model: with its initial weights; they stay where the other run has none.
-            config: of the new run.
-
         Raises:
-            InputError: another shape; names the weights one by one and the settings that differ. Or not finite.
+            InputError: another shape (names the weights one by one and the settings that differ), or not finite.
         """
         path, before = self.folder / checkpoint.WEIGHTS, self.reader.config
         match = match_shapes(config, tensors.shapes_of(model), before, tensors.saved_shapes(path), self.tokenizer)
@@ -198,17 +170,7 @@ class InitFrom:
 
 
 def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
-    """Refuse a config that asks for another tokenizer than that of the run it starts from.
-
-    Args:
-        config: of the new run.
-        before: of the run it starts from.
-        name: of that run.
-        tokenizer: of that run.
-
-    Raises:
-        InputError: it does; says what would be right.
-    """
+    """Refuse a config that asks for another tokenizer than `before`, the config of the run it starts from."""
     for key in READ_BY:
         asked, was = getattr(config.data, key), getattr(before.data, key)
         if asked != was and (key != "bpe_size" or config.data.tokenizer == "bpe"):
@@ -231,8 +193,8 @@ def match_shapes(
     Args:
         config: of the new run.
         own: shapes of its parameters.
-        before: of the run it starts from.
-        saved: shapes of that one's.
+        before: config of the run it starts from.
+        saved: shapes of that one's parameters.
         tokenizer: of both.
 
     Raises:

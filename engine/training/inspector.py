@@ -18,13 +18,7 @@ CURVE = 1_000  # train records that are enough to see a curve's shape
 
 
 class Inspector:
-    """Looks at one run and writes down what it finds.
-
-    Args:
-        parts: of the run.
-        facts: the content of data.json, kept because its folder may disappear.
-        writer: where verdicts go.
-    """
+    """Looks at one run and writes down what it finds; `facts` is data.json, kept because its folder may disappear."""
 
     def __init__(self, parts: RunParts, facts: Mapping[str, Any], writer: RunWriter) -> None:
         self.config, self.model, self.task, self.batches = parts.config, parts.model, parts.task, parts.batches

@@ -31,16 +31,13 @@ ROLES = {"[pad]": "pad_token", "[start]": "bos_token", "[end]": "eos_token", "[m
 def write_pretrained(
     reader: RunReader, which: str, folder: Path, more: Callable[[int], Mapping[str, str]] = lambda step: {}
 ) -> int:
-    """Write a checkpoint's model into a new folder, all of it or nothing.
+    """Write a checkpoint's model into a new folder, all of it or nothing, and return the checkpoint's step.
 
     Args:
         reader: of the run.
         which: best, last, average, or a step.
         folder: made here; must not hold anything yet.
         more: text files beside it by name, given the checkpoint's step.
-
-    Returns:
-        The checkpoint's step.
 
     Raises:
         InputError: no such checkpoint, a damaged one, or a folder that is not empty or cannot be written.
@@ -90,11 +87,7 @@ def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: in
 
 
 def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[Network, AnyTokenizer]:
-    """Return the model of such a folder, in evaluation mode, with its tokenizer: the run's logits, bit for bit.
-
-    Args:
-        folder: written by `write_pretrained`.
-        device: where to put it.
+    """Return the model of a folder by `write_pretrained`, in evaluation mode, with its tokenizer; bit-exact.
 
     Raises:
         InputError: another kind of model, a damaged file, or files that do not belong together.

@@ -128,12 +128,9 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
 
 @dataclass(frozen=True)
 class SmallCopy:
-    """A network as configured, but small.
+    """A network as configured, but small: float64, CPU, evaluation mode.
 
-    Args:
-        model: the config it is built from.
-        network: float64, CPU, evaluation mode.
-        said: how it is smaller than the run's own network, as part of a sentence; "" if it is not.
+    `said` is how it is smaller than the run's own network, as part of a sentence; "" if it is not.
     """
 
     model: ModelConfig
@@ -165,14 +162,7 @@ def _random_tokens(rows: int, length: int, words: int, seed: int) -> Tensor:
 
 
 def small_copy(config: RunConfig, vocab_size: int, *, seed: int = 0, **changes: Any) -> SmallCopy:
-    """Build a small copy of a run's network.
-
-    Args:
-        config: of the run.
-        vocab_size: of the copy.
-        seed: passed to `build_model`; the weights are then redrawn independently of it.
-        changes: overrides of the copy's model settings.
-    """
+    """Build a small copy of a run's network; `seed` goes to `build_model`, `changes` override the copy's settings."""
     model = config.model
     heads = min(model.n_heads, HEADS)
     width = min(model.head_width, max(2, WIDTH // heads))
@@ -263,10 +253,7 @@ def check_reference(copy: SmallCopy) -> Verdict:
 
 @torch.no_grad()
 def check_source(copy: SmallCopy) -> Verdict | None:
-    """Does a different source with the same target change the predictions, through every decoder layer?
-
-    None without a source.
-    """
+    """Does a different source change the predictions, through every decoder layer? None without a source."""
     model = copy.network
     if not isinstance(model, EncoderDecoder):
         return None
@@ -540,15 +527,7 @@ def _wrong_update(
 ) -> str:
     """Return what is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1).
 
-    Args:
-        optimizer: the settings.
-        before: the weights before the update.
-        after: the weights after it.
-        gradients: as passed to the update.
-        moments: from the previous update; updated in place.
-        decayed: names of the weights that decay.
-        rate: the learning rate.
-        count: number of updates, including this one.
+    `moments` are those of the previous update and are updated in place; `count` is the number of updates so far.
     """
     (one, two), coupled = optimizer.betas, optimizer.kind == "adam"
     for name, g in gradients.items():
@@ -615,13 +594,7 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
 
 
 def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Examples]) -> Verdict:
-    """Do the initial weights and the first batches depend on the seed?
-
-    Args:
-        config: of the run.
-        copy: of its network.
-        reseeded: the run's batches under another seed.
-    """
+    """Do the initial weights and the first batches depend on the seed?"""
     first, other = (
         build_model(copy.model, copy.network.vocab_size, config.seed + more).state_dict() for more in (0, 1)
     )

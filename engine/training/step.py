@@ -41,20 +41,12 @@ class StepResult:
     norm: Tensor
 
     def read(self) -> tuple[float, float]:
-        """Return (Σ nll in nats, gradient norm).
-
-        Raises:
-            Diverged: one of them is not finite; nothing was updated.
-        """
+        """Return (Σ nll in nats, gradient norm); raise `Diverged` if one is not finite: nothing was updated then."""
         return next(read_all([self]))
 
 
 def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
-    """Read each result in order, waiting for the device only once.
-
-    Raises:
-        Diverged: at the first step that is not finite.
-    """
+    """Read each result in order, waiting for the device only once; raise `Diverged` at the first that is not finite."""
     on_device = [number for result in results for number in (*result.totals, result.norm.to(torch.float32))]
     numbers = iter(torch.stack(on_device).tolist())
     for result in results:
@@ -155,7 +147,7 @@ class Stepper:
         return totals, scored
 
     def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
-        """Σ nll over the targets, and the objective that is minimised.
+        """Return Σ nll over the targets, and the objective that is minimised.
 
         A separate function, so that only the graph holds the logits during the backward pass: they are the largest
         tensors of a model with a large vocabulary.

@@ -69,7 +69,6 @@ class Task(ABC):
 
     @property
     def name(self) -> str:
-        """Name of the corpus."""
         return self.corpus.name
 
     @cached_property
@@ -107,11 +106,7 @@ class Task(ABC):
 
     @abstractmethod
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        """Return the config with vocabulary, threads and durations filled in.
-
-        Raises:
-            InputError: the model's vocabulary is too small, or a duration does not come out right.
-        """
+        """Return the config with vocabulary, threads and durations filled in; raise `InputError` if they do not fit."""
 
     @abstractmethod
     def facts(self, config: RunConfig) -> dict[str, Any]:
@@ -131,22 +126,14 @@ class Task(ABC):
 
     @abstractmethod
     def sampler(self, config: RunConfig) -> SampleCallback:
-        """Return what writes the samples.
-
-        Raises:
-            InputError: the prompt has characters the model will never know.
-        """
+        """Return what writes the samples; raise `InputError` if the prompt has characters the model will never know."""
 
 
 @dataclass(frozen=True)
 class RunParts:
     """Everything a run needs besides its directory.
 
-    Args:
-        config: resolved and complete.
-        task: what it is trained on and how it is scored.
-        model: fp32, on its device, in training mode.
-        sampler: writes samples.
+    The config is resolved and complete; the model is fp32, on its device, in training mode.
     """
 
     config: RunConfig
@@ -164,15 +151,9 @@ class RunParts:
 
 
 def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
-    """Refuse text that a tokenizer taken over from another run cannot encode.
+    """Refuse text that a tokenizer taken over from another run cannot encode; names the character and its place.
 
-    Args:
-        tokenizer: taken over.
-        text: to be encoded.
-        where: what it is, for the error, e.g. `corpus notes.txt: its train split`.
-
-    Raises:
-        InputError: names the first such character and its place.
+    `where` says what the text is, e.g. `corpus notes.txt: its train split`.
     """
     place = tokenizer.first_unknown(text)
     if place is not None:
@@ -185,11 +166,7 @@ def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
-    """Return how many tokens the model needs, special ones included.
-
-    Raises:
-        InputError: `model.vocab_size` is smaller.
-    """
+    """Return how many tokens the model needs, special ones included; raise if `model.vocab_size` is smaller."""
     needed = config.needed_tokens(found)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(f" and {name}" for name in config.special_tokens)

@@ -35,11 +35,7 @@ def shapes_of(model: nn.Module) -> dict[str, Shape]:
 
 
 def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
-    """Compare names and shapes of saved weights with a model's, before anything large is built.
-
-    Raises:
-        InputError: unreadable, or weights of another model; names the first that does not fit.
-    """
+    """Compare names and shapes of saved weights with a model's; raise `InputError` for the first that differs."""
     saved = saved_shapes(path)
     for name in sorted(expected.keys() ^ saved.keys()):
         where = "it" if name in saved else "the config's model"
@@ -51,11 +47,7 @@ def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
 
 
 def saved_shapes(path: Path) -> dict[str, Shape]:
-    """Return the shape of each saved tensor without reading one.
-
-    Raises:
-        InputError: unreadable, or not fp32, which is all that is ever saved.
-    """
+    """Return the shape of each saved tensor without reading one; raise `InputError` if unreadable or not fp32."""
     try:
         with safe_open(path, framework="numpy") as file:
             told = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
@@ -83,11 +75,7 @@ def tensor_file_bytes(path: Path) -> int:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a file, by name.
-
-    Raises:
-        InputError: unreadable, or not fp32.
-    """
+    """Return the tensors of a file, by name; raise `InputError` if unreadable or not fp32."""
     saved_shapes(path)  # before any of it is read
     try:
         return load_file(path)
@@ -96,11 +84,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Put saved weights into a model.
-
-    Raises:
-        InputError: damaged, weights of another model, or not finite.
-    """
+    """Put saved weights into a model; raise `InputError` if damaged, of another model, or not finite."""
     check_shapes(path, shapes_of(model))
     saved = load_tensors(path)
     with torch.no_grad():

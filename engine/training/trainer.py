@@ -46,14 +46,7 @@ log = logging.getLogger(__name__)
 
 
 class Trainer:
-    """Trains one model and writes one run directory.
-
-    Args:
-        parts: of the run.
-        facts: the content of data.json.
-        writer: the run directory; closed at the end.
-        control: how it is told to stop.
-    """
+    """Trains one model and writes one run directory, which it closes; `facts` is the content of data.json."""
 
     def __init__(self, parts: RunParts, facts: Mapping[str, Any], writer: RunWriter, control: Control) -> None:
         self.config, self.model, self.task, self.sampler = parts.config, parts.model, parts.task, parts.sampler
@@ -99,20 +92,12 @@ class Trainer:
         return f"{type(error).__name__}: {error}"
 
     def restore(self, folder: Path) -> None:
-        """Take up the state of a checkpoint; `run` then continues from there, bit for bit.
-
-        Raises:
-            InputError: a piece is missing or belongs to another model.
-        """
+        """Take up the state of a checkpoint, from which `run` continues bit for bit; raise if it does not fit."""
         self.state = checkpoint.load_state(folder, self.model, self.stepper.optimizer)
         self._saved = self.state.step
 
     def begin(self) -> None:
-        """Prepare the first step: process settings, leak probe and self-check, step-0 checkpoint.
-
-        Raises:
-            Leaking: the answers can be seen, and the config does not allow that.
-        """
+        """Prepare: process settings, leak probe, self-check, step-0 checkpoint; may raise `Leaking`."""
         if self.config.train.threads is not None:
             torch.set_num_threads(self.config.train.threads)
         set_fp32_matmul(self.config.train.fp32_matmul)
@@ -130,7 +115,7 @@ class Trainer:
             leak = self.inspector.leak
             if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
                 raise Leaking(f"{LEAK} before the first step: {leak.why}")
-        patiently(lambda: checkpoint.point_last(self.writer.path, self._saved), self.writer.waiting)
+        patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved), self.writer.waiting)
         self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
         where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
@@ -354,7 +339,7 @@ class Trainer:
         self._evaluated, state.last = state.step, record
         if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
-            patiently(lambda: checkpoint.point_best(self.writer.path, state.step), self.writer.waiting)
+            patiently(lambda: checkpoint.point(self.writer.path, "best", state.step), self.writer.waiting)
             if (answers := self.scorer.predictions()) is not None:
                 self.writer.predictions(answers)
         else:
@@ -449,12 +434,8 @@ def _any_due(step: int, *intervals: int) -> bool:
 def heeding(model: nn.Module, heed: Callable[[], None]) -> Iterator[None]:
     """Call `heed` before each layer of a model, forward and backward; an exception from it ends the step.
 
-    A step may take a minute on a busy machine. The hooks see when a layer is computed, never what: no number depends
-    on them.
-
-    Args:
-        model: any network.
-        heed: must be cheap; it is called thousands of times a second.
+    A step may take a minute on a busy machine. `heed` is called thousands of times a second. The hooks see when a layer
+    is computed, never what: no number depends on them.
     """
 
     def after(layer: nn.Module, given: Any, out: Tensor) -> None:

@@ -32,10 +32,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Span], Tensor]
 
 
 def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list[Verdict]:
-    """For each model setting that differs from a parent: would the model be another one without it?
-
-    Dropout rates are left out: they change training only.
-    """
+    """For each model setting but dropout that differs from a parent: would the model be another one without it?"""
     verdicts = []
     for key, (before, after) in diff(parent, config).items():
         section, _, name = key.partition(".")
@@ -86,13 +83,7 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
 
 @dataclass(frozen=True)
 class StepCost:
-    """What a training step costs.
-
-    Args:
-        seconds: of a step.
-        peak_bytes: of memory; CUDA only, else None.
-        targets: tokens that a step predicts, of the steps that were timed.
-    """
+    """Seconds and peak bytes (CUDA only, else None) of a training step, and how many tokens a timed step predicts."""
 
     seconds: float
     peak_bytes: int | None
@@ -102,11 +93,7 @@ class StepCost:
 def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> StepCost:
     """Time a training step at full size on the model's device; the first, which warms up, does not count.
 
-    Args:
-        config: resolved.
-        model: it is trained by these steps.
-        batches: of the run.
-        repeats: steps that are timed; their median counts.
+    The model is trained by these steps; the median of `repeats` counts.
     """
     stepper = Stepper(config, model, batches)
     device = stepper.device
@@ -127,12 +114,7 @@ def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int
 
 @dataclass(frozen=True)
 class Crossover:
-    """From what length on an attention saves time on this machine.
-
-    Args:
-        kind: the attention.
-        ratio: (length, time of this kind / time of attention to all), shortest first; forward and backward.
-    """
+    """Attention `kind`: (length, its time / time of attention to all), forward and backward, shortest length first."""
 
     kind: str
     ratio: tuple[tuple[int, float], ...]
@@ -149,12 +131,7 @@ class Crossover:
 
 
 def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
-    """Time one layer's window or linear attention, without positions, against attention to all; None for other kinds.
-
-    Args:
-        config: kind, window, heads, dropout, precision.
-        device: where.
-    """
+    """Time one layer's window or linear attention against attention to all, without positions; None for other kinds."""
     model = config.model
     if model.attention not in ("window", "linear"):
         return None
