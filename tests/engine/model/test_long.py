@@ -98,8 +98,6 @@ PEAK = """
 import sys, torch
 from engine.config.schema import RunConfig
 from engine.model.transformer import build_model
-from tests.legal_cells import AXES as ALL_AXES
-from tests.legal_cells import legal_cells
 torch.set_num_threads(1)
 attention, length = sys.argv[1], int(sys.argv[2])
 model = {"n_layers": 2, "d_model": 64, "n_heads": 4, "context_length": length, "dropout": 0.0, "attention": attention}
