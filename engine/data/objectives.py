@@ -53,7 +53,7 @@ class Batch:
     def pieces(self, how_many: int) -> Iterator["Batch"]:
         """Yield the same rows in several smaller batches; none for rows that do not exist."""
         none = [None] * how_many
-        places = none
+        places: Sequence[Positions | None] = none
         if self.source_at is not None:
             places = [Positions(index, one_side=True) for index in self.source_at.index.chunk(how_many)]
         rows = zip(

@@ -19,9 +19,10 @@ from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
-from engine.training.init_from import Parent, find_parent, inherit
+from engine.training.init_from import InitFrom
 from engine.training.numerics import chosen_precision, set_fp32_matmul
-from engine.training.task import Task, load_task_of
+from engine.training.task import Task
+from engine.training.tasks import task_of_run
 from engine.verification.finding import COARSE, Unknown
 
 Record = dict[str, Any]
@@ -128,7 +129,7 @@ class Evidence:
 
     @cached_property
     def task(self) -> Task:
-        return load_task_of(self.reader, self.data_dir)
+        return task_of_run(self.reader, self.data_dir)
 
     @cached_property
     def origin(self) -> Origin | None:
@@ -136,7 +137,7 @@ class Evidence:
         return self.reader.run.origin
 
     @cached_property
-    def parent(self) -> Parent:
+    def parent(self) -> InitFrom:
         """The run that it started from, found by name or id; raises `Unknown` if it or the checkpoint is missing."""
         origin = self.origin
         assert origin is not None
@@ -146,7 +147,7 @@ class Evidence:
         step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
         asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
         try:
-            found = find_parent(asked, self.reader.path.parent)
+            found = InitFrom.find(asked, self.reader.path.parent)
         except InputError as error:
             raise Unknown(f"run '{reader.name}', which it started from, has lost that checkpoint: {error}") from None
         assert found is not None
@@ -179,7 +180,7 @@ class Evidence:
             return model
         first = self.folder_of(0)
         try:
-            inherit(model, self.config, self.parent)
+            self.parent.copy_weights(model, self.config)
         except Unknown:
             if first is None:
                 raise

@@ -15,7 +15,7 @@ from engine.runs.files import read_json
 from engine.runs.lineage import drawn, split_init_from
 from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
-from engine.training.state import TrainerState
+from engine.training.checkpoint import TrainerState
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Outcome, Unknown, as_recorded, differences
 

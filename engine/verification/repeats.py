@@ -19,12 +19,11 @@ from engine.runs.files import read_json
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
-from engine.training.assemble import make_trainer
-from engine.training.control import Control
-from engine.training.ends import Diverged, Leaking
+from engine.training.control import Control, Diverged, Leaking
 from engine.training.inspector import CURVE
 from engine.training.self_check import self_check
-from engine.training.task import reseeded
+from engine.training.task import RunParts
+from engine.training.trainer import Trainer
 from engine.verification.evidence import Evidence, Record
 from engine.verification.finding import Difference, Outcome, Unknown, as_recorded, differences
 
@@ -76,7 +75,7 @@ def samples(evidence: Evidence) -> Outcome:
             if folder is None:
                 continue
             model, step = evidence.network(str(record["step"]))
-            found = evidence.task.shower(evidence.config).sample(model, step)
+            found = evidence.task.sampler(evidence.config).sample(model, step)
             repeated.append(step)
             skip = frozenset(() if evidence.exact else ("chances",))
             wrong += differences(record, found, f"of the sample at step {step:,}", exact=evidence.exact, skip=skip)
@@ -179,14 +178,14 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
     Raises:
         Unknown: training fails here, as the run may have.
     """
-    config, task, device = evidence.config, evidence.task, evidence.device
+    config, task = evidence.config, evidence.task
     for key in QUIETED:
         config = capabilities.with_value(config, key, 0)
     with TemporaryDirectory(prefix="tui-transformer-verify-") as root:
         writer = RunWriter.create(Path(root), "repeated", config, {})
         try:
-            shower = task.shower(config)
-            trainer = make_trainer(config, evidence.fresh(), task, device, writer, Control(), shower, {})
+            parts = RunParts(config, task, evidence.fresh(), task.sampler(config))
+            trainer = Trainer(parts, {}, writer, Control())
             if folder is not None:
                 trainer.restore(folder)
             trainer.begin()
@@ -238,8 +237,7 @@ def _probes(evidence: Evidence) -> Iterator[Verdict]:
         yield overlapping(overlap)
     fresh = evidence.fresh()
     yield _leak(evidence, fresh, "before", 0)
-    config, task, device = evidence.config, evidence.task, evidence.device
-    yield from self_check(config, fresh, task.batches(config, device), reseeded(task, config, device))
+    yield from self_check(evidence.config, fresh, evidence.task)
     if evidence.finished:
         model, step = evidence.network("last")
         yield _leak(evidence, model, "after", step)

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import torch
 
-from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.model.positions import Positions
 from engine.model.transformer import EncoderDecoder, Network, build_model
+from tests.legal_cells import AXES as ALL_AXES
+from tests.legal_cells import legal_cells
 
 VOCAB, LENGTH, SOURCE = 13, 20, 14
 BASE = RunConfig.model_validate(
@@ -32,12 +33,12 @@ BASE = RunConfig.model_validate(
 PADDINGS = ("none", "left", "right")
 # One objective is enough to reach each network: what a network computes does not depend on it.
 OBJECTIVES = ("next-token", "copy")
-AXES = capabilities.AXES | {"objective.kind": OBJECTIVES}
+AXES = ALL_AXES | {"objective.kind": OBJECTIVES}
 
 
 def cells() -> list[RunConfig]:
     """Every legal network: architecture × causal or not × position × attention × norm and its place."""
-    return list(capabilities.legal_cells(BASE.model_copy(update={"model": BASE.model}), AXES))
+    return list(legal_cells(BASE.model_copy(update={"model": BASE.model}), AXES))
 
 
 def some_of(grid: list[RunConfig]) -> list[RunConfig]:

@@ -13,6 +13,8 @@ from engine.config.schema import RunConfig
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, make_schemes
 from engine.model.transformer import build_model
+from tests.legal_cells import AXES as ALL_AXES
+from tests.legal_cells import legal_cells
 
 VOCAB = 7
 LONG = RunConfig.model_validate(
@@ -31,11 +33,11 @@ LONG = RunConfig.model_validate(
 )
 AXES = {
     "model.causal": (True, False),
-    "model.position": capabilities.AXES["model.position"],
+    "model.position": ALL_AXES["model.position"],
     "model.attention": ("window", "linear"),
     "objective.kind": ("masked",),
 }
-CELLS = list(capabilities.legal_cells(LONG, AXES))
+CELLS = list(legal_cells(LONG, AXES))
 
 
 class Largest(TorchDispatchMode):

@@ -182,7 +182,7 @@ def test_every_report_preset_counts_as_reported() -> None:
 
 
 def test_a_crossover_is_the_length_from_which_it_stays_quicker() -> None:
-    from engine.training.crossover import Crossover
+    from engine.training.trial import Crossover
 
     assert Crossover("window", ((64, 0.9), (128, 1.2), (256, 0.8), (512, 0.5))).saves_from == 256
     assert Crossover("window", ((64, 0.9), (128, 0.8))).saves_from == 64

@@ -70,7 +70,7 @@ def train(config: RunConfig) -> None:
     stepper = Stepper(config, model, batches, deferred=True)
     stepper.optimizer.step = lambda: None
     with OneDevice("meta"):
-        taken = stepper.take(1)
+        taken = stepper.step(1)
     assert taken.norm.device.type == "meta"
     assert all(p.grad is not None for p in model.parameters() if p.numel())
 

@@ -23,8 +23,8 @@ from engine.model import attention, decoding, dropout, heads, initialisation, la
 from engine.model.cache import KeyValueCache
 from engine.model.visibility import Visibility
 from engine.runs.reader import RunReader
-from engine.training import assemble, copies, inspector, step
-from engine.training.ends import Leaking
+from engine.training import assemble, inspector, self_check, step
+from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tui_transformer.__main__ import main
 
@@ -40,7 +40,7 @@ TRANSLATING = (
     *("data.corpus_size=1500", "data.bpe_size=400", "evaluation.every=0", "evaluation.sample_every=0"),
     *("evaluation.translations=4", "optimizer.warmup=1"),
 )
-DROPPING = tuple(f"model.{name}=0.2" for name in copies.DROPOUTS)
+DROPPING = tuple(f"model.{name}=0.2" for name in self_check.DROPOUTS)
 WINDOW = ("model.attention=window", "model.window=16")
 
 
@@ -448,7 +448,7 @@ def test_a_resumed_run_does_not_check_itself_again(tmp_path, monkeypatch) -> Non
 
 
 def test_a_network_of_any_size_is_checked_on_a_small_copy() -> None:
-    copy = copies.small_copy(presets.resolve(presets.find("gpt2-small")), copies.WORDS)
+    copy = self_check.small_copy(presets.resolve(presets.find("gpt2-small")), self_check.WORDS)
     assert sum(p.numel() for p in copy.network.parameters()) < 200_000 and copy.length == 1024
     assert copy.said == ", tried with 2 of 12 layers, 64 of 768 features"
-    assert copies.small_copy(configured("demo", ()), copies.WORDS).said == ""
+    assert self_check.small_copy(configured("demo", ()), self_check.WORDS).said == ""

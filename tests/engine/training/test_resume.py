@@ -50,9 +50,9 @@ class StopAt(Control):
         self._listen()
         return super().poll()
 
-    def stopping(self) -> bool:
+    def stop_is_queued(self) -> bool:
         self._listen()
-        return super().stopping()
+        return super().stop_is_queued()
 
 
 def miniature(name: str, *changes: str) -> RunConfig:

@@ -161,11 +161,11 @@ class DocumentWriter(Inspected):
         Raises:
             InputError: the corpus cannot be found, or something is wrong with it.
         """
-        from engine.training.task import load_task
+        from engine.training.tasks import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
         config = self.config.model_copy(update={"evaluation": evaluation})
-        rows = load_task(config, None, self.tokenizer).shower(config).sample(self.model, self.step)["translations"]
+        rows = make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step)["translations"]
         return [Example(row["source"], row["reference"], row["text"]) for row in rows]
 
     def surprise(self, text: str, alternatives: int = 0) -> Surprised:
