@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runs.commands import Command, control_file, read_commands
-from engine.runs.records import Process, RunWriter
+from engine.runs.records import Process
 from engine.runs.room import WAITING_FOR_SPACE, full_text
+from engine.runs.writer import RunWriter
 
 LOOKS_PER_SECOND = 20
 PAUSE_INTERVAL = 0.1  # seconds between two looks while paused

@@ -14,7 +14,8 @@ import pytest
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from engine.runs.writer import OWNER, RunWriter
+from engine.runs.records import Owner
+from engine.runs.writer import RunWriter
 from engine.training import assemble as assembling
 from engine.training import checkpoint, inspector
 from engine.training.assemble import assemble, begin, resume
@@ -182,7 +183,7 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
     with pytest.raises(InputError, match=f"written by process {pid} on ") as refused:
         resume(run, device="cpu")
     assert str(dead) not in str(refused.value)
-    (run / OWNER).unlink()  # of a version that did not write it
+    (run / Owner.file).unlink()  # of a version that did not write it
     with pytest.raises(InputError, match="written by another process; stop that first"):
         resume(run, device="cpu")
     os.write(gone, b"x")
