@@ -13,12 +13,11 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from engine.config.schema import RunConfig
+from engine.config.schema import RunConfig, corrupted_lengths
 from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
-from engine.config.span_counts import corrupted_lengths
 from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
-from engine.model.span import Span
+from engine.model.positions import Positions
 
 IGNORED = -100  # a target that is not scored; cross_entropy's own default
 FIRST_PLACE = 10**9  # numbered places are above every token
@@ -40,7 +39,7 @@ class Batch:
     targets: Tensor
     n_targets: int
     source: Tensor | None = None
-    source_at: Span | None = None
+    source_at: Positions | None = None
 
     @property
     def texts(self) -> tuple[Tensor, ...]:
@@ -48,17 +47,20 @@ class Batch:
         return (self.tokens,) if self.source is None else (self.source, self.tokens)
 
     @property
-    def inputs(self) -> "tuple[Tensor | Span, ...]":
+    def inputs(self) -> "tuple[Tensor | Positions, ...]":
         return self.texts if self.source_at is None else (*self.texts, self.source_at)
 
     def pieces(self, how_many: int) -> Iterator["Batch"]:
         """Yield the same rows in several smaller batches; none for rows that do not exist."""
         none = [None] * how_many
+        places: Sequence[Positions | None] = none
+        if self.source_at is not None:
+            places = [Positions(index, one_side=True) for index in self.source_at.index.chunk(how_many)]
         rows = zip(
             self.tokens.chunk(how_many),
             self.targets.chunk(how_many),
             none if self.source is None else self.source.chunk(how_many),
-            none if self.source_at is None else [Span(i, one_side=True) for i in self.source_at.index.chunk(how_many)],
+            places,
             strict=False,
         )
         for tokens, targets, source, at in rows:

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from engine.model.span import Span
+from engine.model.positions import Positions
 
 Tokens = NDArray[np.int64]
 
@@ -34,11 +34,11 @@ def pad_rows(rows: Sequence[Tokens], value: int, first: int | None = None, last:
     return torch.from_numpy(out)
 
 
-def stands_at(lengths: Sequence[int], device: torch.device | str) -> Span:
+def stands_at(lengths: Sequence[int], device: torch.device | str) -> Positions:
     """Return where the tokens of rows that are padded on the right stand."""
     real = torch.tensor(list(lengths))
-    at = Span.of(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)
-    return Span(sent(at.index, device), one_side=True)
+    at = Positions.of_tokens(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)
+    return Positions(sent(at.index, device), one_side=True)
 
 
 def text_of(rows: Sequence[Tokens], length: int) -> Tensor:

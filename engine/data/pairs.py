@@ -15,7 +15,7 @@ from engine.data.buckets import BucketedBatches
 from engine.data.objectives import IGNORED, Batch, Objective
 from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
 from engine.errors import InputError
-from engine.model.span import Span
+from engine.model.positions import Positions
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class EncodedPairs:
         return EncodedPairs([self.sources[i] for i in rows], [self.targets[i] for i in rows])
 
 
-def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Span]:
+def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Positions]:
     """Return (B, S) sources with their end tokens, padded on the right, and where their tokens stand."""
     padded = pad_rows(sources, special.pad, last=special.end)
     return sent(padded, device), stands_at([len(row) + 1 for row in sources], device)

@@ -140,7 +140,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any],
         import torch
 
         from engine.data.corpora import load_corpus
-        from engine.evaluation.evaluator import Evaluator
+        from engine.evaluation.scorers import TextScorer
         from engine.training.checkpoint import load_trained
 
         where = asked.where()
@@ -151,7 +151,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any],
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
     wanted = asked.changed(config, stride=stride)
     with loading(f"scoring {len(part.text):,} characters"):
-        evaluator = Evaluator(wanted, part, tokens, tokenizer.vocab_size)
+        evaluator = TextScorer(wanted, part, tokens, tokenizer.vocab_size)
         record, reachable = evaluator.record(model), evaluator.reachable
     of = unit(config.objective.kind)
     words = [
@@ -234,7 +234,7 @@ def _score_documents(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, 
     """Score a split of documents, corrupted as in training, and the facts that are recalled."""
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_network
-        from engine.training.span_task import SpanTask
+        from engine.training.document_tasks import SpanTask
 
         where, config = asked.where(), asked.changed(reader.config)
         model, tokenizer, step = load_network(reader, asked.checkpoint, where)
@@ -257,7 +257,7 @@ def _score_questions(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, 
     """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_network
-        from engine.training.question_task import QuestionTask
+        from engine.training.document_tasks import QuestionTask
 
         where, config = asked.where(), asked.changed(reader.config)
         model, tokenizer, step = load_network(reader, asked.checkpoint, where)

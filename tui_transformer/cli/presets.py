@@ -50,8 +50,7 @@ def show(
 ) -> int:
     """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
-    from engine.config.keys import diff
-    from engine.config.overrides import parse_overrides
+    from engine.config.keys import diff, parse_overrides
     from engine.config.toml import write
     from tui_transformer.lab.design.cost import cost
 

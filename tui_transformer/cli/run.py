@@ -22,13 +22,12 @@ import typer
 
 from engine.command_line import RUNS, as_typed, command_line
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.runs.commands import Command
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.training.control import Control
-from engine.training.ends import StopRequested
+from engine.training.control import Control, StopRequested
 from tui_transformer.cli.options import (
     ConfigFile,
     Corpus,

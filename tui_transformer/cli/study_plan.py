@@ -9,7 +9,7 @@ from typing import Any
 
 from engine.clean import clean_line
 from engine.config.keys import diff
-from engine.config.lints import lint
+from engine.lints import lint
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.output import answer, emit, print_columns, warn
 from tui_transformer.cli.study_progress import cell_record

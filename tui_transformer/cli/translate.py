@@ -22,7 +22,7 @@ from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked
 
 if TYPE_CHECKING:
-    from engine.generation.translator import Translation
+    from engine.generation.translation import Translation
 
 END = "■"  # how the end of a source is shown
 AT_ONCE = 64  # lines of a file
@@ -53,7 +53,7 @@ class Translating:
         reader = RunReader.resolve(run.strip(), self.runs_dir)
         stamp(reader)
         with loading("loading the model"):
-            from engine.generation.translator import Translator
+            from engine.generation.translation import Translator
             from engine.training.checkpoint import load_translator
             from engine.training.devices import resolve_device
 

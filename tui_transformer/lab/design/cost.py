@@ -8,7 +8,7 @@ from engine.config.sections import ModelConfig
 from engine.data.corpora import REGISTRY
 from engine.data.documents.registry import DOCUMENTS
 from engine.model import size
-from engine.model.memory import BatchShape, memory_bytes
+from engine.model.size import BatchShape, memory_bytes
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A model of documents as a writer: it answers a question, or fills in a document.
 
-What stands before the answer is the prompt that the model was trained with (`engine.generation.prompts`), and ⁇ is a
+What stands before the answer is the prompt that the model was trained with (`engine.generation.answering`), and ⁇ is a
 mark in it.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.data.padding import Tokens
-    from engine.generation.prompts import Prompt
+    from engine.generation.answering import Prompt
 
 GAP = re.compile(r"⁇|_{2,}")
 _BARE = re.compile(rf"\s*{MARK}\s*")
@@ -81,29 +81,29 @@ class DocumentWriter(Writer):
         self.defaults, self.invitation = dict(GREEDY), INVITATIONS[self.config.objective.kind]
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        from engine.generation.ranked_answers import drawn_answer
+        from engine.generation.answering import sample_answer
         from engine.generation.sampling import Sampling
 
         values, seed = sampling_of(settings, answer)
         prompt, how, most = self._prompt(text), Sampling(**values), int(settings["length"])
-        found = drawn_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
+        found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
         marks, text_of = len(prompt.marks), self._decoder()
         for one in found:
             others = alternatives_of(one.alternatives, lambda token: self._named(token, marks))
             yield AnswerToken(text_of(one.token), one.probability, one.chance, others)
 
     def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
-        from engine.generation.document_samples import shown
-        from engine.generation.ranked_answers import ranked_answers
-        from engine.generation.surprise import of_answer
+        from engine.generation.answering import beam_answers
+        from engine.generation.samples import shown
+        from engine.generation.surprise import answer_surprise
 
         prompt = self._prompt(text)
         answer = self._answer(written, prompt)
         room = self.config.model.context_length - len(prompt.tokens)
-        nats = math.fsum(one.nats or 0.0 for one in of_answer(self.model, prompt, answer[:room], self._size))
+        nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
         first = Answer(_on_a_line(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
-        found = ranked_answers(self.model, prompt, allowed=self._size, most=most, beam=beam, n_best=beam)
+        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam, n_best=beam)
         ranked = [
             Answer(_on_a_line(shown(self.tokenizer, one.tokens)), math.exp(one.log_probability))
             for one in found
@@ -124,21 +124,23 @@ class DocumentWriter(Writer):
         Raises:
             InputError: the corpus cannot be found, or something is wrong with it.
         """
-        from engine.training.task import load_task
+        from engine.training.tasks import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
         config = self.config.model_copy(update={"evaluation": evaluation})
-        rows = load_task(config, None, self.tokenizer).shower(config).sample(self.model, self.step)["translations"]
+        rows = make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step)["translations"]
         return [Example(row["source"], row["reference"], row["text"]) for row in rows]
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
-        from engine.generation.surprise import of_answer
+        from engine.generation.surprise import answer_surprise
 
         what = "a question and its answer" if self.config.answers else "a document with ___ and what is missing"
         needed = f"{what} are needed, with → between them, e.g. {self._example()} → London"
         asked, answer = split_at_arrow(text, needed, last=True)
         prompt = self._prompt(asked)
-        found = of_answer(self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives)
+        found = answer_surprise(
+            self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives
+        )
         decoder = self.tokenizer.decoder()
         texts = [decoder.feed(one.token) if one.token < self._size else END for one in found]
         rule = f"each token given “{asked}” and the answer before it; {END} is its end"
@@ -175,7 +177,7 @@ class DocumentWriter(Writer):
         return text_of
 
     def _prompt(self, text: str) -> "Prompt":
-        from engine.generation.prompts import gaps_prompt, question_prompt
+        from engine.generation.answering import gaps_prompt, question_prompt
 
         if self._asks is not None:
             question = self.tokenizer.encode(text.strip())

@@ -12,7 +12,7 @@ from tui_transformer.lab.play.written import AnswerToken, TokenScores
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engine.generation.sampling import Drawn
+    from engine.generation.sampling import SampledToken
 
 INVITATIONS = {"next-token": "type a text to continue", "masked": "type a text with a _ for each character to fill in"}
 
@@ -48,9 +48,7 @@ class TextWriter(Writer):
         return words if wanted > context else ""
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        from engine.generation.samples import answer as write
-        from engine.generation.samples import fill
-        from engine.generation.sampling import Sampling
+        from engine.generation.sampling import Sampling, fill, write
         from engine.model.transformer import EncoderLM
 
         if not text:
@@ -69,7 +67,7 @@ class TextWriter(Writer):
         for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
             yield self._piece(next(found)) if gap else AnswerToken(self.tokenizer.decode([token]))
 
-    def _piece(self, drawn: "Drawn") -> AnswerToken:
+    def _piece(self, drawn: "SampledToken") -> AnswerToken:
         others = alternatives_of(drawn.alternatives, self._decoded)
         return AnswerToken(self._decoded(drawn.token), drawn.probability, drawn.chance, others)
 

@@ -30,7 +30,7 @@ class TranslationWriter(Writer):
     invitation = "type a sentence to translate; temperature 0 is greedy"
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
-        from engine.generation.translator import Translator
+        from engine.generation.translation import Translator
         from engine.training.checkpoint import load_translator
 
         model, self.tokenizer, self.step = load_translator(reader, checkpoint, self.device)
@@ -44,15 +44,15 @@ class TranslationWriter(Writer):
             raise InputError("prompt '': it needs a sentence to translate")
         values, seed = sampling_of(settings, answer)
         decoder = self.tokenizer.target.decoder()
-        for one in self.translator.drawn(text, Sampling(**values), seed, int(settings["length"]), alternatives):
+        for one in self.translator.sample(text, Sampling(**values), seed, int(settings["length"]), alternatives):
             others = alternatives_of(one.alternatives, self._shown)
             yield AnswerToken(decoder.feed(one.token), one.probability, one.chance, others)
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
-        from engine.generation.surprise import of_translation
+        from engine.generation.surprise import translation_surprise
 
         source, target = split_at_arrow(text, "a sentence and its translation are needed, e.g. I see. → Ich sehe.")
-        found = of_translation(self.translator, source, target, alternatives).tokens
+        found = translation_surprise(self.translator, source, target, alternatives).tokens
         rule = f"each token given the source “{source}” and the target before it; ■ is its end"
         return token_scores(found, [self._shown(token.token) for token in found], self._shown, source, rule)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from engine.config.schema import RunConfig
     from engine.generation.sampling import Alternative as Likely
-    from engine.generation.surprise import Surprising
+    from engine.generation.surprise import TokenSurprise
     from engine.model.transformer import Network
 
 START, MARK, END = "▷", "⁇", "■"  # how special tokens are shown: a start, a gap, an end
@@ -134,10 +134,10 @@ class Writer(ABC):
         Raises:
             InputError: no such layer, head or kind, no weights, or as `pieces`.
         """
-        from engine.generation.inspection import look
+        from engine.generation.inspection import head_attention
 
         tokens, source = self._read(text, written)
-        found = look(self.model, tokens, layer - 1, head - 1, which, source)
+        found = head_attention(self.model, tokens, layer - 1, head - 1, which, source)
         layers, heads = self.shape(which)
         wrote = self._labels(tokens, is_source=False)
         read = () if source is None else self._labels(source, is_source=True)
@@ -168,7 +168,7 @@ def alternatives_of(found: "Iterable[Likely]", name: Callable[[int], str]) -> tu
 
 
 def token_scores(
-    found: "Sequence[Surprising]", texts: Iterable[str], name: Callable[[int], str], source: str, rule: str
+    found: "Sequence[TokenSurprise]", texts: Iterable[str], name: Callable[[int], str], source: str, rule: str
 ) -> TokenScores:
     """Return the tokens of a text with how surprising they are.
 
