@@ -16,10 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from engine import capabilities
 from engine.config.schema import RunConfig
-from engine.data.catalogue import kind_by_name
-from engine.data.parallel.by_path import absolute
 from engine.errors import InputError
 from engine.plain_files import refuse_links
 from engine.runs.commands import Command
@@ -54,6 +51,10 @@ def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str
     Raises:
         InputError: what cannot be combined, no run to start from, a bad name, or one that is taken.
     """
+    from engine import capabilities  # these know every corpus, and take as long to import as everything else here
+    from engine.data.catalogue import kind_by_name
+    from engine.data.parallel.by_path import absolute
+
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
     corpus = config.data.corpus  # whoever begins it may stand elsewhere
     if config.translates and kind_by_name(corpus) is None:

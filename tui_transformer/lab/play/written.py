@@ -46,7 +46,7 @@ class AnswerToken:
 
     @property
     def nats(self) -> float | None:
-        """Its surprise, −log p."""
+        """Its surprise, −log p, nats."""
         return None if self.probability is None else -math.log(max(self.probability, LEAST))
 
 
@@ -81,12 +81,12 @@ class TokenScores:
 
     @property
     def total(self) -> float:
-        """Nats."""
+        """Of all tokens, nats."""
         return math.fsum(value for value in self.nats if value is not None)
 
     @property
     def characters(self) -> int:
-        """That were predicted."""
+        """How many characters were predicted."""
         return sum(len(piece.text) for piece, value in zip(self.pieces, self.nats, strict=True) if value is not None)
 
     @property
