@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from engine.config.schema import RunConfig
 
 SPLITS = ("train", "validation", "test")
+Scored = tuple[dict[str, Any], list[str]]  # as JSON, and as lines
 SHOWN = 3  # questions beside their answers
 
 
@@ -130,7 +131,7 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
         )
 
 
-def _score_text(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any], list[str]]:
+def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
     config = reader.config
     context = config.model.context_length
     stride = config.stride if asked.stride is None else asked.stride
@@ -166,7 +167,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any],
             f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input"
         )
     if "excess" in record:
-        facts: dict[str, Any] = {} if reachable is None else {"reachable": reachable.facts()}
+        facts: dict[str, object] = {} if reachable is None else {"reachable": reachable.facts()}
         if part.floor_mean is not None:
             facts |= {"nats_per_char": part.floor_mean[0], "se": part.floor_mean[1]}
         record["floor"] = facts
@@ -181,7 +182,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any],
     return {"step": step, **record}, words
 
 
-def _score_translation(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any], list[str]]:
+def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
     config = asked.changed(reader.config, beam=asked.beam, translations=0)
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_translator
@@ -230,7 +231,7 @@ def _score_translation(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str
     return record, words
 
 
-def _score_documents(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any], list[str]]:
+def _score_documents(reader: RunReader, asked: EvaluateArgs) -> Scored:
     """Score a split of documents, corrupted as in training, and the facts that are recalled."""
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_network
@@ -253,7 +254,7 @@ def _score_documents(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, 
     return {"step": step, **record}, words
 
 
-def _score_questions(reader: RunReader, asked: EvaluateArgs) -> tuple[dict[str, Any], list[str]]:
+def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
     """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_network

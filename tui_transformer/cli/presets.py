@@ -13,7 +13,6 @@ from tui_transformer.cli.output import answer, emit, is_terminal, print_columns,
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
-    from tui_transformer.lab.design.cost import Cost
 
 
 app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
@@ -53,6 +52,7 @@ def show(
     from engine.config.keys import diff, parse_overrides
     from engine.config.toml import write
     from tui_transformer.lab.design.cost import cost
+    from tui_transformer.lab.formatting import memory, short
 
     preset = presets.find(name)
     config = presets.resolve(preset, on=on, overrides=parse_overrides(set_ or ()))
@@ -60,7 +60,7 @@ def show(
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
     found = cost(config)
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     if found is not None:
         known = {
             "vocabulary": found.vocabulary.tokens,
@@ -77,38 +77,38 @@ def show(
         return 0
     if mask:
         print_columns([("#", f"{config.preset}: {config.description}")])
-        _draw(config)
+        from tui_transformer.lab.play.pictures import Canvas, pictures
+
+        canvas, console, screen = Canvas(), stdout(), is_terminal(sys.stdout)
+        if screen:
+            grey = console.color_system in ("256", "truecolor") and not console.no_color
+            canvas = Canvas(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
+        for picture in pictures(config.model, config.seed, canvas):
+            console.print()
+            console.print(picture, soft_wrap=not screen)
         return 0
-    print_columns(
-        [
-            ("#", f"{config.preset}: {config.description}"),
-            *(("#", f"changes {key}: {_value(a)} → {_value(b)}") for key, (a, b) in changes.items()),
-            *(("#", line) for line in _cost_lines(found)),
+    lines = [f"{config.preset}: {config.description}"]
+    lines += [f"changes {key}: {_value(a)} → {_value(b)}" for key, (a, b) in changes.items()]
+    if found is None:
+        lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
+    else:
+        parts = ", ".join(f"{name} {count:,}" for name, count in found.parts.items() if count)
+        most = "at most " if found.vocabulary.at_most else ""
+        lines += [
+            f"{most}{found.parameters:,} parameters with {found.vocabulary.words}: {parts}",
+            f"{short(found.flops, 'FLOP')} to train on a token, about {memory(found.memory)} of memory",
         ]
-    )
+    print_columns([("#", line) for line in lines])
     answer()
     answer(clean(write(config)), end="")
     return 0
 
 
-def _draw(config: "RunConfig") -> None:
-    """Print who may look at whom, and what the positions add."""
-    from tui_transformer.lab.play.pictures import Canvas, pictures
-
-    canvas, console, screen = Canvas(), stdout(), is_terminal(sys.stdout)
-    if screen:
-        grey = console.color_system in ("256", "truecolor") and not console.no_color
-        canvas = Canvas(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
-    for picture in pictures(config.model, config.seed, canvas):
-        console.print()
-        console.print(picture, soft_wrap=not screen)
-
-
-def _pictured(config: "RunConfig") -> dict[str, Any]:
+def _pictured(config: "RunConfig") -> dict[str, object]:
     """`mask`, rows of 0 and 1 by query, and `bias` of the first head, null where unseen; of an encoder apart."""
     from tui_transformer.lab.play.pictures import Canvas, bias_values, drawn, stacks, starting_scheme, visible
 
-    record: dict[str, Any] = {}
+    record: dict[str, object] = {}
     for stack in stacks(config.model):
         n = drawn(stack.length, Canvas())
         scheme = starting_scheme(config.model, stack, config.seed)
@@ -117,19 +117,6 @@ def _pictured(config: "RunConfig") -> dict[str, Any]:
         record[f"{prefix}mask"] = ["".join("01"[cell] for cell in row) for row in visible(stack.see, n)]
         record[f"{prefix}bias"] = bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
     return record
-
-
-def _cost_lines(cost: "Cost | None") -> list[str]:
-    from tui_transformer.lab.formatting import memory, short
-
-    if cost is None:
-        return ["parameters: known once the corpus's vocabulary is (the run's model.json)"]
-    parts = ", ".join(f"{name} {count:,}" for name, count in cost.parts.items() if count)
-    most = "at most " if cost.vocabulary.at_most else ""
-    return [
-        f"{most}{cost.parameters:,} parameters with {cost.vocabulary.words}: {parts}",
-        f"{short(cost.flops, 'FLOP')} to train on a token, about {memory(cost.memory)} of memory",
-    ]
 
 
 @app.command("diff")

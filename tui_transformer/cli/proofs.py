@@ -6,7 +6,6 @@ import statistics
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
 from engine.command_line import as_typed
 from engine.config import presets
@@ -51,7 +50,7 @@ def every_proof() -> list[Proof]:
     ]
 
 
-def settings() -> dict[str, Any]:
+def settings() -> dict[str, object]:
     """Return the proofs' tolerances, for the record."""
     return {
         "preset_steps": networks.STEPS,

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -42,7 +42,7 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     return ExitCode.DONE
 
 
-def _described(reader: RunReader) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
     """Return a run as JSON, and as a row under `HEAD`."""
     state, status, last, born = reader.state, reader.status, reader.summary.last, reader.run
     loss, perplexity = (last.loss, last.perplexity) if last else (None, None)

@@ -5,7 +5,6 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from engine.clean import clean_line
 from engine.config.keys import diff
@@ -102,7 +101,7 @@ def show_plan(ready: ReadyStudy, options: RunOptions) -> None:
     primary = study.primary or ready.baseline.config.evaluation.select
     seconds, disk = plan.seconds(todo), plan.disk(todo)
     if options.as_json:
-        record: dict[str, Any] = {
+        record: dict[str, object] = {
             "kind": "plan",
             "study": study.name,
             "base": study.base,

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -37,7 +37,7 @@ GIVES_WAY = 5  # niceness; costs nothing where nobody else computes
 PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
 
 
-def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, Any]) -> Path:
+def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, object]) -> Path:
     """Make a run directory that waits for a process to begin it.
 
     Args:

@@ -82,10 +82,9 @@ class DocumentWriter(Writer):
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import sample_answer
-        from engine.generation.sampling import Sampling
 
-        values, seed = sampling_of(settings, answer)
-        prompt, how, most = self._prompt(text), Sampling(**values), int(settings["length"])
+        how, seed = sampling_of(settings, answer)
+        prompt, most = self._prompt(text), int(settings["length"])
         found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
         marks, text_of = len(prompt.marks), self._decoder()
         for one in found:

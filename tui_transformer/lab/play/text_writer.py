@@ -48,13 +48,13 @@ class TextWriter(Writer):
         return words if wanted > context else ""
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        from engine.generation.sampling import Sampling, fill, write
+        from engine.generation.sampling import fill, write
         from engine.model.transformer import EncoderLM
 
         if not text:
             raise InputError("prompt '': it needs at least one character, e.g. 'O'")
-        values, seed = sampling_of(settings, answer)
-        how, size = Sampling(**values, overflow=self.config.generation.overflow), self.tokenizer.vocab_size
+        how, seed = sampling_of(settings, answer, self.config.generation.overflow)
+        size = self.tokenizer.vocab_size
         if self.config.objective.kind != "masked":
             ids, length = self._encoded(text), int(settings["length"])
             for drawn in write(self.model, self.config, size, ids, length, how, seed, alternatives):

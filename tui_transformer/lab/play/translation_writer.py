@@ -38,13 +38,11 @@ class TranslationWriter(Writer):
         self.defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        from engine.generation.sampling import Sampling
-
         if not text.strip():
             raise InputError("prompt '': it needs a sentence to translate")
-        values, seed = sampling_of(settings, answer)
+        how, seed = sampling_of(settings, answer)
         decoder = self.tokenizer.target.decoder()
-        for one in self.translator.sample(text, Sampling(**values), seed, int(settings["length"]), alternatives):
+        for one in self.translator.sample(text, how, seed, int(settings["length"]), alternatives):
             others = alternatives_of(one.alternatives, self._shown)
             yield AnswerToken(decoder.feed(one.token), one.probability, one.chance, others)
 

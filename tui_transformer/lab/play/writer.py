@@ -7,7 +7,7 @@ a run needs, `writers` knows.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from engine.config.schema import RunConfig
     from engine.generation.sampling import Alternative as Likely
+    from engine.generation.sampling import Sampling
     from engine.generation.surprise import TokenSurprise
     from engine.model.transformer import Network
 
@@ -186,16 +187,13 @@ def token_scores(
     return TokenScores(tuple(pieces), tuple(token.nats for token in found), source, rule)
 
 
-def sampling_of(settings: Settings, answer: int) -> tuple[dict[str, Any], int]:
-    """Return the settings as arguments of `Sampling`, and the seed of an answer."""
+def sampling_of(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
+    """Return how tokens are drawn, and the seed of an answer."""
+    from engine.generation.sampling import Sampling
     from engine.seeds import seed_for
 
-    how = {
-        "temperature": float(settings["temperature"]),
-        "top_k": int(settings["top_k"]),
-        "top_p": float(settings["top_p"]),
-    }
-    return how, seed_for(int(settings["seed"]), "sample", answer)
+    cut = float(settings["temperature"]), int(settings["top_k"]), float(settings["top_p"])
+    return Sampling(*cut, overflow), seed_for(int(settings["seed"]), "sample", answer)
 
 
 def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, str]:
