@@ -27,7 +27,7 @@ from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.standing import Standings
 from tui_transformer.lab.analysis.table import group_table, table
 from tui_transformer.lab.analysis.view import Options, View
-from tui_transformer.lab.charts.curves import AXES, MEASURES, SMOOTHINGS, picture
+from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, picture
 from tui_transformer.lab.charts.plot import Series, line_chart
 from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.records.feed import Feed
@@ -85,7 +85,7 @@ def feed(folder: Path, edits: list[Edit]) -> None:
 
 
 def pictures(train: Any, validation: Any, floors: list[float]) -> None:
-    for measure in MEASURES:
+    for measure in CHARTED:
         for axis, smoothing in zip(AXES, SMOOTHINGS, strict=True):
             made = picture(
                 measure, train, validation, axis=axis, smoothing=smoothing, log=axis == "step", floors=floors

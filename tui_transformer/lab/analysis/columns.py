@@ -211,11 +211,10 @@ def probe(name: str) -> Column:
 
 def score(name: str) -> Column:
     """The column of another score of the last evaluation."""
-    if name == "exact_match":
-        value = lambda e, b: e.scores.get(name)
-        return Column(name, "exact match", "exact match, last (share)", value, "{:.1%}".format, _exact)
-    title = name.replace("_", " ")
-    return Column(name, title, f"{title}, last", lambda e, b: e.scores.get(name), "{:.4g}".format, _exact)
+    measure = SCORES[name]
+    about = f"{measure.name}, last" + (" (share)" if measure.share else "")
+    show = (measure.brief if measure.share else "{:.4g}").format
+    return Column(name, measure.name, about, lambda e, b: e.scores.get(name), show, _exact)
 
 
 OVER_MAJORITY = Column(

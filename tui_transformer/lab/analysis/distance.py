@@ -4,7 +4,6 @@ A character is predicted from the one before it: a model whose layers carry info
 nothing of what stands further back, whatever it is trained on. A chart that draws its reach says why a line falls.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,6 @@ from tui_transformer.lab.records.facts import Record, first_probes, number
 
 FIELD = "by_distance"  # of a validation record
 MOST_STRETCHES = 100  # of a probe; a longer list is damage
-_FAMILY = re.compile(r"[<>=]")
 
 
 @dataclass(frozen=True)
@@ -37,11 +35,6 @@ class Stretch:
     def share(self) -> float:
         """From 0 to 1."""
         return self.right / self.of
-
-
-def family(probe: str) -> str:
-    """The probe that a part belongs to: `recall` of `recall<110`."""
-    return _FAMILY.split(probe, maxsplit=1)[0]
 
 
 def by_distance(record: Record) -> dict[str, tuple[Stretch, ...]]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import InputError
+from engine.measures import MEASURES, Measure
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -23,7 +24,8 @@ READ = (
     *("run.json", "config.toml", "status.json", "summary.json", "checks.json", "model.json", "data.json"),
     "notes.json",
 )
-SCORES = ("perplexity", "bits_per_character", "accuracy", "honest_loss", "nanogpt_loss", "bleu", "chrf", "exact_match")
+# Scores of an evaluation beside its loss and how far that is above the floor.
+SCORES = {m.key: m for m in MEASURES if not m.probe and m.key not in ("loss", "excess")}
 REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # those shown here, of all that can be redefined
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
@@ -151,6 +153,14 @@ class Entry:
     config: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     majority: Majority | None = None
+
+    def value(self, measure: Measure) -> float | None:
+        """Return what it scored in a measure."""
+        if measure.probe:
+            return self.probes.get(measure.key)
+        if measure.key in SCORES:
+            return self.scores.get(measure.key)
+        return {"last": self.last, "best": self.best, "excess": self.excess}[measure.key]
 
     @property
     def over_majority(self) -> float | None:

@@ -78,7 +78,7 @@ def difference_column(measure: Measure, *, always: bool = False) -> Column:
         lambda s, b: _of(s, measure, "difference"),
         *(_signed, _signed),
         always=always,
-        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.change(found),
+        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found.estimate, sign=True),
     )
 
 

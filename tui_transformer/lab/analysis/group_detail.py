@@ -104,7 +104,7 @@ def _scores(standing: Standing, measures: Sequence[Measure]) -> Iterator[Line]:
             continue
         text = measure.spread(mean) + (f" {measure.unit}" if measure.unit else "")
         if difference is not None and measure.judged:
-            text += f"   Δ {measure.change(difference)}"
+            text += f"   Δ {measure.spread(difference.estimate, sign=True)}"
         said = probe_sentence(standing, measure)
         yield Line(clean_line(measure.name), clean_line(text + (f"   {said}" if said else "")))
 

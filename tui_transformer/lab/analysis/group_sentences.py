@@ -39,7 +39,7 @@ def verdict_sentence(standing: Standing, language: Language = ENGLISH) -> str:
     if found.n < len(group.counted):
         facts.append(say("in-common", n=found.n, baseline=family.baseline.name))
     if judged is not None and judged.kind not in ("better", "worse"):
-        facts.insert(0, f"Δ {measure.change(found)}")
+        facts.insert(0, f"Δ {measure.spread(found.estimate, sign=True)}")
     return say("bracketed", text=words, facts=say("join.comma").join(facts))
 
 

@@ -137,7 +137,7 @@ def _mean(values: tuple[float, ...], share: bool, places: int | None) -> Mean:
 
 def values(group: Group, measure: Measure) -> dict[int, float]:
     """Seed -> what the run that counts has."""
-    found = {seed: measure.of(run) for seed, run in group.counted.items()}
+    found = {seed: run.value(measure) for seed, run in group.counted.items()}
     return {seed: value for seed, value in found.items() if value is not None}
 
 
@@ -145,7 +145,7 @@ def places(group: Group, measure: Measure) -> int | None:
     """Questions behind a share, the fewest of any counted run; None if it is not a share, or a run does not say."""
     if not measure.share:
         return None
-    found = [run.places.get(measure.key) for run in group.counted.values() if measure.of(run) is not None]
+    found = [run.places.get(measure.key) for run in group.counted.values() if run.value(measure) is not None]
     known = [n for n in found if n is not None]
     return min(known) if known and len(known) == len(found) else None
 

@@ -98,6 +98,11 @@ class Paired:
         low, high = self.difference - self.half, self.difference + self.half
         return (max(-1.0, low), min(1.0, high)) if self.share else (low, high)
 
+    @property
+    def estimate(self) -> Mean:
+        """The difference as a mean; without an interval where no two seeds differ."""
+        return Mean(self.difference, self.half, self.n, self.sd, self.interval if self.half else None)
+
 
 @dataclass(frozen=True)
 class Judgement:

@@ -66,7 +66,7 @@ class RunChart(Chart):
         made = self._picture
         if made is None:
             return []
-        name = made.measure.label
+        name = made.measure.name
         long = f"{name}, nats per {self._unit}" if made.measure.key == "loss" else name
         forms = ((long, 3, FULL), (long, 3, USUAL), (name, 2, USUAL), (name, 2, BRIEF), (name, 1, BRIEF))
         for label, gap, form in forms:

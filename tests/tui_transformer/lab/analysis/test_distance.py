@@ -1,5 +1,6 @@
 import pytest
 
+from engine.measures import family
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
 from tests.tui_transformer.lab.analysis.test_bands import drawn
 from tui_transformer.lab.analysis.distance import (
@@ -7,7 +8,6 @@ from tui_transformer.lab.analysis.distance import (
     Stretch,
     by_distance,
     families,
-    family,
     newest,
     reach,
     share_band,

@@ -5,19 +5,20 @@ from collections.abc import Iterator, Sequence
 from engine.clean import clean_line
 from engine.evaluation.alarms import LEARNED
 from engine.evaluation.verdict import NOT_LEARNING
+from engine.measures import MEASURE
 from tui_transformer.lab.analysis.comparable import why_not
 from tui_transformer.lab.analysis.entry import DAMAGED, Entry
 from tui_transformer.lab.analysis.group_sentences import EXPLORATORY
 from tui_transformer.lab.analysis.groups import DIVERGED, INERT
 from tui_transformer.lab.analysis.majority import different
-from tui_transformer.lab.analysis.measures import EXCESS, LAST, score
+from tui_transformer.lab.analysis.measures import EXCESS, LAST
 from tui_transformer.lab.analysis.standing import Standing
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.reports.document import Verdict
 from tui_transformer.lab.reports.told import Told, emphasis
 
-EXACT = score("exact_match")
+EXACT = MEASURE["exact_match"]
 Sentence = tuple[str, bool]  # and whether it is an alarm
 FINISHED = "finished"
 

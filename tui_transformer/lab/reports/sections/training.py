@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from engine.measures import MEASURE, MEASURES
 from tui_transformer.lab.analysis.bands import band, scored
 from tui_transformer.lab.analysis.curves import MOST, Metrics
 from tui_transformer.lab.analysis.entry import Entry
@@ -79,7 +80,7 @@ def _of_run(told: Told, standing: Standing) -> Iterator[Block]:
     if not steps:
         return
     per_epoch = _per_epoch(told, standing)
-    columns = [key for key in _COLUMNS if any(number(by_step[int(s)].get(key)) is not None for s in steps)]
+    columns = [key for key in _TABLED if any(number(by_step[int(s)].get(key)) is not None for s in steps)]
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
     for step in steps:
@@ -96,20 +97,12 @@ def _of_run(told: Told, standing: Standing) -> Iterator[Block]:
     yield Table(caption, tuple(heads), tuple(rows), "r" * len(heads), told.sentences(notes))
 
 
-_COLUMNS = {
-    "loss": "{:.4f}",
-    "perplexity": "{:.3f}",
-    "bits_per_character": "{:.4f}",
-    "accuracy": "{:.1%}",
-    "bleu": "{:.2f}",
-    "chrf": "{:.1f}",
-    "excess": "{:+.4f}",
-}
+_TABLED = [measure.key for measure in MEASURES if measure.tabled]
 
 
 def _shown(record: Record, key: str) -> str:
     value = number(record.get(key))
-    return "" if value is None else _COLUMNS[key].format(value)
+    return "" if value is None else MEASURE[key].brief.format(value)
 
 
 def _at(curve: Curve, step: float, form: str) -> str:
