@@ -57,7 +57,7 @@ class RunChart(Chart):
             x_label=AXIS_LABELS[made.axis],
             levels=[(level, style) for _, level, style in reversed(self._floors(made))],
             marks=marks,
-            top=usual_top(values, low) if made.measure.best is min and not made.log else float("inf"),
+            top=usual_top(values, low) if made.measure.lower and not made.log else float("inf"),
             log=made.log,
         )
 
