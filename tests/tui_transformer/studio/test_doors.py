@@ -14,7 +14,7 @@ from tests.tui_transformer.studio.compare.test_compare_pane import Open as OpenC
 from tests.tui_transformer.studio.design.test_design_pane import MEDIUM, App, go_to
 from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, shown, typed, until
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
-from tui_transformer.lab.analysis.selection import LETTERS
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Curve, picture
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.fit import Fits
