@@ -26,8 +26,8 @@ from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.verdict import VariantResults
 from tui_transformer.lab.analysis.view import Options, View
+from tui_transformer.lab.charts.canvas import Series, line_chart
 from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, picture
-from tui_transformer.lab.charts.plot import Series, line_chart
 from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.reports.gathered import gather

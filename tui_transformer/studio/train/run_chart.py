@@ -2,9 +2,8 @@
 
 from typing import ClassVar
 
-from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell, Line, Mark, draw
+from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell, Line, Mark, draw, usual_top
 from tui_transformer.lab.charts.curves import AXIS_LABELS, Picture, axis_text, value_text
-from tui_transformer.lab.charts.plot import usual_top
 from tui_transformer.studio.shared.chart import Chart, cells_of, whole
 
 FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
