@@ -11,9 +11,7 @@ from engine.errors import InputError, refused
 from engine.runs.files import finite, write_named
 from tui_transformer.lab.analysis.latex import document, tabular
 from tui_transformer.lab.analysis.table import Table
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a program
-_MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]()#+-.!|~$^>:@&"} | {"<": "&lt;"})
+from tui_transformer.lab.escaping import csv_cell, markdown_text
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ def to_csv(table: Table) -> str:
     writer.writerow(table.heads)
     for cells, values in zip(table.rows, table.values, strict=True):
         pairs = zip(cells, values, strict=True)
-        writer.writerow([cell.lstrip("+") if _is_number(value) else no_formula(cell) for cell, value in pairs])
+        writer.writerow([cell.lstrip("+") if _is_number(value) else csv_cell(cell) for cell, value in pairs])
     return out.getvalue()
 
 
@@ -41,18 +39,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def no_formula(cell: str) -> str:
-    """Text as a cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
-
-
 def to_markdown(table: Table) -> str:
     """A table of GitHub's flavour; no cell can end it or become anything but text."""
     lines = [
-        _row([escaped(head) for head in table.heads]),
+        _row([markdown_text(head) for head in table.heads]),
         _row(["---:" if column.right else ":---" for column in table.columns]),
         *(
-            _row([escaped(cell, number=_is_number(value)) for cell, value in zip(cells, values, strict=True)])
+            _row([_markdown_cell(cell, value) for cell, value in zip(cells, values, strict=True)])
             for cells, values in zip(table.rows, table.values, strict=True)
         ),
     ]
@@ -63,9 +56,8 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def escaped(cell: str, *, number: bool = False) -> str:
-    """A cell of Markdown that is text and nothing else."""
-    return cell.replace("-", "\u2212") if number else cell.translate(_MARKDOWN)
+def _markdown_cell(cell: str, value: object) -> str:
+    return cell.replace("-", "\u2212") if _is_number(value) else markdown_text(cell)
 
 
 def to_json(table: Table) -> str:

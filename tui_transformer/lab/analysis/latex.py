@@ -1,74 +1,9 @@
-r"""A table in LaTeX that pdflatex compiles as it is: a plain `tabular` without any package, everything escaped.
-
-pdflatex stops at a character that its fonts lack. So what is not ASCII, a Latin letter of Western Europe or one of a
-few signs stands as its number, `[U+4E2D]`: a table that names a character beats one that does not compile.
-"""
-
-import unicodedata
+r"""A table in LaTeX that pdflatex compiles as it is: a plain `tabular` without any package, everything escaped."""
 
 from tui_transformer.lab.analysis.table import Table
+from tui_transformer.lab.escaping import latex_text
 
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "|": r"$|$",
-    '"': r"\char34{}",
-    "'": r"{'}",  # two of them would be one quotation mark
-    "`": r"{`}",
-    "-": r"{-}",  # two of them would be a dash
-    "[": r"{[}",  # after a line's end it would be an argument
-    "]": r"{]}",
-    "*": r"{*}",
-    "?": r"{?}",  # ?` and !` are Spanish marks
-    "!": r"{!}",
-    "Δ": r"$\Delta$",
-    "−": r"$-$",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "±": r"$\pm$",
-    "→": r"$\to$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "ß": r"\ss{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "œ": r"\oe{}",
-    "Œ": r"\OE{}",
-    "å": r"\aa{}",
-    "Å": r"\AA{}",
-    "ı": r"\i{}",
-}
-ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u030c": "v", "\u0327": "c"}
 ROW, EDGE, LARGEST = 5, 40, 5000  # millimetres of a page: a row, the edges, the most
-
-
-def escape(text: str) -> str:
-    """Text for a cell, in ASCII."""
-    return "".join(SPECIAL.get(c) or (c if " " <= c <= "~" else _letter(c)) for c in text)
-
-
-def _letter(character: str) -> str:
-    """An accented letter by its accent, anything else by its number."""
-    parts = unicodedata.normalize("NFD", character)
-    if len(parts) == 2 and parts[0].isascii() and parts[0].isalpha() and parts[1] in ACCENTS:
-        base = rf"\{parts[0]}{{}}" if parts[0] in "ij" else parts[0]
-        return rf"\{ACCENTS[parts[1]]}{{{base}}}"
-    return f"{{[}}U+{ord(character):04X}{{]}}"
 
 
 def tabular(table: Table) -> str:
@@ -79,7 +14,7 @@ def tabular(table: Table) -> str:
         r"{\footnotesize\setlength{\tabcolsep}{4pt}%",
         rf"\begin{{tabular}}{{{aligned}}}",
         r"\hline",
-        _row([escape(head) for head in table.heads]),
+        _row([latex_text(head) for head in table.heads]),
         r"\hline",
         *(
             _row([_cell(cell, value) for cell, value in zip(cells, values, strict=True)])
@@ -114,6 +49,6 @@ def _row(cells: list[str]) -> str:
 
 def _cell(cell: str, value: object) -> str:
     if not cell or isinstance(value, bool) or not isinstance(value, int | float):
-        return escape(cell)
+        return latex_text(cell)
     mantissa, power, exponent = cell.partition("e")
     return rf"${mantissa} \cdot 10^{{{int(exponent)}}}$" if power else f"${cell}$"
