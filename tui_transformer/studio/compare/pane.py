@@ -20,7 +20,7 @@ from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Shown, View
 from tui_transformer.lab.records.pace import Rhythm
-from tui_transformer.lab.reports.chosen import Chosen, of_runs, of_variants
+from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
 from tui_transformer.studio.compare import words
 from tui_transformer.studio.compare.drawing import CompareDrawing, Seen
 from tui_transformer.studio.compare.run_table import RunTable
@@ -247,7 +247,7 @@ class ComparePane(CompareDrawing, can_focus=True):
         """The runs as they are shown, and whether with every setting."""
         return self.shown, self.options.all_settings
 
-    def what_is_reported(self) -> Chosen:
+    def what_is_reported(self) -> ReportSelection:
         """The study, or the runs, that a report is asked for."""
         look, selection = self.seen.look, self.selection
         if self.shown.by == VARIANTS:

@@ -10,7 +10,7 @@ from tui_transformer.lab.charts.distance_overlay import distances, probes_of
 from tui_transformer.lab.charts.overlay import Overlay
 from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
 from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, FAINT, INK, figure, label, legend_below
-from tui_transformer.lab.reports.gathered import Gathered
+from tui_transformer.lab.reports.report_data import ReportData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,10 +20,10 @@ ACROSS = 2  # panels beside each other
 MOST = 6  # panels; the rest go into a table
 
 
-def by_distance(gathered: Gathered, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
+def by_distance(data: ReportData, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
     """One chart a probe; none where no run counted its probes by distance."""
-    groups = tuple((i, Group(gathered.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
-    drawn = DrawnGroups(groups, None, gathered.metrics)
+    groups = tuple((i, Group(data.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
+    drawn = DrawnGroups(groups, None, data.metrics)
     return tuple(made for probe in probes_of(drawn)[:MOST] if (made := distances(drawn, probe)).drawn)
 
 

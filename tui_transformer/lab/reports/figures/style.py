@@ -149,6 +149,7 @@ def legend_below(made: "Figure", handles: Sequence[Any], columns: int = 4) -> No
         made.legend(handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
 
 
+FOLDER = "figures"  # beside a report that has its pictures in files
 SVG, PNG = "svg", "png"
 METADATA = {SVG: {"Date": None, "Creator": None}, PNG: {"Software": None}}  # neither dates nor names of programs
 
