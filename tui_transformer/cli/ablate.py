@@ -20,9 +20,9 @@ from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_term
 from tui_transformer.cli.run import listening
 from tui_transformer.cli.study_plan import ReadyStudy, RunOptions, make_ready, show_plan
 from tui_transformer.cli.study_progress import Board, audience, how_it_stands
+from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
-from tui_transformer.lab.analysis.group_text import study_text
-from tui_transformer.lab.analysis.studies import read_study_file
+from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.asked import Asked
 from tui_transformer.lab.studies.record import is_run, only_runner, study_file, write

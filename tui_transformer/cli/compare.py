@@ -19,17 +19,13 @@ from tui_transformer.cli.options import Json, RunsDir
 from tui_transformer.cli.output import ExitCode, emit, is_terminal, print_columns, say, stdout
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
-from tui_transformer.lab.analysis.comparable import unit_of
+from tui_transformer.lab.analysis.detail import text_of
 from tui_transformer.lab.analysis.entry import Entry, majority_rows, read_entry
-from tui_transformer.lab.analysis.export import DATA, FORMATS, save
-from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.group_text import text_of
-from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.order import sort
-from tui_transformer.lab.analysis.query import Known, Query, parse
-from tui_transformer.lab.analysis.standing import Standing, Standings
-from tui_transformer.lab.analysis.studies import StudyFile, study_files
-from tui_transformer.lab.analysis.table import group_table, table
+from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
+from tui_transformer.lab.analysis.folder import Folder, StudyFile, study_files
+from tui_transformer.lab.analysis.groups import Grouping, unit_of
+from tui_transformer.lab.analysis.query import Known, Query, parse, sort
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # columns between two
@@ -129,7 +125,7 @@ def _variants(
     pinned: Entry | None,
     *,
     reverse: bool,
-) -> tuple[Standing, ...]:
+) -> tuple[VariantResult, ...]:
     """Return the variants to show. One of which any run matches is shown whole: a filter takes no seeds away.
 
     Args:
@@ -143,9 +139,9 @@ def _variants(
     Raises:
         InputError: no such column.
     """
-    found = Standings().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
+    found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
     matching = {entry.path for entry in query(entries, pinned)}
-    shown = [standing for standing in found if any(run.path in matching for run in standing.runs)]
+    shown = [result for result in found if any(run.path in matching for run in result.runs)]
     if not key:
         return sort(shown, None, None, reverse=reverse)
     known = {column.key: column for column in group_columns.columns(shown, all_settings=True)}
@@ -158,7 +154,7 @@ def _variants(
     return sort(shown, known[name], None, reverse=reverse)
 
 
-def _print_variants(shown: Sequence[Standing], *, all_settings: bool) -> None:
+def _print_variants(shown: Sequence[VariantResult], *, all_settings: bool) -> None:
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     sys.stdout.write(text_of(shown, all_settings=all_settings, width=width))
 

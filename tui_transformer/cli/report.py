@@ -12,7 +12,7 @@ from engine.errors import InputError, nearest, one_of
 from tui_transformer.cli.names import resolve_names
 from tui_transformer.cli.options import Json, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, say
-from tui_transformer.lab.reports.formats.all import FORMATS
+from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.languages import LANGUAGES
 
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
@@ -30,7 +30,7 @@ def report(
         if value not in known:
             raise InputError(f"{option} {value[:40]!r}: must be {one_of(known)}{nearest(value, known)}")
     named = resolve_names(runs, runs_dir)
-    from tui_transformer.lab.reports.make import make
+    from tui_transformer.lab.reports.report import make
 
     made = make(named.entries, named.studies, kind=format_, language=language, out=out)
     if json:

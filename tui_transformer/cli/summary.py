@@ -16,7 +16,7 @@ from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from engine.runs.records import ProbeFacts
 from tui_transformer.cli.output import emit, is_terminal, stdout
-from tui_transformer.lab.charts.plot import Series, line_chart, usual_top
+from tui_transformer.lab.charts.canvas import Series, line_chart, usual_top
 from tui_transformer.lab.formatting import count, duration, short, sparkline, unit
 from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.records.findings import findings
@@ -67,7 +67,7 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
     """Draw train and validation loss over steps, with the corpus's floors if known."""
     columns = reader.follow().load()
     known = floors(reader.raw("data"))
-    train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
+    train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange1")
     losses = [*train.y, *validation.y]
     return line_chart(
         [train, validation],
