@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.analysis.entry import READ, Entry, read_entry
 from tui_transformer.lab.analysis.studies import StudyFile, StudyFolder
-from tui_transformer.lab.records.facts import Stamp, stamp
 
 RESTING = 2.0  # seconds between two looks at runs that neither train nor wait
 FORGIVEN = 3  # looks that a damaged run may last: somebody may be writing it

@@ -7,7 +7,8 @@ from typing import Any
 
 from engine.config.toml import read
 from engine.errors import InputError
-from tui_transformer.lab.records.facts import Stamp, rows, stamp, table, text
+from engine.runs.tail import Stamp, stamp
+from tui_transformer.lab.records.facts import rows, table, text
 
 ENDING = ".study.toml"
 EXPECTED = ("worse", "better", "same", "unknown")

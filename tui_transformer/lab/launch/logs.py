@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 from pathlib import Path
 
-from tui_transformer.lab.records.facts import end_of
+from engine.runs.tail import end_of
 
 END = 1 << 20  # bytes at the end of a log to search for its last words
 

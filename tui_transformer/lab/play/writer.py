@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
+from engine.runs.tail import stamp
 from tui_transformer.lab.play.inspected import Inspected
 from tui_transformer.lab.play.pictures import stacks, who_sees_whom
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
 from tui_transformer.lab.play.written import Alternative, Attended, Piece, Surprised, Whole
-from tui_transformer.lab.records.facts import stamp
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -15,7 +15,7 @@ from tui_transformer.lab.analysis.entry import Study, read_entry
 from tui_transformer.lab.analysis.measures import LAST
 from tui_transformer.lab.analysis.standing import Standing
 from tui_transformer.lab.analysis.view import VARIANTS, Options, View
-from tui_transformer.studio.compare.detail_page import DetailPage
+from tui_transformer.studio.compare.pages import DetailPage
 from tui_transformer.studio.shared.dialog import Ask
 
 pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
