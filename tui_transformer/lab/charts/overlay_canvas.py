@@ -2,8 +2,8 @@
 
 import math
 
-from tui_transformer.lab.analysis.selection import LETTERS
 from tui_transformer.lab.charts.canvas import Canvas, Line, Mark, draw
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXIS_LABELS, axis_text
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.charts.plot import usual_top

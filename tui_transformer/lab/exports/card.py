@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.data.catalogue import catalogue
+from engine.measures import MEASURES
 from tui_transformer.lab.exports.markdown import block, inline
 from tui_transformer.lab.exports.recorded import Recorded
 from tui_transformer.lab.formatting import unit
@@ -31,19 +32,6 @@ in `config.json`. `transformers.AutoModel` cannot load the network, which is wri
 LOADED_BY = (
     "Load it with `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** with "
     "`transformers.AutoModel`; `tokenizers` reads `tokenizer.json`."
-)
-# Field of a validation record → its name and how it is written.
-SCORES = (
-    ("loss", "loss, nats per {unit}", "{:.4f}"),
-    ("perplexity", "perplexity", "{:.4f}"),
-    ("bits_per_character", "bits per character", "{:.4f}"),
-    ("accuracy", "accuracy of the likeliest token", "{:.2%}"),
-    ("excess", "above the {floor}, nats per character", "{:+.4f}"),
-    ("honest_loss", "loss of what cannot be copied, nats", "{:.4f}"),
-    ("nanogpt_loss", "loss of nanoGPT's random batches, nats", "{:.4f}"),
-    ("bleu", "BLEU", "{:.2f}"),
-    ("chrf", "chrF", "{:.2f}"),
-    ("exact_match", "exactly right", "{:.2%}"),
 )
 
 
@@ -105,12 +93,11 @@ def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
     record, of = found[-1], unit(run.config.objective.kind)
     floor = next((floor.words for floor in floors(run.data)), "floor")
     rows = ["| score | value |", "|:---|---:|"]
-    for key, name, form in SCORES:
-        value = number(record.get(key))
+    for measure in MEASURES:
+        value = None if measure.probe else number(record.get(measure.key))
         if value is not None:
-            rows.append(
-                f"| {inline(name.format(unit=of, floor=floor))} | {form.format(value).replace('-', chr(0x2212))} |"
-            )
+            name, amount = (measure.about or measure.name).format(unit=of, floor=floor), measure.exact.format(value)
+            rows.append(f"| {inline(name)} | {amount.replace('-', chr(0x2212))} |")
     places = table(record.get("probe_places"))
     for name, value in first_probes(record.get("probes")).items():
         share, of_places = number(value), number(places.get(name))

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.folder import Look
-from tui_transformer.lab.analysis.standing import Standing
-from tui_transformer.lab.analysis.studies import StudyFile
+from tui_transformer.lab.analysis.folder import RunScan, StudyFile
+from tui_transformer.lab.analysis.verdict import VariantResult
 
 MOST = 12  # runs named in a question
 
@@ -41,7 +40,7 @@ class Chosen:
         return ", ".join([*names[:MOST], *more])
 
 
-def of_runs(look: Look, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> Chosen:
+def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> Chosen:
     """Where runs are shown: those that are selected, the pinned one first; else the one under the cursor."""
     wanted = [*([pinned] if pinned is not None and selected else []), *selected]
     by_path = {entry.path: entry for entry in look.entries}
@@ -50,10 +49,10 @@ def of_runs(look: Look, selected: Sequence[Path], pinned: Path | None, at: Entry
 
 
 def of_variants(
-    look: Look,
-    shown: Sequence[Standing],
+    look: RunScan,
+    shown: Sequence[VariantResult],
     pinned: Path | None,
-    at: Standing | None,
+    at: VariantResult | None,
     selected: Sequence[Path] = (),
 ) -> Chosen:
     """In the view by variant: all runs of the selected variants, the baseline's first.
@@ -81,6 +80,6 @@ def of_variants(
     return Chosen(tuple(entries), pinned=pinned)
 
 
-def _leads(standing: Standing, pinned: Path | None) -> bool:
+def _leads(standing: VariantResult, pinned: Path | None) -> bool:
     """Whether the others are compared to it."""
     return any(run.path == pinned for run in standing.runs) or (pinned is None and standing.is_baseline)

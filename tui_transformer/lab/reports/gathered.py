@@ -8,12 +8,11 @@ from pathlib import Path
 from engine.plain_files import read_plain
 from engine.runs.files import read_json
 from engine.runs.reader import RunReader
-from tui_transformer.lab.analysis.comparable import other
 from tui_transformer.lab.analysis.curves import Curves, Metrics
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.standing import Standing, Standings
-from tui_transformer.lab.analysis.studies import ENDING, StudyFile
+from tui_transformer.lab.analysis.folder import ENDING, StudyFile
+from tui_transformer.lab.analysis.groups import Grouping, other
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 from tui_transformer.lab.records.facts import Record, table, text
 from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.reports.places import base_name
@@ -31,7 +30,7 @@ class Gathered:
         metrics: of each run.
     """
 
-    standings: tuple[Standing, ...]
+    standings: tuple[VariantResult, ...]
     studies: Mapping[str, StudyFile]
     metrics: Mapping[Path, Metrics]
 
@@ -46,21 +45,21 @@ class Gathered:
         return len(self.standings) > 1
 
     @cached_property
-    def first(self) -> Standing:
+    def first(self) -> VariantResult:
         """The variant that stands for all: the baseline, or the first."""
         return next((s for s in self.standings if s.is_baseline), self.standings[0])
 
     @cached_property
-    def parts(self) -> tuple[tuple[Standing, ...], ...]:
+    def parts(self) -> tuple[tuple[VariantResult, ...], ...]:
         """Variants whose scores are the same measure, each part with one corpus, unit, context and stride."""
-        parts: list[list[Standing]] = []
+        parts: list[list[VariantResult]] = []
         for standing in self.standings:
             run = standing.group.representative
             found = next((p for p in parts if not other(run, p[0].group.representative)), None)
             parts.append([standing]) if found is None else found.append(standing)
         return tuple(map(tuple, parts))
 
-    def name(self, standing: Standing) -> str:
+    def name(self, standing: VariantResult) -> str:
         """A variant's name; with its study's where there are several."""
         several = len({s.group.study for s in self.standings}) > 1
         return standing.group.title if several else standing.name
@@ -100,7 +99,7 @@ def gather(entries: Sequence[Entry], studies: Mapping[str, StudyFile], pinned: P
     """
     if pinned is None and len(entries) > 1 and not studies:
         pinned = entries[0].path
-    standings = Standings().of(Grouping().of(entries), studies, pinned)
+    standings = VariantResults().of(Grouping().of(entries), studies, pinned)
     return Gathered(standings, studies, Curves().read([entry.path for entry in entries]))
 
 

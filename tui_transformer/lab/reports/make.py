@@ -6,7 +6,7 @@ from pathlib import Path
 
 from engine.errors import InputError
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.studies import StudyFile
+from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.reports.figures.style import Fonts, rendered
 from tui_transformer.lab.reports.folder import write
 from tui_transformer.lab.reports.formats.all import FORMATS

@@ -12,8 +12,8 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from engine.clean import clean_line
-from tui_transformer.lab.analysis.selection import LETTERS
 from tui_transformer.lab.charts.canvas import Canvas, Cell
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
 from tui_transformer.lab.charts.distance_overlay import distances, probes_of
 from tui_transformer.lab.charts.overlay import Drawn, Overlay, Stroke, differences, overlaid

@@ -21,20 +21,15 @@ from textual.widgets import Input, Static
 from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.manage import check_tag, write_notes
-from tui_transformer.lab.analysis.bands import Group, seeds_of
-from tui_transformer.lab.analysis.comparable import unit_of
-from tui_transformer.lab.analysis.curves import MOST, Curves, Metrics
-from tui_transformer.lab.analysis.detail import detail
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import DATA, FORMATS, save
-from tui_transformer.lab.analysis.folder import Folder, Look
-from tui_transformer.lab.analysis.group_detail import group_detail
-from tui_transformer.lab.analysis.group_sentences import verdict_sentence
-from tui_transformer.lab.analysis.majority import NO_RUN
-from tui_transformer.lab.analysis.selection import Selection
-from tui_transformer.lab.analysis.standing import Standing
-from tui_transformer.lab.analysis.table import group_table, table
-from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Shown, View
+from tui_transformer.lab.analysis.curves import MOST, Curves, Group, Metrics, seeds_of
+from tui_transformer.lab.analysis.detail import detail, group_detail
+from tui_transformer.lab.analysis.entry import NO_RUN, Entry
+from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
+from tui_transformer.lab.analysis.folder import Folder, RunScan
+from tui_transformer.lab.analysis.groups import unit_of
+from tui_transformer.lab.analysis.sentences import verdict_sentence
+from tui_transformer.lab.analysis.verdict import VariantResult
+from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
 from tui_transformer.lab.charts.overlay import Drawn
 from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
 from tui_transformer.lab.records.pace import PollInterval
@@ -63,7 +58,7 @@ SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
 class Seen:
     """What one look found."""
 
-    look: Look = field(default_factory=Look)
+    look: RunScan = field(default_factory=RunScan)
     metrics: dict[Path, Metrics] = field(default_factory=dict)
 
 
@@ -210,7 +205,7 @@ class ComparePane(Vertical, can_focus=True):
     def _say_hint(self) -> None:
         """The verdict under the cursor where the table does not say all of it, and what to do next."""
         row, lines = self._table.row, []
-        if row is not None and isinstance(row.entry, Standing):
+        if row is not None and isinstance(row.entry, VariantResult):
             lines.append(f"{row.entry.name}: {verdict_sentence(row.entry)}")
         elif row is not None and self._table.verdict_is_cut:
             lines.append(f"{row.entry.name}: {row.verdict}")
@@ -245,10 +240,10 @@ class ComparePane(Vertical, can_focus=True):
             return None
         return row.entry
 
-    def variant(self) -> Standing | None:
+    def variant(self) -> VariantResult | None:
         """Return the variant under the cursor; None where runs are shown."""
         row = self._table.row
-        return row.entry if row is not None and isinstance(row.entry, Standing) else None
+        return row.entry if row is not None and isinstance(row.entry, VariantResult) else None
 
     def _representative(self) -> Entry | None:
         """The run under the cursor, or the one that stands for the variant there: what is selected or pinned of it."""
@@ -397,7 +392,7 @@ class ComparePane(Vertical, can_focus=True):
         ]
         self._draw_groups(groups, next(iter(seeds_of([baseline], entries)), None) if baseline is not None else None)
 
-    def _slot_of(self, variant: Standing) -> int | None:
+    def _slot_of(self, variant: VariantResult) -> int | None:
         """The number of the letter of a variant: that of its first run that is selected."""
         return next((slot for run in variant.runs if (slot := self.selection.slot(run.path)) is not None), None)
 

@@ -18,8 +18,8 @@ from textual.widget import Widget
 
 from engine.clean import clean_line
 from tui_transformer.lab.analysis.columns import NONE
-from tui_transformer.lab.analysis.selection import LETTERS
 from tui_transformer.lab.analysis.view import Row, Shown
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.records.badges import badge, worst_first
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN

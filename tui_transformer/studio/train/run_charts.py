@@ -6,13 +6,13 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
+from engine.measures import Measure
 from tui_transformer.lab.charts.canvas import Canvas, Cell, Line, Mark, draw
 from tui_transformer.lab.charts.curves import (
     AXES,
     AXIS_LABELS,
-    MEASURES,
+    CHARTED,
     SMOOTHINGS,
-    Measure,
     Picture,
     axis_text,
     known,
@@ -74,7 +74,7 @@ class RunChart(Chart):
             x_label=AXIS_LABELS[made.axis],
             levels=[(level, style) for _, level, style in reversed(self._floors(made))],
             marks=marks,
-            top=usual_top(values, low) if made.measure.best is min and not made.log else float("inf"),
+            top=usual_top(values, low) if made.measure.lower and not made.log else float("inf"),
             log=made.log,
         )
 
@@ -83,7 +83,7 @@ class RunChart(Chart):
         made = self._picture
         if made is None:
             return []
-        name = made.measure.label
+        name = made.measure.name
         long = f"{name}, nats per {self._unit}" if made.measure.key == "loss" else name
         forms = ((long, 3, FULL), (long, 3, USUAL), (name, 2, USUAL), (name, 2, BRIEF), (name, 1, BRIEF))
         for label, gap, form in forms:
@@ -161,7 +161,7 @@ class RunCharts(Horizontal):
         self.options = Options()
         self.two = False  # whether there is room for both
         self.zoomed = False
-        self._single, self._second = MEASURES[0], MEASURES[1]
+        self._single, self._second = CHARTED[0], CHARTED[1]
         self._of: tuple[RunRow | None, RunView | None] = (None, None)
         self._first, self._beside = RunChart(id="chart-first"), RunChart(id="chart-second")
         self._drawn: dict[RunChart, object] = {}
@@ -180,7 +180,7 @@ class RunCharts(Horizontal):
         if not both and self._beside.has_focus:  # what is about to go cannot keep the keys
             self._first.focus()
         self._beside.display = both
-        self._draw(self._first, MEASURES[0] if both else self._single)
+        self._draw(self._first, CHARTED[0] if both else self._single)
         if both:
             self._draw(self._beside, self._second)
 
@@ -225,7 +225,7 @@ class RunCharts(Horizontal):
         """The next measure that this run has, in the chart that can show any."""
         view, both = self._of[1], self.two and not self.zoomed
         validation = view.validation if view is not None else ()
-        choice = [measure for measure in MEASURES[1 if both else 0 :] if known(measure, validation)]
+        choice = [measure for measure in CHARTED[1 if both else 0 :] if known(measure, validation)]
         now = self._second if both else self._single
         chosen = choice[(choice.index(now) + 1) % len(choice)] if now in choice else choice[0]
         if both:
@@ -237,7 +237,7 @@ class RunCharts(Horizontal):
     def zoom(self, on: bool) -> None:
         """One chart alone: the one that has the keys, or the first."""
         if on and self.two:
-            self._single = self._second if self._beside.has_focus else MEASURES[0]
+            self._single = self._second if self._beside.has_focus else CHARTED[0]
         self.zoomed = on
         self.show(*self._of)
         if on:

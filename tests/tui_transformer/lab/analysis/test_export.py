@@ -16,10 +16,8 @@ from markdown_it import MarkdownIt
 from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import FORMATS, save
+from tui_transformer.lab.analysis.export import FORMATS, SPECIAL, Table, document, escape, save, table, tabular
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.latex import SPECIAL, document, escape, tabular
-from tui_transformer.lab.analysis.table import Table, table
 
 HOSTILE = (
     "a | b \\| c\nnew | line",

@@ -6,7 +6,7 @@ Tables are `longtable`s, which pages may break; a column of words is as wide as 
 from collections.abc import Iterator, Mapping, Sequence
 
 from engine.clean import clean, clean_line
-from tui_transformer.lab.analysis.latex import escape as ascii_only
+from tui_transformer.lab.analysis.export import escape as ascii_only
 from tui_transformer.lab.reports.document import (
     Block,
     Bullets,

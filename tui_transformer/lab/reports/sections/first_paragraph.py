@@ -5,19 +5,17 @@ from collections.abc import Iterator, Sequence
 from engine.clean import clean_line
 from engine.evaluation.alarms import LEARNED
 from engine.evaluation.verdict import NOT_LEARNING
-from tui_transformer.lab.analysis.comparable import why_not
-from tui_transformer.lab.analysis.entry import DAMAGED, Entry
-from tui_transformer.lab.analysis.group_sentences import EXPLORATORY
-from tui_transformer.lab.analysis.groups import DIVERGED, INERT
-from tui_transformer.lab.analysis.majority import different
-from tui_transformer.lab.analysis.measures import EXCESS, LAST, score
-from tui_transformer.lab.analysis.standing import Standing
+from engine.measures import MEASURE
+from tui_transformer.lab.analysis.entry import DAMAGED, EXCESS, LAST, Entry, majorities
+from tui_transformer.lab.analysis.groups import DIVERGED, INERT, why_not
+from tui_transformer.lab.analysis.sentences import EXPLORATORY
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.reports.document import Verdict
 from tui_transformer.lab.reports.told import Told, emphasis
 
-EXACT = score("exact_match")
+EXACT = MEASURE["exact_match"]
 Sentence = tuple[str, bool]  # and whether it is an alarm
 FINISHED = "finished"
 
@@ -56,7 +54,7 @@ def _unlearned(told: Told) -> Iterator[Sentence]:
         yield _alarm(told, NOT_LEARNING, having), True
 
 
-def _alarm(told: Told, name: str, having: Sequence[Standing]) -> str:
+def _alarm(told: Told, name: str, having: Sequence[VariantResult]) -> str:
     """Of a badge of a later version, its name and what it says of itself."""
     key = f"alarm.{name}" if name in BADGES else "alarm.unknown"
     names = told.language.joined(_named(told, s, s.group.badge_counts[name] or len(s.runs)) for s in having)
@@ -64,17 +62,17 @@ def _alarm(told: Told, name: str, having: Sequence[Standing]) -> str:
     return told.language.counted(key, len(having), names=names, badge=name, means=means)
 
 
-def _named(told: Told, standing: Standing, count: int) -> str:
+def _named(told: Told, standing: VariantResult, count: int) -> str:
     """A variant, and how many of its runs where not all."""
     name, runs = told.gathered.name(standing), len(standing.runs)
     return name if count == runs else told.say("alarm.some", name=name, n=count, total=runs)
 
 
-def _all_diverged(standing: Standing) -> bool:
+def _all_diverged(standing: VariantResult) -> bool:
     return 0 < standing.group.diverged == len(standing.runs)
 
 
-def _diverged(told: Told, having: Sequence[Standing]) -> Iterator[Sentence]:
+def _diverged(told: Told, having: Sequence[VariantResult]) -> Iterator[Sentence]:
     whole = [told.gathered.name(s) for s in having if _all_diverged(s)]
     if whole:
         yield told.language.counted("alarm.DIVERGED", len(whole), names=told.language.joined(whole)), True
@@ -101,7 +99,7 @@ def _how_far(told: Told, run: Entry) -> str:
     return told.say("unfinished.each", name=run.name, state=state, step=f"{run.step:,}", steps=f"{run.steps:,}")
 
 
-def _alone(told: Told, standing: Standing) -> Iterator[Sentence]:
+def _alone(told: Told, standing: VariantResult) -> Iterator[Sentence]:
     """One variant: what it reached, and that nothing follows from it for others."""
     mean, unit = standing.mean(LAST), told.language.word(standing.protocol.unit)
     run = standing.group.representative
@@ -158,11 +156,11 @@ def _answers(told: Told) -> Iterator[Sentence]:
     if means:
         each = [told.say("answers.each", name=name, share=EXACT.spread(mean), unit=EXACT.unit) for name, mean in means]
         yield told.say("answers", each=told.language.joined(each)), False
-    for one in different(s.group.representative.majority for s in standings):
+    for one in majorities(s.group.representative for s in standings):
         yield told.say("answers.majority", answer=clean_line(one.answer), share=f"{one.share:.1%}"), False
 
 
-def _families(standings: Sequence[Standing]) -> Iterator[tuple[Standing | None, list[Standing]]]:
+def _families(standings: Sequence[VariantResult]) -> Iterator[tuple[VariantResult | None, list[VariantResult]]]:
     """Each baseline with what is held against it."""
     for family in dict.fromkeys(s.family for s in standings):
         members = [s for s in standings if s.family is family]
@@ -172,7 +170,7 @@ def _families(standings: Sequence[Standing]) -> Iterator[tuple[Standing | None, 
             yield baseline, others
 
 
-def _level(told: Told, baseline: Standing) -> Iterator[Sentence]:
+def _level(told: Told, baseline: VariantResult) -> Iterator[Sentence]:
     """What the others are held against."""
     mean = baseline.mean(LAST)
     if mean is not None and not baseline.group.void:
@@ -181,12 +179,12 @@ def _level(told: Told, baseline: Standing) -> Iterator[Sentence]:
         yield told.say("compared.level", baseline=name, loss=loss, unit=unit, seeds=seeds), False
 
 
-def _kind(standing: Standing) -> str:
+def _kind(standing: VariantResult) -> str:
     judged = standing.judgement(standing.primary)
     return judged.kind if judged is not None else ""
 
 
-def _kinds(told: Told, baseline: str, family: Sequence[Standing]) -> Iterator[Sentence]:
+def _kinds(told: Told, baseline: str, family: Sequence[VariantResult]) -> Iterator[Sentence]:
     """`Worse than the baseline global: win16 (worse by 0.07 ± 0.01), …`."""
     for kind in ("better", "worse", "same", "inconclusive"):
         having = [s for s in family if _kind(s) == kind]
@@ -200,7 +198,7 @@ def _kinds(told: Told, baseline: str, family: Sequence[Standing]) -> Iterator[Se
             yield told.say(f"compared.{kind}", baseline=baseline, names=names, measure=measure), False
 
 
-def _measure(told: Told, standing: Standing) -> str:
+def _measure(told: Told, standing: VariantResult) -> str:
     """The unit of its family's verdicts: `in nats per character`."""
     primary = standing.primary
     if primary is LAST:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from engine.clean import clean_line
 from engine.config.lints import lint
-from tui_transformer.lab.analysis.group_sentences import EXPLORATORY, FALLING, OVERFIT
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.facts import MOST_PROBES, rows, table
 from tui_transformer.lab.reports.document import Block, Bullets, Heading
 from tui_transformer.lab.reports.gathered import corpus_name
@@ -23,7 +23,7 @@ def limits(told: Told) -> Iterator[Block]:
     yield Bullets(tuple((clean_line(item),) for item in items))
 
 
-def _names(told: Told, standings: list[Standing]) -> str:
+def _names(told: Told, standings: list[VariantResult]) -> str:
     return told.language.joined(told.gathered.name(standing) for standing in standings)
 
 

@@ -9,7 +9,7 @@ from engine.config.sections import ModelConfig
 from engine.config.toml import validate
 from engine.errors import InputError
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.facts import number, table
 from tui_transformer.lab.reports.document import Block, Cell, Figure, Heading, Math, Paragraph, Table
 from tui_transformer.lab.reports.figures.diagram import diagram
@@ -61,7 +61,7 @@ def model(told: Told) -> Iterator[Block]:
     yield from formulas(variants, known[first], told.language)
 
 
-def _sentence(told: Told, found: ModelConfig, standing: Standing) -> str:
+def _sentence(told: Told, found: ModelConfig, standing: VariantResult) -> str:
     run, say = standing.group.representative, told.say
     parameters = say("model.parameters", n=f"{run.parameters:,}") if run.parameters is not None else ""
     kind = say(f"model.{found.architecture}")
@@ -81,9 +81,9 @@ def _sentence(told: Told, found: ModelConfig, standing: Standing) -> str:
     return told.sentences([shape + parameters + say("full-stop"), whose])
 
 
-def _diagrams(told: Told, known: Mapping[Standing, RunConfig], first: Standing) -> Iterator[Figure]:
+def _diagrams(told: Told, known: Mapping[VariantResult, RunConfig], first: VariantResult) -> Iterator[Figure]:
     """That of the first, and one of each other shape; what only changes inside a box stands in the table."""
-    shapes: dict[tuple[Any, ...], Standing] = {}
+    shapes: dict[tuple[Any, ...], VariantResult] = {}
     for standing in (first, *known):
         config = known[standing].model
         shapes.setdefault(tuple(getattr(config, key) for key in DRAWN), standing)
@@ -95,14 +95,14 @@ def _diagrams(told: Told, known: Mapping[Standing, RunConfig], first: Standing) 
         yield Figure(name, caption, partial(diagram, found, told.drawn), wide=False)
 
 
-def _components(told: Told, standing: Standing) -> Table | None:
+def _components(told: Told, standing: VariantResult) -> Table | None:
     """Parameters by component, of every variant where they differ."""
     gathered = told.gathered
     found = {s: table(gathered.facts(s.group.representative, "model").get("components")) for s in gathered.standings}
     found = {s: parts for s, parts in found.items() if parts}
     if standing not in found:
         return None
-    shown: list[Standing] = []
+    shown: list[VariantResult] = []
     for s, parts in found.items():
         if all(parts != found[other] for other in shown):
             shown.append(s)

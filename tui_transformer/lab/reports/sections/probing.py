@@ -4,11 +4,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from engine.clean import clean_line
-from tui_transformer.lab.analysis.curves import MOST
-from tui_transformer.lab.analysis.distance import reach
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.measures import Measure, probes, scores
-from tui_transformer.lab.analysis.standing import Standing, brief
+from engine.measures import Measure
+from tui_transformer.lab.analysis.curves import MOST, reach
+from tui_transformer.lab.analysis.entry import Entry, probes, scores
+from tui_transformer.lab.analysis.verdict import VariantResult, brief
 from tui_transformer.lab.records.facts import number, rows, text
 from tui_transformer.lab.reports.document import Block, Cell, Figure, Heading, Table
 from tui_transformer.lab.reports.figures.distances import by_distance, distance_figure
@@ -31,7 +30,7 @@ def probing(told: Told) -> Iterator[Block]:
             yield Figure(name, caption, partial(distance_figure, charts, told.drawn))
 
 
-def _tables(told: Told, part: Sequence[Standing]) -> Iterator[Table]:
+def _tables(told: Told, part: Sequence[VariantResult]) -> Iterator[Table]:
     runs = [run for standing in part for run in standing.runs]
     measured = probes(runs)
     if measured:
@@ -61,7 +60,7 @@ def _described(told: Told, run: Entry, measured: Sequence[Measure]) -> Table:
     return Table(told.say("table.described"), tuple(heads), tuple(made), "lrrrl", told.say(note))
 
 
-def _by_variant(told: Told, part: Sequence[Standing], measures: Sequence[Measure], caption: str) -> Table:
+def _by_variant(told: Told, part: Sequence[VariantResult], measures: Sequence[Measure], caption: str) -> Table:
     """Mean and interval, and a word of what may be concluded."""
     made = []
     for standing in part:
@@ -85,7 +84,7 @@ def _head(told: Told, measure: Measure) -> str:
     return f"{name}, %" if measure.unit == "%" else name
 
 
-def _reaches(told: Told, part: Sequence[Standing]) -> str:
+def _reaches(told: Told, part: Sequence[VariantResult]) -> str:
     """How far back each variant can look at all, where that is less than its context."""
     each = []
     for standing in part:

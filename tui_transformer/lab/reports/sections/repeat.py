@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from engine.clean import clean_line
 from engine.command_line import PROGRAM
 from engine.release import version
-from tui_transformer.lab.analysis.studies import ENDING, StudyFile
+from tui_transformer.lab.analysis.folder import ENDING, StudyFile
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.records.facts import Record, number, rows, table, text
 from tui_transformer.lab.reports.document import Block, Heading, Listing, Paragraph

@@ -4,20 +4,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from engine.clean import clean_line
+from engine.measures import Measure
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import Column
-from tui_transformer.lab.analysis.expected import Expectation, expectations, summary
+from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, probes, scores
 from tui_transformer.lab.analysis.group_columns import of_runs
-from tui_transformer.lab.analysis.group_sentences import (
+from tui_transformer.lab.analysis.sentences import (
     expectation_sentence,
     more_sentences,
+    noise_of_sentences,
     notes,
     outcome_counts,
     verdict_sentence,
 )
-from tui_transformer.lab.analysis.measures import BEST, EXCESS, LAST, Measure, probes, scores
-from tui_transformer.lab.analysis.sentence_noise import noise_of_sentences
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import Expectation, VariantResult, expectations, summary
 from tui_transformer.lab.reports.document import Block, Bullets, Cell, Figure, Heading, Paragraph, Strong, Table
 from tui_transformer.lab.reports.figures.bars import bars, bars_of
 from tui_transformer.lab.reports.figures.curves import floor_of
@@ -47,12 +47,12 @@ def results(told: Told) -> Iterator[Block]:
     yield from _more(told, standings)
 
 
-def _columns(told: Told, columns: Sequence[Column], standings: Sequence[Standing]) -> Sequence[Column]:
+def _columns(told: Told, columns: Sequence[Column], standings: Sequence[VariantResult]) -> Sequence[Column]:
     """Those that any variant has a value for."""
     return [c for c in columns if c.always or any(c.value(s, None) not in (None, "", ()) for s in standings)]
 
 
-def _cell(told: Told, column: Column, standing: Standing, measures: Sequence[Measure]) -> Cell:
+def _cell(told: Told, column: Column, standing: VariantResult, measures: Sequence[Measure]) -> Cell:
     if column is group_columns.VERDICT:
         text = standing.verdict_in(told.language)
         return Cell(clean_line(text) or NONE, strong=bool(standing.why_not))
@@ -66,7 +66,7 @@ def _cell(told: Told, column: Column, standing: Standing, measures: Sequence[Mea
 
 
 def _table(
-    told: Told, caption: str, columns: Sequence[Column], standings: Sequence[Standing], measures: Sequence[Measure]
+    told: Told, caption: str, columns: Sequence[Column], standings: Sequence[VariantResult], measures: Sequence[Measure]
 ) -> Table:
     shown = _columns(told, columns, standings)
     rows = tuple(tuple(_cell(told, column, s, measures) for column in shown) for s in standings)
@@ -75,7 +75,7 @@ def _table(
     return Table(caption, heads, rows, align, told.sentences(notes(standings, told.language)))
 
 
-def _ablation(told: Told, standings: Sequence[Standing], measures: Sequence[Measure]) -> Table:
+def _ablation(told: Told, standings: Sequence[VariantResult], measures: Sequence[Measure]) -> Table:
     loss = group_columns.mean_column(LAST, always=True)
     columns = [
         *(group_columns.VARIANT, group_columns.SEEDS, loss, group_columns.difference_column(LAST), group_columns.P),
@@ -85,7 +85,7 @@ def _ablation(told: Told, standings: Sequence[Standing], measures: Sequence[Meas
     return _table(told, told.say("table.ablation"), columns, standings, measures)
 
 
-def _more(told: Told, standings: Sequence[Standing]) -> Iterator[Table]:
+def _more(told: Told, standings: Sequence[VariantResult]) -> Iterator[Table]:
     """Best losses, distance to the floor, cost: beside the verdict, never instead of it."""
     named = (group_columns.VARIANT, group_columns.SEEDS)
     scored = [
@@ -98,7 +98,7 @@ def _more(told: Told, standings: Sequence[Standing]) -> Iterator[Table]:
         yield replace(made, note=told.say(f"{key}.note"))
 
 
-def _bars(told: Told, part: Sequence[Standing], ending: str) -> Iterator[Figure]:
+def _bars(told: Told, part: Sequence[VariantResult], ending: str) -> Iterator[Figure]:
     shown = part[:MOST]
     made = bars_of(told.gathered, shown, told.drawn)
     if all(bar.loss is None for bar in made):
@@ -110,7 +110,7 @@ def _bars(told: Told, part: Sequence[Standing], ending: str) -> Iterator[Figure]
     yield Figure(f"ablation{ending}", told.sentences(caption), lambda: bars(made, unit, floor, told.drawn))
 
 
-def _verdict(told: Told, standing: Standing) -> tuple[str | Strong, ...]:
+def _verdict(told: Told, standing: VariantResult) -> tuple[str | Strong, ...]:
     """A variant's verdict with everything it rests on."""
     language = told.language
     said = verdict_sentence(standing, language) + told.say("full-stop")

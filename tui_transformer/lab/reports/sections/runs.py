@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from engine.clean import clean_line
 from tui_transformer.lab.analysis.columns import NONE
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.groups import seed_of
 from tui_transformer.lab.records.badges import PASSED
 from tui_transformer.lab.reports.document import Block, Cell, Heading, Paragraph, Table
 from tui_transformer.lab.reports.gathered import corpus_name
@@ -70,7 +69,7 @@ def _table(told: Told) -> Table:
 
 
 def _row(told: Told, variant: str, run: Entry, why: str) -> tuple[Cell, ...]:
-    seed = seed_of(run)
+    seed = run.seed_of_study
     state = told.language.word(run.state)
     reason = told.language.word(why) if why and why != run.state else ""
     counted = told.say("bracketed", text=state, facts=reason) if reason and reason != state else state

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from engine.clean import clean, clean_line
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.facts import Record, number, rows, table, text
 from tui_transformer.lab.reports.document import Block, Cell, Code, Heading, Listing, Paragraph, Table
 from tui_transformer.lab.reports.told import NONE, Told, cells
@@ -38,7 +38,7 @@ def _newest(told: Told, run: Entry) -> Record | None:
     return found[-1] if found else None
 
 
-def _sample(told: Told, standing: Standing, run: Entry, sample: Record) -> Listing:
+def _sample(told: Told, standing: VariantResult, run: Entry, sample: Record) -> Listing:
     how = [
         told.say(f"texts.{key}", value=f"{value:g}")
         for key in ("temperature", "top_k", "top_p")
@@ -54,14 +54,14 @@ def _sample(told: Told, standing: Standing, run: Entry, sample: Record) -> Listi
     return Listing(shown[:LONGEST] + ("…" if len(shown) > LONGEST else ""), clean_line(titled))
 
 
-def _translated(told: Told, written: list[tuple[Standing, Entry, Record]]) -> Iterator[Block]:
+def _translated(told: Told, written: list[tuple[VariantResult, Entry, Record]]) -> Iterator[Block]:
     for standing, run, sample in written:
         last = table(table(told.gathered.facts(run, "summary")).get("last"))
         yield Paragraph((told.sentences(_scored(told, standing, run, last)), *_signature(told, last)))
         yield _sentences(told, standing, sample)
 
 
-def _scored(told: Told, standing: Standing, run: Entry, last: Record) -> Iterator[str]:
+def _scored(told: Told, standing: VariantResult, run: Entry, last: Record) -> Iterator[str]:
     step = f"{number(last.get('step')) or 0:,.0f}"
     yield told.say("texts.translated", name=told.gathered.name(standing), run=run.name, step=step)
     bleu, chrf, exact = (number(last.get(key)) for key in ("bleu", "chrf", "exact_match"))
@@ -79,7 +79,7 @@ def _signature(told: Told, last: Record) -> tuple[str | Code, ...]:
     return (" ", told.say("texts.signature"), Code(signature), told.say("full-stop")) if signature else ()
 
 
-def _sentences(told: Told, standing: Standing, sample: Record) -> Table:
+def _sentences(told: Told, standing: VariantResult, sample: Record) -> Table:
     made = []
     for row in rows(sample.get("translations"))[:SENTENCES]:
         source, reference, wrote = (clean_line(text(row.get(key)))[:LONGEST] for key in ("source", "reference", "text"))

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from tui_transformer.lab.analysis.bands import band, scored
-from tui_transformer.lab.analysis.curves import MOST, Metrics
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.measures import LAST
-from tui_transformer.lab.analysis.standing import Standing
+from engine.measures import MEASURE, MEASURES
+from tui_transformer.lab.analysis.curves import MOST, Metrics, band, scored
+from tui_transformer.lab.analysis.entry import LAST, Entry
 from tui_transformer.lab.analysis.statistics import Mean
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.curves import Curve, curve_of
 from tui_transformer.lab.records.facts import Record, number, table
 from tui_transformer.lab.records.floors import Floor
@@ -32,7 +31,7 @@ def training(told: Told) -> Iterator[Block]:
         yield Paragraph((told.say("training.nothing"),))
 
 
-def _part(told: Told, part: Sequence[Standing], ending: str) -> Iterator[Block]:
+def _part(told: Told, part: Sequence[VariantResult], ending: str) -> Iterator[Block]:
     gathered, run = told.gathered, part[0].group.representative
     shown = part[:MOST]
     lines = lines_of(gathered, shown, told.drawn)
@@ -47,7 +46,7 @@ def _part(told: Told, part: Sequence[Standing], ending: str) -> Iterator[Block]:
         yield from _of_variants(told, shown)
 
 
-def _caption(told: Told, part: Sequence[Standing], shown: Sequence[Standing], floor: Floor | None) -> str:
+def _caption(told: Told, part: Sequence[VariantResult], shown: Sequence[VariantResult], floor: Floor | None) -> str:
     seeds = any(len(s.group.drawn) > 1 for s in shown)
     void = any(s.group.void for s in shown)
     alone = len(shown) == 1
@@ -69,7 +68,7 @@ def _thinned(steps: Sequence[float], kept: set[float]) -> tuple[list[float], boo
     return sorted(chosen), True
 
 
-def _of_run(told: Told, standing: Standing) -> Iterator[Block]:
+def _of_run(told: Told, standing: VariantResult) -> Iterator[Block]:
     """Every evaluation of one run, with its epoch where the text has epochs."""
     run = standing.runs[0]
     metrics = told.gathered.metrics.get(run.path, Metrics())
@@ -79,7 +78,7 @@ def _of_run(told: Told, standing: Standing) -> Iterator[Block]:
     if not steps:
         return
     per_epoch = _per_epoch(told, standing)
-    columns = [key for key in _COLUMNS if any(number(by_step[int(s)].get(key)) is not None for s in steps)]
+    columns = [key for key in _TABLED if any(number(by_step[int(s)].get(key)) is not None for s in steps)]
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
     for step in steps:
@@ -96,20 +95,12 @@ def _of_run(told: Told, standing: Standing) -> Iterator[Block]:
     yield Table(caption, tuple(heads), tuple(rows), "r" * len(heads), told.sentences(notes))
 
 
-_COLUMNS = {
-    "loss": "{:.4f}",
-    "perplexity": "{:.3f}",
-    "bits_per_character": "{:.4f}",
-    "accuracy": "{:.1%}",
-    "bleu": "{:.2f}",
-    "chrf": "{:.1f}",
-    "excess": "{:+.4f}",
-}
+_TABLED = [measure.key for measure in MEASURES if measure.tabled]
 
 
 def _shown(record: Record, key: str) -> str:
     value = number(record.get(key))
-    return "" if value is None else _COLUMNS[key].format(value)
+    return "" if value is None else MEASURE[key].brief.format(value)
 
 
 def _at(curve: Curve, step: float, form: str) -> str:
@@ -118,7 +109,7 @@ def _at(curve: Curve, step: float, form: str) -> str:
     return form.format(before[-1]) if before else NONE
 
 
-def _per_epoch(told: Told, standing: Standing) -> int | None:
+def _per_epoch(told: Told, standing: VariantResult) -> int | None:
     """Steps of an epoch; None where it is not known, as of pairs, whose batches are of like lengths."""
     run = standing.group.representative
     config, found = config_of(run), told.gathered.facts(run, "data")
@@ -128,7 +119,7 @@ def _per_epoch(told: Told, standing: Standing) -> int | None:
     return config.steps_per_epoch(int(tokens), config.train.batch_size)
 
 
-def _of_variants(told: Told, shown: Sequence[Standing]) -> Iterator[Block]:
+def _of_variants(told: Told, shown: Sequence[VariantResult]) -> Iterator[Block]:
     """The mean loss of each variant at each step that all its seeds were scored at."""
     found: list[dict[float, str]] = []
     for standing in shown:
