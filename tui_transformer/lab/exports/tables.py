@@ -41,8 +41,8 @@ def to_json(runs: Sequence[Recorded]) -> str:
             "badges": run.badges,
             "config": run.config.dump(),
             **{name: run.reader.raw(name) for name in ("run", "model", "data", "environment")},
-            "summary": run.reader.summary,
-            "verdicts": run.reader.verdicts,
+            "summary": run.reader.raw("summary"),
+            "verdicts": [verdict.dump() for verdict in run.reader.verdicts],
             **{stream: list(run.reader.raw_lines(stream)) for stream in ("metrics", "samples", "events")},
         }
         for run in runs

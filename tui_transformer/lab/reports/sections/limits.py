@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engine.clean import clean_line
-from engine.config.lints import lint
+from engine.lints import lint
 from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.facts import MOST_PROBES, rows, table
