@@ -466,6 +466,8 @@ class Sample(Record):
 
     step: Count = 0
     temperature: Number | None = None
+    top_k: Count | None = None
+    top_p: Number | None = None
     prompt: Text = ""
     text: Text = ""
     chances: tuple[Number | None, ...] = ()

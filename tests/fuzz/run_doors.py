@@ -26,13 +26,13 @@ from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.verdict import VariantResults
 from tui_transformer.lab.analysis.view import Options, View
+from tui_transformer.lab.charts.canvas import Series, line_chart
 from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, picture
-from tui_transformer.lab.charts.plot import Series, line_chart
 from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.records.feed import Feed
-from tui_transformer.lab.reports.gathered import gather
-from tui_transformer.lab.reports.languages import LANGUAGES
-from tui_transformer.lab.reports.report import name_of, report
+from tui_transformer.lab.reports.languages import LANGUAGES, language
+from tui_transformer.lab.reports.report import report
+from tui_transformer.lab.reports.report_data import gather
 
 Given = tuple[list[Edit], int]
 
@@ -185,12 +185,12 @@ def verify(folder: Path, given: Given) -> None:
 def gathered(folder: Path, given: Given) -> None:
     edits, how = given
     root = folder / ("study" if how % 2 else "runs")
-    language = [*LANGUAGES.values()][how // 2 % len(LANGUAGES)]
+    spoken = language(LANGUAGES[how // 2 % len(LANGUAGES)])
     with damaged(files_of(root), edits):
         look = Folder(root).look()
         if look.entries:
             found = gather(look.entries, look.studies if how % 2 else {})
-            assert report(found, language, language).blocks and name_of(found)
+            assert report(found, spoken, spoken).blocks and found.folder_name
 
 
 _RECORDS = st.builds(

@@ -19,7 +19,7 @@ from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Curve, pictur
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.fit import Fits
 from tui_transformer.lab.records.run_view import Probe
-from tui_transformer.lab.reports.chosen import Chosen
+from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.overlay_charts import OverlayChart
 from tui_transformer.studio.design.preset_list import PresetList, entries, nearness
@@ -192,7 +192,7 @@ async def test_a_report_is_of_the_variants_that_are_selected_wherever_the_cursor
             studio.pane.selection.turn(one.runs[0].path)
         studio.pane.redraw()
         await studio.press("end")
-        chosen: Chosen = studio.pane.what_is_reported()
+        chosen: ReportSelection = studio.pane.what_is_reported()
         assert {entry.path for entry in chosen.entries} == {run.path for one in wanted for run in one.runs}
         assert chosen.entries[0].name.startswith("att.global") and not chosen.studies
         await studio.press("R")

@@ -15,7 +15,7 @@ from engine.measures import MEASURE, MEASURES, Measure, probe
 from engine.plain_files import read_plain
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM
-from engine.runs.reader import LIVE_STATES, RunReader, badges_of
+from engine.runs.reader import LIVE_STATES, RunReader, badges_of, softened
 from engine.runs.record_version import redefined
 from engine.runs.records import (
     LARGEST,
@@ -280,13 +280,11 @@ def read_entry(path: Path) -> Entry:
     known = {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
     known["probes"] = "probes" in last.model_fields_set
     older = tuple(name for name in REDEFINED_HERE if name in names and known[name])
-    verdicts = reader.verdicts
+    verdicts = softened(read_record(Checks, Checks.file).verdicts, data)
     badges = badges_of(verdicts)
     if state == "failed" and _NO_NUMBER.search(status.reason):
         badges.setdefault("DIVERGED", status.reason)
-    if not badges:  # that nothing is wrong is not to be concluded from a file that cannot be read
-        read_record(Checks, Checks.file)
-    if problems:
+    if problems:  # that nothing is wrong is not to be concluded from a file that cannot be read
         badges[DAMAGED_FILES] = f"{', '.join(problems)} cannot be read"
     if last.probes_recorded > MOST_PROBES:
         badges[DAMAGED_FILES] = f"summary.json has {last.probes_recorded:,} probes; the first {MOST_PROBES} are read"
@@ -335,9 +333,9 @@ def _places(data: DataFacts, last: ValidationRecord, objective: str) -> dict[str
     """Questions behind each share of the last evaluation. Tokens of one answer or sentence count as one question."""
     asked = next((n for n in (last.questions, last.translated, last.sentences) if n is not None), None)
     of_text = data.splits.get("validation", {}).get("tokens") if objective == "next-token" else None
-    of_places: dict[str, int | None] = {**last.probe_places}
-    whole = {one.name: one.n for one in data.probes}  # older versions: of the whole text
-    found = of_places if "probe_places" in last.model_fields_set else whole
+    found: dict[str, int | None] = {one.name: one.n for one in data.probes}  # older versions: of the whole text
+    if "probe_places" in last.model_fields_set:
+        found |= dict.fromkeys(last.probes, None) | last.probe_places
     if asked and last.translated is not None:  # as many are translated as test sentences
         found = {name: min(n, asked) if n else None for name, n in found.items()}
     found |= {EXACT_MATCH: asked, "accuracy": asked or of_text}

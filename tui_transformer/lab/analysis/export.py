@@ -1,15 +1,9 @@
-r"""Comparisons as files: CSV, Markdown, LaTeX, JSON. Names and notes are text, so each format escapes them its way.
-
-LaTeX is a plain `tabular` without any package. pdflatex stops at a character that its fonts lack. So what is not ASCII,
-a Latin letter of Western Europe or one of a few signs stands as its number, `[U+4E2D]`: a table that names a character
-beats one that does not compile.
-"""
+"""Comparisons as files: CSV, Markdown, LaTeX, JSON. Names and notes are text, so each format escapes them its way."""
 
 import csv
 import io
 import json
 import math
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +15,8 @@ from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import FIXED, Column, Value, columns
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.verdict import VariantResult
+from tui_transformer.lab.escaping import csv_cell, latex_text, markdown_text
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a program
-_MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]()#+-.!|~$^>:@&"} | {"<": "&lt;"})
 ALWAYS = ("verdict", "corpus", "unit", "context", "stride")  # what a number means goes wherever the number goes
 
 
@@ -106,7 +99,7 @@ def to_csv(table: Table) -> str:
     writer.writerow(table.heads)
     for cells, values in zip(table.rows, table.values, strict=True):
         pairs = zip(cells, values, strict=True)
-        writer.writerow([cell.lstrip("+") if _is_number(value) else no_formula(cell) for cell, value in pairs])
+        writer.writerow([cell.lstrip("+") if _is_number(value) else csv_cell(cell) for cell, value in pairs])
     return out.getvalue()
 
 
@@ -114,18 +107,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float)
 
 
-def no_formula(cell: str) -> str:
-    """Text as a cell that no spreadsheet takes for a formula."""
-    return f"'{cell}" if cell.startswith(_FORMULA) else cell
-
-
 def to_markdown(table: Table) -> str:
     """A table of GitHub's flavour; no cell can end it or become anything but text."""
     lines = [
-        _markdown_row([escaped(head) for head in table.heads]),
+        _markdown_row([markdown_text(head) for head in table.heads]),
         _markdown_row(["---:" if column.right else ":---" for column in table.columns]),
         *(
-            _markdown_row([escaped(cell, number=_is_number(value)) for cell, value in zip(cells, values, strict=True)])
+            _markdown_row([_markdown_cell(cell, value) for cell, value in zip(cells, values, strict=True)])
             for cells, values in zip(table.rows, table.values, strict=True)
         ),
     ]
@@ -136,9 +124,8 @@ def _markdown_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def escaped(cell: str, *, number: bool = False) -> str:
-    """A cell of Markdown that is text and nothing else."""
-    return cell.replace("-", "\u2212") if number else cell.translate(_MARKDOWN)
+def _markdown_cell(cell: str, value: object) -> str:
+    return cell.replace("-", "\u2212") if _is_number(value) else markdown_text(cell)
 
 
 def to_json(table: Table) -> str:
@@ -155,67 +142,7 @@ few signs stands as its number, `[U+4E2D]`: a table that names a character beats
 """
 
 
-SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "|": r"$|$",
-    '"': r"\char34{}",
-    "'": r"{'}",  # two of them would be one quotation mark
-    "`": r"{`}",
-    "-": r"{-}",  # two of them would be a dash
-    "[": r"{[}",  # after a line's end it would be an argument
-    "]": r"{]}",
-    "*": r"{*}",
-    "?": r"{?}",  # ?` and !` are Spanish marks
-    "!": r"{!}",
-    "Δ": r"$\Delta$",
-    "−": r"$-$",
-    "–": "--",
-    "—": "---",
-    "…": r"\ldots{}",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "±": r"$\pm$",
-    "→": r"$\to$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "ß": r"\ss{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "œ": r"\oe{}",
-    "Œ": r"\OE{}",
-    "å": r"\aa{}",
-    "Å": r"\AA{}",
-    "ı": r"\i{}",
-}
-ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u030c": "v", "\u0327": "c"}
 ROW, EDGE, LARGEST = 5, 40, 5000  # millimetres of a page: a row, the edges, the most
-
-
-def escape(text: str) -> str:
-    """Text for a cell, in ASCII."""
-    return "".join(SPECIAL.get(c) or (c if " " <= c <= "~" else _letter(c)) for c in text)
-
-
-def _letter(character: str) -> str:
-    """An accented letter by its accent, anything else by its number."""
-    parts = unicodedata.normalize("NFD", character)
-    if len(parts) == 2 and parts[0].isascii() and parts[0].isalpha() and parts[1] in ACCENTS:
-        base = rf"\{parts[0]}{{}}" if parts[0] in "ij" else parts[0]
-        return rf"\{ACCENTS[parts[1]]}{{{base}}}"
-    return f"{{[}}U+{ord(character):04X}{{]}}"
 
 
 def tabular(table: Table) -> str:
@@ -226,7 +153,7 @@ def tabular(table: Table) -> str:
         r"{\footnotesize\setlength{\tabcolsep}{4pt}%",
         rf"\begin{{tabular}}{{{aligned}}}",
         r"\hline",
-        _latex_row([escape(head) for head in table.heads]),
+        _latex_row([latex_text(head) for head in table.heads]),
         r"\hline",
         *(
             _latex_row([_latex_cell(cell, value) for cell, value in zip(cells, values, strict=True)])
@@ -261,7 +188,7 @@ def _latex_row(cells: list[str]) -> str:
 
 def _latex_cell(cell: str, value: object) -> str:
     if not cell or isinstance(value, bool) or not isinstance(value, int | float):
-        return escape(cell)
+        return latex_text(cell)
     mantissa, power, exponent = cell.partition("e")
     return rf"${mantissa} \cdot 10^{{{int(exponent)}}}$" if power else f"${cell}$"
 

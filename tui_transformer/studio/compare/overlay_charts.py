@@ -15,10 +15,19 @@ from engine.clean import clean_line
 from tui_transformer.lab.charts.canvas import Canvas, Cell
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
-from tui_transformer.lab.charts.distance_overlay import distances, probes_of
-from tui_transformer.lab.charts.overlay import Drawn, Overlay, Stroke, differences, overlaid
-from tui_transformer.lab.charts.overlay_canvas import paint
-from tui_transformer.lab.charts.seeds_overlay import DrawnGroups, mean_curves, mean_differences
+from tui_transformer.lab.charts.overlay import (
+    Drawn,
+    DrawnGroups,
+    Overlay,
+    Stroke,
+    differences,
+    distances,
+    mean_curves,
+    mean_differences,
+    overlaid,
+    paint,
+    probes_of,
+)
 from tui_transformer.studio.compare.run_table import fitted
 from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, whole
 

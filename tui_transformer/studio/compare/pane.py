@@ -30,12 +30,11 @@ from tui_transformer.lab.analysis.groups import unit_of
 from tui_transformer.lab.analysis.sentences import verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
-from tui_transformer.lab.charts.overlay import Drawn
-from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
+from tui_transformer.lab.charts.overlay import Drawn, DrawnGroups
 from tui_transformer.lab.records.pace import PollInterval
-from tui_transformer.lab.reports.chosen import Chosen, of_runs, of_variants
-from tui_transformer.lab.reports.formats.all import FORMATS as REPORTS
+from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.languages import LANGUAGES
+from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.run_table import RunTable, TableHead
@@ -542,7 +541,7 @@ class ComparePane(Vertical, can_focus=True):
         question: Ask[str] = Ask("Export the comparison", answers, f"{count}, in the order and with the filter shown.")
         self.app.push_screen(question, format_chosen)
 
-    def what_is_reported(self) -> Chosen:
+    def what_is_reported(self) -> ReportSelection:
         """Return the study, or the runs, that a report is asked for."""
         look, selection = self.seen.look, self.selection
         if self.shown.by == VARIANTS:
@@ -568,7 +567,7 @@ class ComparePane(Vertical, can_focus=True):
                 self._write(lambda: report(kind, language, Path(text).expanduser()), group="report")
 
         def report(kind: str, language: str, out: Path) -> str:
-            from tui_transformer.lab.reports.make import make  # matplotlib, off the event loop
+            from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
 
             made = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
             return f"the report is {made.main.absolute()}"

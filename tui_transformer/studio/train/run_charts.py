@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from engine.measures import Measure
-from tui_transformer.lab.charts.canvas import Canvas, Cell, Line, Mark, draw
+from tui_transformer.lab.charts.canvas import Canvas, Cell, Line, Mark, draw, usual_top
 from tui_transformer.lab.charts.curves import (
     AXES,
     AXIS_LABELS,
@@ -19,7 +19,6 @@ from tui_transformer.lab.charts.curves import (
     picture,
     value_text,
 )
-from tui_transformer.lab.charts.plot import usual_top
 from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, whole
 from tui_transformer.studio.shared.run_states import nothing_yet

@@ -5,9 +5,8 @@ import math
 import pytest
 
 from tests.tui_transformer.recorded import train_record, validation_record
-from tui_transformer.lab.charts.canvas import Line, draw
+from tui_transformer.lab.charts.canvas import Line, draw, usual_top
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Picture, known, picture
-from tui_transformer.lab.charts.plot import usual_top
 
 LOSS, PERPLEXITY, ACCURACY = CHARTED[0], CHARTED[1], CHARTED[3]
 

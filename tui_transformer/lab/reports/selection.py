@@ -12,8 +12,8 @@ MOST = 12  # runs named in a question
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What was chosen.
+class ReportSelection:
+    """What a report is to cover.
 
     Args:
         entries: runs; none where there is nothing to report.
@@ -27,7 +27,7 @@ class Chosen:
 
     @property
     def name(self) -> str:
-        """What it is called, in a question."""
+        """What it is called in a question."""
         if self.studies:
             return f"the study {' and '.join(self.studies)}"
         return self.entries[0].name if len(self.entries) == 1 else f"{len(self.entries)} runs"
@@ -36,16 +36,17 @@ class Chosen:
     def names(self) -> str:
         """The names of its runs, shortened if there are many."""
         names = [entry.name for entry in self.entries]
-        more = [f"and {len(names) - MOST} more"] if len(names) > MOST else []
-        return ", ".join([*names[:MOST], *more])
+        return ", ".join(names[:MOST] + [f"and {len(names) - MOST} more"] * (len(names) > MOST))
 
 
-def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> Chosen:
+def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:
     """Where runs are shown: those that are selected, the pinned one first; else the one under the cursor."""
     wanted = [*([pinned] if pinned is not None and selected else []), *selected]
     by_path = {entry.path: entry for entry in look.entries}
     entries = [by_path[path] for path in dict.fromkeys(wanted) if path in by_path]
-    return Chosen(tuple(entries or ([at] if at is not None else [])), pinned=pinned if entries else None)
+    if entries:
+        return ReportSelection(tuple(entries), pinned=pinned)
+    return ReportSelection((at,) if at is not None else ())
 
 
 def of_variants(
@@ -54,20 +55,24 @@ def of_variants(
     pinned: Path | None,
     at: VariantResult | None,
     selected: Sequence[Path] = (),
-) -> Chosen:
+) -> ReportSelection:
     """In the view by variant: all runs of the selected variants, the baseline's first.
 
     Without a selection: the whole pinned study, else the one under the cursor; variants that belong to no
     study are then reported as shown. Selecting all variants of a study selects the study.
     """
+
+    def leads(standing: VariantResult) -> bool:
+        return any(run.path == pinned for run in standing.runs) or (pinned is None and standing.is_baseline)
+
     wanted = {*selected, pinned} if set(selected) - {pinned} else set()  # the pinned one alone is not a selection
     taken = [standing for standing in shown if any(run.path in wanted for run in standing.runs)]
-    taken.sort(key=lambda standing: not _leads(standing, pinned))
+    taken.sort(key=lambda standing: not leads(standing))
     runs = tuple(run for standing in taken for run in standing.runs)
     names = {run.study.name if run.study is not None else "" for run in runs}
     whole = {entry.path for entry in look.entries if entry.study is not None and {entry.study.name} == names}
     if runs and whole != {run.path for run in runs}:
-        return Chosen(runs, pinned=pinned if any(run.path == pinned for run in runs) else None)
+        return ReportSelection(runs, pinned=pinned if any(run.path == pinned for run in runs) else None)
     pin = next((entry for entry in (runs or look.entries) if entry.path == pinned), None)
     if runs:
         at = taken[0]
@@ -75,11 +80,6 @@ def of_variants(
     if study:
         entries = [entry for entry in reversed(look.entries) if entry.study is not None and entry.study.name == study]
         own = pinned if pin is not None and pin in entries else None
-        return Chosen(tuple(entries), {study: look.studies.get(study, StudyFile(study))}, own)
+        return ReportSelection(tuple(entries), {study: look.studies.get(study, StudyFile(study))}, own)
     entries = [run for standing in shown if not standing.group.study for run in standing.runs]
-    return Chosen(tuple(entries), pinned=pinned)
-
-
-def _leads(standing: VariantResult, pinned: Path | None) -> bool:
-    """Whether the others are compared to it."""
-    return any(run.path == pinned for run in standing.runs) or (pinned is None and standing.is_baseline)
+    return ReportSelection(tuple(entries), pinned=pinned)
