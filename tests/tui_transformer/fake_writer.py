@@ -28,7 +28,7 @@ def piece(text: str, at: int) -> AnswerToken:
 
 
 class FakeWriter:
-    """Writes one text, again and again; reads any.
+    """Writer one text, again and again; reads any.
 
     Args:
         name: of the run.

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tui_transformer.lab.records.facts import end_of
+from engine.runs.tail import end_of
 
 END = 1 << 20  # bytes at the end of a log to search for its last words
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
+from engine.runs.tail import stamp
 from tui_transformer.lab.play.document_writer import DocumentWriter
 from tui_transformer.lab.play.text_writer import TextWriter
 from tui_transformer.lab.play.translation_writer import TranslationWriter
 from tui_transformer.lab.play.writer import Writer
-from tui_transformer.lab.records.facts import stamp
 
 KEPT = 3  # models that stay in memory
 
