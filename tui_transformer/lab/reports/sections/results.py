@@ -41,7 +41,7 @@ from tui_transformer.lab.reports.document import (
     Table,
 )
 from tui_transformer.lab.reports.figures.bars import bars, bars_of
-from tui_transformer.lab.reports.figures.curves import Panels, curves, lines_of
+from tui_transformer.lab.reports.figures.curves import curves, lines_of
 from tui_transformer.lab.reports.figures.distances import by_distance, distance_figure
 from tui_transformer.lab.reports.sections.setup import config_of
 
@@ -97,8 +97,8 @@ def _course(context: ReportContext, name: str, part: Standings) -> Iterator[Bloc
     if any(s.group.void for s in shown):
         keys.append("caption.void")
     caption = context.sentences([*map(context.say, keys), cut(context, part, MOST)])
-    panels = Panels(lines, part[0].group.representative.protocol.unit, floor)
-    yield Figure(name, caption, partial(curves, panels, context.drawn))
+    unit = part[0].group.representative.protocol.unit
+    yield Figure(name, caption, partial(curves, lines, unit, floor, context.drawn))
     if len(part) == 1 and len(part[0].runs) == 1:
         yield from _evaluations(context, part[0].runs[0])
     else:
