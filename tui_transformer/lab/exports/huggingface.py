@@ -10,7 +10,7 @@ from engine.data.catalogue import catalogue
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block as block
 from tui_transformer.lab.escaping import markdown_text as text
-from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.badges import badge
 from tui_transformer.lab.records.floors import floors
@@ -51,7 +51,7 @@ SCORES = (
 )
 
 
-def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
+def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     """One folder a run.
 
     Raises:
@@ -60,11 +60,11 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     from engine.training.pretrained import write_pretrained
 
     folder = out / run.name
-    write_pretrained(run.reader, checkpoint, folder, lambda step: {"README.md": card(run, checkpoint, step)})
+    write_pretrained(run, checkpoint, folder, lambda step: {"README.md": card(run, checkpoint, step)})
     return folder, LOADED_BY.replace("`", "").replace("**", "")
 
 
-def card(run: Recorded, which: str, step: int) -> str:
+def card(run: ExportedRun, which: str, step: int) -> str:
     """README.md of an exported model.
 
     Args:
@@ -88,14 +88,14 @@ def card(run: Recorded, which: str, step: int) -> str:
         "## Licence",
         "Unknown: whoever trained this model has not said.",
     ]
-    written = [sample for sample in run.samples if sample.step == step][-1:]
+    written = [sample for sample in run.texts if sample.step == step][-1:]
     sections += (f"## A sample\n\n{block(one.prompt)}\n\n→\n\n{block(one.text)}" for one in written)
     front = FRONT.format(task="translation" if run.config.translates else "text-generation")
     return front + "\n" + "\n\n".join(sections) + "\n"
 
 
-def _about(run: Recorded, which: str, step: int) -> str:
-    config, model, parameters = run.config, run.config.model, run.reader.model.parameters
+def _about(run: ExportedRun, which: str, step: int) -> str:
+    config, model, parameters = run.config, run.config.model, run.model.parameters
     size = "" if parameters is None else f", {parameters:,} parameters"
     preset = f" Preset {text(config.preset)}." if config.preset else ""
     notes = f"\n\nNotes:\n\n{block(run.notes.text)}" if run.notes.text else ""
@@ -108,8 +108,8 @@ def _about(run: Recorded, which: str, step: int) -> str:
     )
 
 
-def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
-    records = [r for r in run.reader.metrics() if isinstance(r, ValidationRecord) and "step" in r.model_fields_set]
+def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
+    records = [r for r in run.metrics() if isinstance(r, ValidationRecord) and "step" in r.model_fields_set]
     found = [record for record in records if record.step == step]
     if not found:
         yield f"This checkpoint \\(step {step:,}\\) was not scored."
@@ -129,7 +129,7 @@ def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
     yield _taken_over(run, record, which, len(records))
 
 
-def _taken_over(run: Recorded, record: ValidationRecord, which: str, evaluations: int) -> str:
+def _taken_over(run: ExportedRun, record: ValidationRecord, which: str, evaluations: int) -> str:
     """What the scores are of; without it they mean nothing."""
     tokens = run.data.splits.get("validation", {}).get("tokens")
     size = "" if tokens is None else f" \\({tokens:,} tokens\\)"
@@ -148,7 +148,7 @@ def _taken_over(run: Recorded, record: ValidationRecord, which: str, evaluations
     return f"{how}.{chosen}"
 
 
-def _data(run: Recorded) -> Iterator[str]:
+def _data(run: ExportedRun) -> Iterator[str]:
     listed = catalogue().get(run.data.corpus.split("@")[0])
     yield text(run.data.corpus) + (f": {text(listed.description)}" if listed is not None else "")
     if listed is not None and not listed.remotes:

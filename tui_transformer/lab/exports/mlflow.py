@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.config.toml import write as config_toml
 from tui_transformer.lab.escaping import markdown_block, markdown_text
-from tui_transformer.lab.exports.recorded import Recorded, scalars
+from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -21,7 +21,7 @@ LONGEST = 500  # characters of a parameter that any server takes
 _STRANGE = re.compile(r"[^A-Za-z0-9_\-. :/]")  # what MLflow refuses in a name
 
 
-def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
+def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     """A run of MLflow: metrics by step with their times, every setting, samples and config as files; no weights."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
@@ -47,14 +47,14 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
         client.log_batch(identity, params=part)
     metrics = [
         Metric(_STRANGE.sub("_", name), value, int(1000 * time), record["step"])
-        for record, time in zip(run.metrics, run.times, strict=True)
+        for record, time in zip(run.lines, run.times, strict=True)
         for name, value in scalars(record)
     ]
     for part in _parts(metrics):
         client.log_batch(identity, metrics=part)
     client.log_text(identity, config_toml(run.config), "config.toml")
-    if run.samples:
-        samples = (f"step {sample.step}\n{sample.prompt}\n→\n{sample.text}\n" for sample in run.samples)
+    if run.texts:
+        samples = (f"step {sample.step}\n{sample.prompt}\n→\n{sample.text}\n" for sample in run.texts)
         client.log_text(identity, "\n".join(samples), "samples.txt")
     end = int(1000 * run.times[-1]) if run.times else start
     client.set_terminated(identity, ENDED.get(run.state, "KILLED"), end)
