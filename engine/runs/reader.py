@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -164,12 +164,7 @@ class RunReader:
     @property
     def badges(self) -> dict[str, str]:
         """What is wrong with this run's scores: badge → why. A leak stays for ever, other alarms until they clear."""
-        latest: dict[str, VerdictRecord] = {}
-        for verdict in self.verdicts:
-            before = latest.get(verdict.check)
-            if before is None or before.verdict != LEAK:
-                latest[verdict.check] = verdict
-        return {one.verdict: one.why for one in latest.values() if one.verdict not in ("", OK)}
+        return badges_of(self.verdicts)
 
     def metrics(self) -> Iterator[MetricRecord]:
         """Every line of metrics.jsonl so far."""
@@ -220,6 +215,16 @@ class RunReader:
         if state not in LIVE_STATES or self.liveness() != "dead":
             return state
         return "interrupted" if state == "handing-over" else "lost"
+
+
+def badges_of(verdicts: Iterable[VerdictRecord]) -> dict[str, str]:
+    """Return what is wrong with a run's scores by what the checks found, oldest first: badge → why."""
+    latest: dict[str, VerdictRecord] = {}
+    for verdict in verdicts:
+        before = latest.get(verdict.check)
+        if before is None or before.verdict != LEAK:
+            latest[verdict.check] = verdict
+    return {one.verdict: one.why for one in latest.values() if one.verdict not in ("", OK)}
 
 
 def list_runs(root: Path) -> list[RunReader]:

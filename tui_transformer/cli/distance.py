@@ -8,12 +8,11 @@ from engine.errors import InputError, nearest
 from tui_transformer.cli.columns import print_columns
 from tui_transformer.cli.meant import find
 from tui_transformer.cli.output import answer, say, stdout
-from tui_transformer.lab.analysis.bands import seeds_of
-from tui_transformer.lab.analysis.curves import MOST, Curves
+from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.selection import LETTERS
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.distance_overlay import distances, probes_of
 from tui_transformer.lab.charts.overlay import Overlay
 from tui_transformer.lab.charts.overlay_canvas import paint

@@ -14,8 +14,8 @@ from tests.tui_transformer.studio.compare.test_compare_pane import Open as OpenC
 from tests.tui_transformer.studio.design.test_design_pane import MEDIUM, App, go_to
 from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, shown, typed, until
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
-from tui_transformer.lab.analysis.selection import LETTERS
-from tui_transformer.lab.charts.curves import MEASURES, SMOOTHINGS, Curve, picture
+from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Curve, picture
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.fit import Fits
 from tui_transformer.lab.records.run_view import Probe
@@ -133,7 +133,7 @@ async def test_the_header_is_as_wide_as_the_pane_while_a_chart_is_zoomed_and_aft
         assert "best validation loss" in studio.text
 
 
-@pytest.mark.parametrize("measure", MEASURES[:2], ids=lambda measure: measure.key)
+@pytest.mark.parametrize("measure", CHARTED[:2], ids=lambda measure: measure.key)
 @pytest.mark.parametrize("size", [(44, 9), (60, 12), (90, 20), (120, 30), (200, 44)])
 def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
     train = [train_record(step, 2000) for step in range(1, 2001, 10)]

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from tui_transformer.lab.analysis.bands import Group
-from tui_transformer.lab.analysis.distance import Reach, Stretch, families, family, newest, reach, share_band
+from engine.measures import family
+from tui_transformer.lab.analysis.curves import Group, Reach, Stretch, families, newest, reach, share_band
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.selection import LETTERS
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
 

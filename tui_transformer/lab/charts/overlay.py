@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_transformer.lab.analysis.comparable import other, unit_of, void
 from tui_transformer.lab.analysis.curves import Metrics, difference, loss_curve
 from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.groups import other, unit_of, void
 from tui_transformer.lab.charts.curves import Curve
 from tui_transformer.lab.records.badges import badge
 

@@ -2,12 +2,10 @@
 
 import math
 
-from tui_transformer.lab.analysis.selection import LETTERS
-from tui_transformer.lab.charts.canvas import Canvas, Line, Mark, draw
+from tui_transformer.lab.charts.canvas import Canvas, Line, Mark, Shade, across, draw, shade, upright, usual_top
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXIS_LABELS, axis_text
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
-from tui_transformer.lab.charts.plot import usual_top
-from tui_transformer.lab.charts.shade import Shade, across, shade, upright
 
 MARK_EVERY = 6  # columns, at least, between two marks on a line
 

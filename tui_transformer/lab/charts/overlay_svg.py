@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from engine.clean import clean_line
-from tui_transformer.lab.analysis.selection import LETTERS
-from tui_transformer.lab.charts.colours import ON_LIGHT
+from tui_transformer.lab.charts.canvas import ticks
+from tui_transformer.lab.charts.colours import LETTERS, ON_LIGHT
 from tui_transformer.lab.charts.curves import AXIS_LABELS, axis_text
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
-from tui_transformer.lab.charts.plot import ticks
 
 WIDTH, HEIGHT = 760, 400  # pixels
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 64, 48  # around the lines

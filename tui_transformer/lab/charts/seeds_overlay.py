@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_transformer.lab.analysis.bands import Band, Group, Points, band, difference_band, scored
-from tui_transformer.lab.analysis.comparable import comparable, other, unit_of, void
-from tui_transformer.lab.analysis.curves import Metrics
+from tui_transformer.lab.analysis.curves import Band, Group, Metrics, Points, band, difference_band, scored
+from tui_transformer.lab.analysis.groups import comparable, other, unit_of, void
 from tui_transformer.lab.charts.overlay import NO_METRICS, Drawn, Overlay, Stroke
 from tui_transformer.lab.records.badges import badge
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engine.data.catalogue import catalogue
+from engine.measures import MEASURES
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block as block
 from tui_transformer.lab.escaping import markdown_text as text
@@ -35,19 +36,6 @@ in `config.json`. `transformers.AutoModel` cannot load the network, which is wri
 LOADED_BY = (
     "Load it with `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** with "
     "`transformers.AutoModel`; `tokenizers` reads `tokenizer.json`."
-)
-# Field of a validation record → its name and how it is written.
-SCORES = (
-    ("loss", "loss, nats per {unit}", "{:.4f}"),
-    ("perplexity", "perplexity", "{:.4f}"),
-    ("bits_per_character", "bits per character", "{:.4f}"),
-    ("accuracy", "accuracy of the likeliest token", "{:.2%}"),
-    ("excess", "above the {floor}, nats per character", "{:+.4f}"),
-    ("honest_loss", "loss of what cannot be copied, nats", "{:.4f}"),
-    ("nanogpt_loss", "loss of nanoGPT's random batches, nats", "{:.4f}"),
-    ("bleu", "BLEU", "{:.2f}"),
-    ("chrf", "chrF", "{:.2f}"),
-    ("exact_match", "exactly right", "{:.2%}"),
 )
 
 
@@ -117,11 +105,12 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
     record, of = found[-1], unit(run.config.objective.kind)
     floor = next((floor.words for floor in floors(run.data)), "floor")
     rows = ["| score | value |", "|:---|---:|"]
-    for key, name, form in SCORES:
-        value = getattr(record, key)
+    for measure in MEASURES:
+        value = None if measure.probe else getattr(record, measure.key)
         if value is not None:
-            shown = form.format(value).replace("-", "\u2212")
-            rows.append(f"| {text(name.format(unit=of, floor=floor))} | {shown} |")
+            name = (measure.about or measure.name).format(unit=of, floor=floor)
+            amount = measure.exact.format(value).replace("-", "\u2212")
+            rows.append(f"| {text(name)} | {amount} |")
     for name, share in record.probes.items():
         places = record.probe_places.get(name)
         rows.append(f"| {text(name)} | {share:.1%}{'' if places is None else f' of {places:,} places'} |")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.reports.document import Cell, Table
 from tui_transformer.lab.reports.report_data import ReportData
 
@@ -36,7 +36,7 @@ class ReportContext:
         """`text (facts)`; the text alone where there are no facts."""
         return self.say("bracketed", text=text, facts=facts) if facts else text
 
-    def names(self, standings: Iterable[Standing]) -> str:
+    def names(self, standings: Iterable[VariantResult]) -> str:
         """`a, b and c`."""
         return self.language.joined(map(self.data.name, standings))
 

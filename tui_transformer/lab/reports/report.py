@@ -6,8 +6,8 @@ from pathlib import Path
 
 from engine.errors import InputError
 from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.studies import StudyFile
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.document import Block, Document, Paragraph
 from tui_transformer.lab.reports.figures.style import Fonts, rendered

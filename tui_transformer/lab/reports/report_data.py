@@ -12,12 +12,11 @@ from engine.clean import clean
 from engine.plain_files import read_plain
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
-from tui_transformer.lab.analysis.comparable import other
 from tui_transformer.lab.analysis.curves import Curves, Metrics
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.standing import Standing, Standings
-from tui_transformer.lab.analysis.studies import ENDING, StudyFile
+from tui_transformer.lab.analysis.folder import ENDING, StudyFile
+from tui_transformer.lab.analysis.groups import Grouping, other
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 from tui_transformer.lab.records.floors import Floor, floors
 
 LONGEST_STUDY = 64_000  # bytes of a study's file; more is none
@@ -33,7 +32,7 @@ class ReportData:
         metrics: of each run.
     """
 
-    standings: tuple[Standing, ...]
+    standings: tuple[VariantResult, ...]
     studies: Mapping[str, StudyFile]
     metrics: Mapping[Path, Metrics]
     _facts: dict[Path, DataFacts] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -49,14 +48,14 @@ class ReportData:
         return len(self.standings) > 1
 
     @cached_property
-    def first(self) -> Standing:
+    def first(self) -> VariantResult:
         """The variant that stands for all: the baseline, or the first."""
         return next((s for s in self.standings if s.is_baseline), self.standings[0])
 
     @cached_property
-    def parts(self) -> tuple[tuple[Standing, ...], ...]:
+    def parts(self) -> tuple[tuple[VariantResult, ...], ...]:
         """Variants whose scores are the same measure, each part with one corpus, unit, context and stride."""
-        parts: list[list[Standing]] = []
+        parts: list[list[VariantResult]] = []
         for standing in self.standings:
             run = standing.group.representative
             found = next((p for p in parts if not other(run, p[0].group.representative)), None)
@@ -73,7 +72,7 @@ class ReportData:
         names = list(self.studies) or [run.name for run in self.runs]
         return "-".join(names[:3]) + (f"-and-{len(names) - 3}-more" if len(names) > 3 else "")
 
-    def name(self, standing: Standing) -> str:
+    def name(self, standing: VariantResult) -> str:
         """A variant's name; with its study's where there are several."""
         several = len({s.group.study for s in self.standings}) > 1
         return standing.group.title if several else standing.name
@@ -88,7 +87,7 @@ class ReportData:
         """The floor of its text that its excess refers to."""
         return next(iter(floors(self.facts(run))), None)
 
-    def common_floor(self, standings: Sequence[Standing]) -> Floor | None:
+    def common_floor(self, standings: Sequence[VariantResult]) -> Floor | None:
         """The floor that these variants share."""
         found = {self.floor(standing.group.representative) for standing in standings}
         return found.pop() if len(found) == 1 else None
@@ -112,7 +111,7 @@ def gather(entries: Sequence[Entry], studies: Mapping[str, StudyFile], pinned: P
     """
     if pinned is None and len(entries) > 1 and not studies:
         pinned = entries[0].path
-    standings = Standings().of(Grouping().of(entries), studies, pinned)
+    standings = VariantResults().of(Grouping().of(entries), studies, pinned)
     return ReportData(standings, studies, Curves().read([entry.path for entry in entries]))
 
 

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.folder import Look
-from tui_transformer.lab.analysis.standing import Standing
-from tui_transformer.lab.analysis.studies import StudyFile
+from tui_transformer.lab.analysis.folder import RunScan, StudyFile
+from tui_transformer.lab.analysis.verdict import VariantResult
 
 MOST = 12  # runs named in a question
 
@@ -40,7 +39,7 @@ class ReportSelection:
         return ", ".join(names[:MOST] + [f"and {len(names) - MOST} more"] * (len(names) > MOST))
 
 
-def of_runs(look: Look, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:
+def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:
     """Where runs are shown: those that are selected, the pinned one first; else the one under the cursor."""
     wanted = [*([pinned] if pinned is not None and selected else []), *selected]
     by_path = {entry.path: entry for entry in look.entries}
@@ -51,10 +50,10 @@ def of_runs(look: Look, selected: Sequence[Path], pinned: Path | None, at: Entry
 
 
 def of_variants(
-    look: Look,
-    shown: Sequence[Standing],
+    look: RunScan,
+    shown: Sequence[VariantResult],
     pinned: Path | None,
-    at: Standing | None,
+    at: VariantResult | None,
     selected: Sequence[Path] = (),
 ) -> ReportSelection:
     """In the view by variant: all runs of the selected variants, the baseline's first.
@@ -63,7 +62,7 @@ def of_variants(
     study are then reported as shown. Selecting all variants of a study selects the study.
     """
 
-    def leads(standing: Standing) -> bool:
+    def leads(standing: VariantResult) -> bool:
         return any(run.path == pinned for run in standing.runs) or (pinned is None and standing.is_baseline)
 
     wanted = {*selected, pinned} if set(selected) - {pinned} else set()  # the pinned one alone is not a selection

@@ -16,6 +16,7 @@ from engine.config import presets
 from engine.config.keys import all_keys, flatten
 from engine.config.toml import read, shown, unknown_key
 from engine.errors import InputError, nearest, one_of
+from engine.measures import MEASURES, family
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name
 from tui_transformer.lab.studies.cells import Cell, cells_of, run_name
@@ -27,10 +28,7 @@ MOST_RUNS = 10_000  # of one study
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = ("worse", "better", "same", "unknown")
 # What an outcome can be expected of: scores, and the probes of the built-in corpora without their bands.
-MEASURES = (
-    *("loss", "accuracy", "bleu", "chrf", "exact_match"),
-    *("recall", "counter", "rhyme", "bracket", "bind"),
-)
+EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.judged)
 _SEED = re.compile(r"\.s\d+\Z")
 
 
@@ -102,8 +100,8 @@ class Study:
         if self.baseline not in names:
             hint = nearest(self.baseline, names) or f"; they are {one_of(names)}"
             raise InputError(f"{where}: baseline '{self.baseline[:80]}' is none of the variants{hint}")
-        if self.primary and _family(self.primary) not in MEASURES:
-            hint = nearest(self.primary, MEASURES) or f"; it can be {one_of(MEASURES)}"
+        if self.primary and family(self.primary) not in EXPECTABLE:
+            hint = nearest(self.primary, EXPECTABLE) or f"; it can be {one_of(EXPECTABLE)}"
             raise InputError(f"{where}: primary = {shown(self.primary)} is neither a score nor a probe{hint}")
         check_stages(self.stages, where)
         for stage in self.stages:
@@ -188,11 +186,6 @@ def _check_name(name: str, where: str) -> None:
         raise InputError(f"{where}: {error}") from None
 
 
-def _family(measure: str) -> str:
-    """`recall` of `recall<110`."""
-    return re.split("[<>=]", measure, maxsplit=1)[0]
-
-
 def _longest(seeds: tuple[int, ...]) -> int:
     return max((seed for seed in seeds if isinstance(seed, int)), default=1)
 
@@ -207,8 +200,8 @@ def _check_changes(changes: Mapping[str, Any], where: str) -> None:
 
 def _check_expected(expect: Mapping[str, str], where: str) -> None:
     for measure, outcome in expect.items():
-        if measure not in MEASURES:
-            hint = nearest(measure, MEASURES) or f"; it can be about {one_of(MEASURES)}"
+        if measure not in EXPECTABLE:
+            hint = nearest(measure, EXPECTABLE) or f"; it can be about {one_of(EXPECTABLE)}"
             raise InputError(f"{where}: '{measure[:80]}' is no score and no probe{hint}")
         if outcome not in OUTCOMES:
             raise InputError(f"{where}: {measure} = {shown(outcome)}: must be {one_of(OUTCOMES)}")

@@ -10,12 +10,10 @@ from textual.containers import Vertical
 from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.manage import check_tag, write_notes
-from tui_transformer.lab.analysis.detail import detail
+from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import DATA, FORMATS, save
-from tui_transformer.lab.analysis.group_detail import group_detail
-from tui_transformer.lab.analysis.standing import Standing
-from tui_transformer.lab.analysis.table import group_table, table
+from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import VARIANTS, Shown
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.languages import LANGUAGES
@@ -39,7 +37,7 @@ class CompareActions(Vertical):
         """The run under the cursor; None where variants are shown."""
         raise NotImplementedError
 
-    def variant(self) -> Standing | None:
+    def variant(self) -> VariantResult | None:
         """The variant under the cursor; None where runs are shown."""
         raise NotImplementedError
 

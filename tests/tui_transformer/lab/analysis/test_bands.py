@@ -5,8 +5,7 @@ import pytest
 
 from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.lab.analysis.variants import entry
-from tui_transformer.lab.analysis.bands import Group, band, difference_band, scored, seeds_of
-from tui_transformer.lab.analysis.curves import Curves
+from tui_transformer.lab.analysis.curves import Curves, Group, band, difference_band, scored, seeds_of
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.charts.overlay import Overlay
 from tui_transformer.lab.charts.seeds_overlay import DrawnGroups, mean_curves, mean_differences

@@ -1,17 +1,9 @@
 import pytest
 
+from engine.measures import family
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
 from tests.tui_transformer.lab.analysis.test_bands import drawn
-from tui_transformer.lab.analysis.distance import (
-    Reach,
-    Stretch,
-    by_distance,
-    families,
-    family,
-    newest,
-    reach,
-    share_band,
-)
+from tui_transformer.lab.analysis.curves import Reach, Stretch, by_distance, families, newest, reach, share_band
 from tui_transformer.lab.charts.distance_overlay import NONE, distances
 from tui_transformer.lab.charts.overlay_canvas import paint
 from tui_transformer.lab.charts.overlay_svg import svg

@@ -16,10 +16,8 @@ from markdown_it import MarkdownIt
 from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import FORMATS, save
+from tui_transformer.lab.analysis.export import FORMATS, Table, document, save, table, tabular
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.latex import document, tabular
-from tui_transformer.lab.analysis.table import Table, table
 from tui_transformer.lab.escaping import LATEX_SIGNS, latex_text
 
 HOSTILE = (

@@ -9,8 +9,8 @@ from tests.tui_transformer.lab.analysis.variants import variant
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.runs import runs_command
 from tui_transformer.lab.analysis.columns import FIXED
-from tui_transformer.lab.analysis.comparable import comparable, why_not
 from tui_transformer.lab.analysis.entry import read_entry
+from tui_transformer.lab.analysis.groups import comparable, why_not
 from tui_transformer.lab.analysis.verdict import verdict
 from tui_transformer.lab.records.badges import BADGES, badge, in_a_cell, worst_first
 from tui_transformer.lab.records.feed import Feed

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.measures import LAST
-from tui_transformer.lab.analysis.standing import Standing, values
+from tui_transformer.lab.analysis.verdict import VariantResult, scores_of
 from tui_transformer.lab.records.floors import Floor
 from tui_transformer.lab.reports.figures.curves import floor_text
 from tui_transformer.lab.reports.figures.style import COLOURS, FAINT, INK, OF_FLOOR, figure, label, legend_below
@@ -55,7 +55,7 @@ class Bar:
     baseline: bool
 
 
-def bars_of(data: ReportData, standings: Sequence[Standing], language: Language) -> tuple[Bar, ...]:
+def bars_of(data: ReportData, standings: Sequence[VariantResult], language: Language) -> tuple[Bar, ...]:
     """Every variant, in its study's order."""
     made = []
     for standing in standings:
@@ -66,7 +66,7 @@ def bars_of(data: ReportData, standings: Sequence[Standing], language: Language)
                 name=label(data.name(standing)),
                 loss=mean.mean if mean is not None else None,
                 half=mean.half if mean is not None else None,
-                seeds=tuple(values(standing.group, LAST).values()),
+                seeds=tuple(score for _, score in scores_of(standing.group, LAST).by_seed),
                 difference=found.difference if found is not None else None,
                 difference_half=found.half if found is not None else None,
                 kind=judged.kind if judged is not None and judged.kind in KINDS else "open",

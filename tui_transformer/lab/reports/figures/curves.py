@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tui_transformer.lab.analysis.bands import Band, band, scored
-from tui_transformer.lab.analysis.curves import Metrics
+from tui_transformer.lab.analysis.curves import Band, Metrics, band, scored
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.curves import SMOOTHINGS, Curve, curve_of, smoothed
 from tui_transformer.lab.records.floors import Floor
 from tui_transformer.lab.reports.figures.style import (
@@ -54,13 +53,13 @@ class Line:
         return {"color": COLOURS[i % len(COLOURS)], "linestyle": ":" if self.void else DASHES[i % len(DASHES)]}
 
 
-def lines_of(data: ReportData, standings: Sequence[Standing], language: Language) -> tuple[Line, ...]:
+def lines_of(data: ReportData, standings: Sequence[VariantResult], language: Language) -> tuple[Line, ...]:
     """Of those that were measured at all."""
     made = (_line(data, standing, language) for standing in standings)
     return tuple(line for line in made if line.loss.curve.x or line.train.x)
 
 
-def _line(data: ReportData, standing: Standing, language: Language) -> Line:
+def _line(data: ReportData, standing: VariantResult, language: Language) -> Line:
     void, name = standing.group.void, data.name(standing)
     found = [data.metrics.get(run.path, Metrics()) for run in standing.group.drawn]
     if len(found) > 1:

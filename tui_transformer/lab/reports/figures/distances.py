@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tui_transformer.lab.analysis.bands import Group
+from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.distance_overlay import distances, probes_of
 from tui_transformer.lab.charts.overlay import Overlay
 from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
@@ -20,7 +20,7 @@ ACROSS = 2  # panels beside each other
 MOST = 6  # panels; the rest go into a table
 
 
-def by_distance(data: ReportData, standings: Sequence[Standing]) -> tuple[Overlay, ...]:
+def by_distance(data: ReportData, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
     """One chart a probe; none where no run counted its probes by distance."""
     groups = tuple((i, Group(data.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
     drawn = DrawnGroups(groups, None, data.metrics)

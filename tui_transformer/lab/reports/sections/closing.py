@@ -8,8 +8,8 @@ from engine.config.lints import lint
 from engine.release import version
 from engine.runs.reader import RunReader
 from engine.runs.records import Attempt
-from tui_transformer.lab.analysis.group_sentences import EXPLORATORY, FALLING, OVERFIT
-from tui_transformer.lab.analysis.studies import ENDING
+from tui_transformer.lab.analysis.folder import ENDING
+from tui_transformer.lab.analysis.sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.formatting import duration, memory
 from tui_transformer.lab.reports.context import ReportContext, pairs_table
 from tui_transformer.lab.reports.document import Block, Bullets, Heading, Listing, Paragraph

@@ -4,18 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from engine.evaluation.alarms import LEARNED
 from engine.evaluation.verdict import NOT_LEARNING
-from tui_transformer.lab.analysis.comparable import why_not
-from tui_transformer.lab.analysis.entry import DAMAGED
-from tui_transformer.lab.analysis.group_sentences import EXPLORATORY
-from tui_transformer.lab.analysis.groups import DIVERGED, INERT
-from tui_transformer.lab.analysis.majority import different
-from tui_transformer.lab.analysis.measures import EXCESS, LAST, score
-from tui_transformer.lab.analysis.standing import Standing
+from engine.measures import MEASURE
+from tui_transformer.lab.analysis.entry import DAMAGED, EXCESS, LAST, majorities
+from tui_transformer.lab.analysis.groups import DIVERGED, INERT, why_not
+from tui_transformer.lab.analysis.sentences import EXPLORATORY
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.document import Strong, Verdict
 
-EXACT = score("exact_match")
+EXACT = MEASURE["exact_match"]
 FINISHED = "finished"
 Sentence = str | Strong  # an alarm is strong
 
@@ -57,7 +55,7 @@ def _alarms(context: ReportContext) -> Iterator[Sentence]:
         yield _alarm(context, NOT_LEARNING, unlearned)
 
 
-def _alarm(context: ReportContext, name: str, having: Sequence[Standing]) -> Strong:
+def _alarm(context: ReportContext, name: str, having: Sequence[VariantResult]) -> Strong:
     """Variants with a badge, and how many of their runs where not all; an unknown badge by what it says of itself."""
     each = []
     for standing in having:
@@ -69,7 +67,7 @@ def _alarm(context: ReportContext, name: str, having: Sequence[Standing]) -> Str
     return Strong(context.language.counted(key, len(having), **values))
 
 
-def _all_diverged(standing: Standing) -> bool:
+def _all_diverged(standing: VariantResult) -> bool:
     return 0 < standing.group.diverged == len(standing.runs)
 
 
@@ -89,7 +87,7 @@ def _unfinished(context: ReportContext) -> Iterator[Sentence]:
         yield Strong(language.counted("unscored", len(unscored), names=language.joined(unscored)))
 
 
-def _alone(context: ReportContext, standing: Standing) -> Iterator[Sentence]:
+def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence]:
     """One variant: what it reached, and that nothing follows from it for others."""
     say = context.say
     mean, unit, run = standing.mean(LAST), context.language.word(standing.protocol.unit), standing.group.representative
@@ -141,7 +139,7 @@ def _compared(context: ReportContext) -> Iterator[Sentence]:
         yield Strong(say("compared.nothing"))
 
 
-def _kind(standing: Standing) -> str:
+def _kind(standing: VariantResult) -> str:
     judged = standing.judgement(standing.primary)
     return judged.kind if judged is not None else ""
 
@@ -157,7 +155,7 @@ def _measures(context: ReportContext) -> Iterator[Sentence]:
         yield Strong(context.say("compared.measures", why=reason))
 
 
-def _kinds(context: ReportContext, baseline: str, others: Sequence[Standing]) -> Iterator[str]:
+def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult]) -> Iterator[str]:
     """`Worse than the baseline global, in nats per character: win16 (by 0.07 ± 0.01), …`."""
     for kind in ("better", "worse", "same", "inconclusive"):
         having = [s for s in others if _kind(s) == kind]
@@ -188,5 +186,5 @@ def _answers(context: ReportContext) -> Iterator[str]:
     ]
     if each:
         yield context.say("answers", each=context.language.joined(each))
-    for one in different(s.group.representative.majority for s in standings):
+    for one in majorities(s.group.representative for s in standings):
         yield context.say("answers.majority", answer=one.answer, share=f"{one.share:.1%}")

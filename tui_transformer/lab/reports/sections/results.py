@@ -4,27 +4,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from engine.measures import MEASURES, Measure
 from engine.runs.reader import RunReader
 from engine.runs.records import Sample, ValidationRecord
 from tui_transformer.lab.analysis import group_columns as columns
-from tui_transformer.lab.analysis.bands import band, scored
 from tui_transformer.lab.analysis.columns import Column
-from tui_transformer.lab.analysis.curves import MOST, Metrics
-from tui_transformer.lab.analysis.distance import reach
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.expected import Expectation, expectations, summary
+from tui_transformer.lab.analysis.curves import MOST, Metrics, band, reach, scored
+from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, Entry, probes, scores
 from tui_transformer.lab.analysis.group_columns import mean_column, of_runs
-from tui_transformer.lab.analysis.group_sentences import (
+from tui_transformer.lab.analysis.sentences import (
     expectation_sentence,
     more_sentences,
+    noise_of_sentences,
     notes,
     outcome_counts,
     verdict_sentence,
 )
-from tui_transformer.lab.analysis.measures import BEST, EXCESS, LAST, Measure, probes, scores
-from tui_transformer.lab.analysis.sentence_noise import noise_of_sentences
-from tui_transformer.lab.analysis.standing import Standing, brief
 from tui_transformer.lab.analysis.statistics import Mean
+from tui_transformer.lab.analysis.verdict import Expectation, VariantResult, brief, expectations, summary
 from tui_transformer.lab.charts.curves import Curve, curve_of
 from tui_transformer.lab.reports.context import NONE, ReportContext, cells
 from tui_transformer.lab.reports.document import (
@@ -45,21 +42,13 @@ from tui_transformer.lab.reports.figures.curves import curves, lines_of
 from tui_transformer.lab.reports.figures.distances import by_distance, distance_figure
 from tui_transformer.lab.reports.sections.setup import config_of
 
-Standings = Sequence[Standing]
+Standings = Sequence[VariantResult]
 MOST_EVALUATIONS = 24  # rows of a table
 MOST_BARS = 24
 MOST_WRITERS = 8  # variants of which a text is shown
 MOST_SENTENCES = 5  # of each
 LONGEST_SAMPLE = 600  # characters
-EVALUATION = {
-    "loss": "{:.4f}",
-    "perplexity": "{:.3f}",
-    "bits_per_character": "{:.4f}",
-    "accuracy": "{:.1%}",
-    "bleu": "{:.2f}",
-    "chrf": "{:.1f}",
-    "excess": "{:+.4f}",
-}
+TABLED = tuple(measure for measure in MEASURES if measure.tabled)
 OF_LOSS = ("perplexity", "bits per character")  # the loss in other words
 
 
@@ -122,12 +111,12 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[Table]:
     steps = _thinned(sorted(by_step), best)
     if not steps:
         return
-    keys = [key for key in EVALUATION if any(getattr(by_step[step], key) is not None for step in steps)]
+    shown = [m for m in TABLED if any(getattr(by_step[step], m.key) is not None for step in steps)]
     per_epoch = _steps_per_epoch(context, run)
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
     for step in steps:
-        values = [(EVALUATION[key], getattr(by_step[step], key)) for key in keys]
+        values = [(measure.brief, getattr(by_step[step], measure.key)) for measure in shown]
         texts = [
             f"{step:,.0f}",
             *([f"{step / per_epoch:.2f}"] if per_epoch else []),
@@ -135,7 +124,7 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[Table]:
             *(_at(train, step, "{:.4f}"), _at(rate, step, "{:.2e}")),
         ]
         rows.append(cells(texts, strong=step in best))
-    heads = context.heads("step", *(["epoch"] if per_epoch else []), *keys, "train_loss", "lr")
+    heads = context.heads("step", *(["epoch"] if per_epoch else []), *(m.key for m in shown), "train_loss", "lr")
     notes = [say("table.evaluations.best")] if best else []
     notes += [_evaluations_cut(context, len(steps), len(by_step))]
     yield Table(say("table.evaluations"), heads, tuple(rows), "r" * len(heads), context.sentences(notes))
@@ -210,7 +199,7 @@ def _table(context: ReportContext, caption: str, among: Sequence[Column], measur
     standings, language = context.data.standings, context.language
     shown = [c for c in among if c.always or any(c.value(s, None) not in (None, "", ()) for s in standings)]
 
-    def cell(column: Column, standing: Standing) -> Cell:
+    def cell(column: Column, standing: VariantResult) -> Cell:
         if column is columns.VERDICT:
             return Cell(standing.verdict_in(language) or NONE, strong=bool(standing.why_not))
         if column is columns.VARIANT:
@@ -235,11 +224,11 @@ def _bars(context: ReportContext, name: str, part: Standings) -> Iterator[Figure
         yield Figure(name, caption, partial(bars, made, unit, floor, context.drawn))
 
 
-def _named(context: ReportContext, standing: Standing, sentences: Sequence[str]) -> Spans:
+def _named(context: ReportContext, standing: VariantResult, sentences: Sequence[str]) -> Spans:
     return Strong(context.data.name(standing)), context.say("name.colon"), context.sentences(sentences)
 
 
-def _verdict(context: ReportContext, standing: Standing) -> Spans:
+def _verdict(context: ReportContext, standing: VariantResult) -> Spans:
     """A variant's verdict with everything it rests on."""
     language = context.language
     said = verdict_sentence(standing, language) + context.say("full-stop")
@@ -366,7 +355,7 @@ def texts(context: ReportContext) -> Iterator[Block]:
         yield from samples
 
 
-def _sample(context: ReportContext, standing: Standing, run: Entry, sample: Sample) -> Listing:
+def _sample(context: ReportContext, standing: VariantResult, run: Entry, sample: Sample) -> Listing:
     how = {"temperature": sample.temperature, "top_k": sample.top_k, "top_p": sample.top_p}
     details = [
         context.say(f"texts.{key}", value=f"{value:g}")
@@ -380,7 +369,7 @@ def _sample(context: ReportContext, standing: Standing, run: Entry, sample: Samp
     return Listing(text, context.bracketed(title, context.say("join.comma").join(details)))
 
 
-def _translation_scores(context: ReportContext, standing: Standing, run: Entry) -> Paragraph:
+def _translation_scores(context: ReportContext, standing: VariantResult, run: Entry) -> Paragraph:
     say, last = context.say, RunReader(run.path).summary.last or ValidationRecord()
     said = [say("texts.translated", name=context.data.name(standing), run=run.name, step=f"{last.step:,}")]
     if last.bleu is not None and last.chrf is not None and last.exact_match is not None:
@@ -392,7 +381,7 @@ def _translation_scores(context: ReportContext, standing: Standing, run: Entry) 
     return Paragraph((context.sentences(said), *(signature if last.bleu_signature else ())))
 
 
-def _translations(context: ReportContext, standing: Standing, sample: Sample) -> Table:
+def _translations(context: ReportContext, standing: VariantResult, sample: Sample) -> Table:
     rows = []
     for row in sample.translations[:MOST_SENTENCES]:
         right = row.reference != "" and row.reference.strip() == row.text.strip()

@@ -12,12 +12,11 @@ from engine.config.toml import validate
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
-from tui_transformer.lab.analysis import differences
+from tui_transformer.lab.analysis import columns as differences
 from tui_transformer.lab.analysis.columns import setting_text
 from tui_transformer.lab.analysis.detail import UNSET
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.groups import seed_of
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import PASSED
 from tui_transformer.lab.records.floors import floors
 from tui_transformer.lab.reports.context import NONE, ReportContext, cells, pairs_table
@@ -58,7 +57,7 @@ def runs(context: ReportContext) -> Iterator[Block]:
             state, why = language.word(run.state), standing.group.left_out.get(run.path, "")
             reason = language.word(why) if why != run.state else ""
             step = f"{run.step:,} / {run.steps:,}" if run.step != run.steps else f"{run.step:,}"
-            seed = seed_of(run)
+            seed = run.seed_of_study
             texts = [
                 *(data.name(standing), run.name, NONE if seed is None else str(seed)),
                 *(context.bracketed(state, reason if reason != state else ""), step),
@@ -118,7 +117,7 @@ def model(context: ReportContext) -> Iterator[Block]:
     yield from formulas(models, configs[first], context.language)
 
 
-def _model_sentence(context: ReportContext, found: ModelConfig, standing: Standing) -> str:
+def _model_sentence(context: ReportContext, found: ModelConfig, standing: VariantResult) -> str:
     say, parameters = context.say, standing.group.representative.parameters
     both = found.architecture == "encoder-decoder"
     shape = say(
@@ -135,9 +134,11 @@ def _model_sentence(context: ReportContext, found: ModelConfig, standing: Standi
     return context.sentences([shape + size + say("full-stop"), whose])
 
 
-def _diagrams(context: ReportContext, configs: Mapping[Standing, RunConfig], first: Standing) -> Iterator[Figure]:
+def _diagrams(
+    context: ReportContext, configs: Mapping[VariantResult, RunConfig], first: VariantResult
+) -> Iterator[Figure]:
     """That of the first, and one of each other shape."""
-    shapes: dict[tuple[Any, ...], Standing] = {}
+    shapes: dict[tuple[Any, ...], VariantResult] = {}
     for standing in (first, *configs):
         shapes.setdefault(tuple(getattr(configs[standing].model, key) for key in DRAWN), standing)
     key = "figure.model.of" if len(shapes) > 1 or context.data.several else "figure.model"
@@ -147,13 +148,13 @@ def _diagrams(context: ReportContext, configs: Mapping[Standing, RunConfig], fir
         yield Figure("model" if i == 0 else f"model-{i + 1}", caption, draw, wide=False)
 
 
-def _components(context: ReportContext, standing: Standing) -> Iterator[Table]:
+def _components(context: ReportContext, standing: VariantResult) -> Iterator[Table]:
     """Parameters by component, of every variant where they differ."""
     say, data = context.say, context.data
     found = {s: parts for s in data.standings if (parts := RunReader(s.group.representative.path).model.components)}
     if standing not in found:
         return
-    shown: list[Standing] = []
+    shown: list[VariantResult] = []
     for s, parts in found.items():
         if all(parts != found[other] for other in shown):
             shown.append(s)

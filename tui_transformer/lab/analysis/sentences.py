@@ -5,20 +5,27 @@ What is said, and when, is decided here; how it is said is the language's.
 
 from collections.abc import Iterator, Sequence
 
-from tui_transformer.lab.analysis.comparable import why_not
-from tui_transformer.lab.analysis.expected import AS_EXPECTED, BEFOREHAND, LOSS, NOT_AS_EXPECTED, Expectation
-from tui_transformer.lab.analysis.groups import INERT
+from engine.evaluation.significance import SAMPLES, paired_bootstrap
+from engine.measures import Measure
+from engine.runs.records import Translations, read_file
+from tui_transformer.lab.analysis.entry import BEST, LAST, LOSS, majorities
+from tui_transformer.lab.analysis.groups import INERT, why_not
 from tui_transformer.lab.analysis.language import ENGLISH, Language, Word
-from tui_transformer.lab.analysis.majority import different
-from tui_transformer.lab.analysis.measures import BEST, LAST, Measure
-from tui_transformer.lab.analysis.standing import Family, Standing
+from tui_transformer.lab.analysis.verdict import (
+    AS_EXPECTED,
+    BEFOREHAND,
+    NOT_AS_EXPECTED,
+    Expectation,
+    VariantFamily,
+    VariantResult,
+)
 from tui_transformer.lab.formatting import per_cent, short
 
 OVERFIT, FALLING = "OVERFIT", "STILL-FALLING"
 EXPLORATORY = 5  # seeds below which a study is a first look
 
 
-def verdict_sentence(standing: Standing, language: Language = ENGLISH) -> str:
+def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:
     """What can be concluded about its primary measure; `evidence_sentence` has the statistics behind it."""
     group, family = standing.group, standing.family
     say, seeds, reason = language.say, standing.seeds_in(language), family.reason(group)
@@ -39,11 +46,11 @@ def verdict_sentence(standing: Standing, language: Language = ENGLISH) -> str:
     if found.n < len(group.counted):
         facts.append(say("in-common", n=found.n, baseline=family.baseline.name))
     if judged is not None and judged.kind not in ("better", "worse"):
-        facts.insert(0, f"Δ {measure.change(found)}")
+        facts.insert(0, f"Δ {measure.spread(found.estimate, sign=True)}")
     return say("bracketed", text=words, facts=say("join.comma").join(facts))
 
 
-def evidence_sentence(standing: Standing, language: Language = ENGLISH) -> str:
+def evidence_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:
     """The statistics behind a verdict: p values and the correlation over seeds; "" where there are none."""
     found, say, facts = standing.difference(standing.primary), language.say, []
     if found is None or standing.family.reason(standing.group) is not None:
@@ -61,7 +68,7 @@ def _p(p: float) -> str:
     return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
-def more_sentences(standing: Standing, language: Language = ENGLISH) -> Iterator[str]:
+def more_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
     """What has to be known beside the verdict."""
     group, baseline, say = standing.group, standing.family.baseline, language.say
     if baseline is None or standing.is_baseline:
@@ -91,22 +98,16 @@ def more_sentences(standing: Standing, language: Language = ENGLISH) -> Iterator
             yield say("overfit", name=who, badge=OVERFIT, text=language.judgement(best))
     if FALLING in group.badges or FALLING in baseline.badges:
         yield say("falling")
-    yield from _parameters(standing, language)
-
-
-def _parameters(standing: Standing, language: Language) -> Iterator[str]:
-    baseline = standing.family.baseline
-    own = standing.group.representative.parameters
-    others = baseline.representative.parameters if baseline is not None else None
+    own, others = group.representative.parameters, baseline.representative.parameters
     if own is not None and others is not None and own != others:
         key = "parameters.more" if own > others else "parameters.fewer"
-        yield language.say(key, n=short(abs(own - others)), own=short(own), other=short(others))
+        yield say(key, n=short(abs(own - others)), own=short(own), other=short(others))
 
 
 def expectation_sentence(found: Expectation, language: Language = ENGLISH) -> str:
     """`recall worse: as expected (recall<110 worse by 51.3 ± 8.1 %, …)`."""
     say = language.say
-    what = say("the-loss") if found.what == LOSS else language.word(found.what)
+    what = say("the-loss") if found.what == LOSS.key else language.word(found.what)
     key = "expected.unknown" if found.outcome == BEFOREHAND else "expected"
     head = say(key, what=what, said=Word(found.said), outcome=Word(found.outcome))
     came = [(measure, _with_unit(measure, language.judgement(judged), language)) for measure, judged in found.found]
@@ -121,7 +122,7 @@ def _with_unit(measure: Measure, text: str, language: Language) -> str:
     return language.say("points", text=text) if points else text
 
 
-def probe_sentence(standing: Standing, measure: Measure, language: Language = ENGLISH) -> str:
+def probe_sentence(standing: VariantResult, measure: Measure, language: Language = ENGLISH) -> str:
     """The verdict on a probe or another score, in words; "" where there is none."""
     judged = standing.judgement(measure) if measure.judged else None
     return _with_unit(measure, language.judgement(judged), language) if judged is not None else ""
@@ -136,9 +137,9 @@ def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -
     return counts + (language.say("counts.unknown", n=unknown) if unknown else "")
 
 
-def notes(standings: Sequence[Standing], language: Language = ENGLISH) -> Iterator[str]:
+def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> Iterator[str]:
     """What the numbers of the table mean; said once below it."""
-    families: list[Family] = list({id(s.family): s.family for s in standings}.values())
+    families: list[VariantFamily] = list({id(s.family): s.family for s in standings}.values())
     yield language.say("note.interval")
     if any(measure.share for s in standings for measure in s.family.measures):
         yield language.say("note.shares")
@@ -156,7 +157,7 @@ def notes(standings: Sequence[Standing], language: Language = ENGLISH) -> Iterat
     earlier = [run.study.stage for s in standings for run in s.group.earlier if run.study is not None]
     if earlier:
         yield language.say("note.stages", stages=", ".join(dict.fromkeys(earlier)), n=len(earlier))
-    for one in different(run.majority for s in standings for run in s.runs):
+    for one in majorities(run for s in standings for run in s.runs):
         yield language.say("note.majority", name=one.name, share=f"{one.share:.1%}")
     for family in families:
         begun = {group.variant for group in family.groups}
@@ -165,3 +166,26 @@ def notes(standings: Sequence[Standing], language: Language = ENGLISH) -> Iterat
             yield language.say("note.not-begun", names=language.say("join.comma").join(waiting))
         if family.file is not None and family.file.problem:
             yield language.say("note.unread", why=family.file.problem)
+
+
+def noise_of_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
+    """Say what the choice of test sentences does to a difference of BLEU: about a second for each seed in common."""
+    baseline = standing.family.baseline
+    if baseline is None or standing.is_baseline or standing.why_not:
+        return
+    said, n = [], 0
+    for seed, run in standing.group.counted.items():
+        other = baseline.counted.get(seed)
+        if other is None:
+            continue
+        ours, theirs = read_file(run.path, Translations), read_file(other.path, Translations)
+        whole = all(0 < len(one.references) == len(one.outputs) for one in (ours, theirs))
+        if not whole or ours.references != theirs.references:
+            continue
+        found = paired_bootstrap(list(ours.references), list(ours.outputs), list(theirs.outputs))
+        n = found.n
+        each = {"seed": seed, "difference": f"{found.difference:+.2f}", "p": f"{found.p:.3f}"}
+        said.append(language.say("sentences.seed", **each))
+    if said:
+        told = language.say("join.semicolon").join(said)
+        yield language.say("sentences", samples=f"{SAMPLES:,}", n=f"{n:,}", each=told)
