@@ -54,12 +54,7 @@ def to_json(runs: Sequence[ExportedRun]) -> str:
 
 @dataclass(frozen=True)
 class TextFormat:
-    """A way to write runs down in one file, which is named like the format.
-
-    Args:
-        what: for whom it is.
-        write: its text.
-    """
+    """A way to write runs down in one file, which is named like the format; `what` says for whom it is."""
 
     what: str
     write: Callable[[Sequence[ExportedRun]], str]
@@ -67,28 +62,20 @@ class TextFormat:
 
 @dataclass(frozen=True)
 class ToolFormat:
-    """A way to give a run to another tool.
-
-    Args:
-        what: what is made.
-        make: (run, folder, checkpoint) -> where it is now, and what to do with it.
-        packages: what it needs, the client first, which names the extra.
-    """
+    """A way to give a run to another tool: what is made, and the packages of the extra that the first one names."""
 
     what: str
     make: Callable[[ExportedRun, Path, str], tuple[Path, str]]
     packages: tuple[str, ...] = ()
 
     def write(self, run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
-        """Write a run into a folder; return where it is now, and what to do with it.
+        """Write a run into a folder, with the weights of a checkpoint (best, last, average or a step) if it takes any.
 
-        Args:
-            run: what to write.
-            out: the folder.
-            checkpoint: best, last, average, or a step: whose weights, for tools that get weights.
+        Returns:
+            Where it is now, and what to do with it.
 
         Raises:
-            InputError: the client is missing; names the extra.
+            InputError: a package is missing; names the extra.
         """
         missing = [name for name in self.packages if find_spec(name) is None]
         if missing:

@@ -53,13 +53,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
 
 
 def card(run: ExportedRun, which: str, step: int) -> str:
-    """README.md of an exported model.
-
-    Args:
-        run: the run.
-        which: the checkpoint as it was asked for.
-        step: its step.
-    """
+    """README.md of an exported model: of the checkpoint `which`, as it was asked for, which is of this step."""
     # Badges, those that make a score void before the others.
     badges = sorted(run.badges, key=lambda name: (not badge(name).void, name != "LEAK"))
     sections = [

@@ -4,14 +4,11 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.config.toml import write as config_toml
 from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import ExportedRun, scalars
-
-if TYPE_CHECKING:
-    from mlflow.tracking import MlflowClient
 
 EXPERIMENT = "tui-transformer"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
@@ -23,8 +20,8 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_\-. :/]")  # what MLflow refuses in a name
 
 def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     """A run of MLflow: metrics by step with their times, every setting, samples and config as files; no weights."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    for variable, value in QUIET.items():
+        os.environ.setdefault(variable, value)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from mlflow.entities import Metric, Param
     from mlflow.tracking import MlflowClient
@@ -41,7 +38,10 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     note = [f"**{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items()]
     note += [markdown_block(run.notes.text)] if run.notes.text else []
     tags = {"state": run.state, "badges": " ".join(run.badges), "mlflow.note.content": "\n\n".join(note)}
-    made = client.create_run(_experiment(client, files), start_time=start, tags=tags, run_name=run.name)
+    name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
+    known = client.get_experiment_by_name(name)
+    experiment = str(known.experiment_id if known is not None else client.create_experiment(name, files))
+    made = client.create_run(experiment, start_time=start, tags=tags, run_name=run.name)
     identity = made.info.run_id
     for part in _parts([Param(key, str(value)[:LONGEST]) for key, value in run.settings.items()]):
         client.log_batch(identity, params=part)
@@ -61,12 +61,6 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     if server:
         return Path(identity), f"sent to {server}, as MLFLOW_TRACKING_URI says"
     return out, f"nothing left this machine; mlflow ui --backend-store-uri {uri}"
-
-
-def _experiment(client: "MlflowClient", files: str | None) -> str:
-    name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
-    found = client.get_experiment_by_name(name)
-    return str(found.experiment_id if found is not None else client.create_experiment(name, files))
 
 
 def _parts(items: list[Any]) -> list[list[Any]]:

@@ -64,9 +64,8 @@ def wall_times(metrics: Iterable[TrainRecord], events: Iterable[Event], created:
     an attempt are not in those, so a time may be early by their length.
 
     Args:
-        metrics: the records in their order; only steps and seconds are read, which all kinds have.
-        events: of the run.
-        created: when it was made, ISO 8601, for a run without events.
+        metrics: of any kind, in their order; only steps and seconds are read.
+        created: when the run was made, ISO 8601, for one without events.
     """
     begun: Sequence[tuple[int, float]] = [(e.step, seconds_of(e.time)) for e in events if e.event in BEGINNINGS]
     begun = begun or [(0, seconds_of(created))]

@@ -28,13 +28,7 @@ POSITIONS = {
 
 
 def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, language: Language) -> Iterator[Formula]:
-    """Those of all variants, each once, with whose it is where not all have it.
-
-    Args:
-        variants: names and models.
-        config: of the first, for its objective.
-        language: for what each is.
-    """
+    """Those of all variants, each once, with whose it is where not all have it; the objective is that of `config`."""
     found: dict[str, dict[str, tuple[Formula, list[str]]]] = {kind: {} for kind in KINDS}
     for name, model in variants:
         for kind, formula in _of_model(model):

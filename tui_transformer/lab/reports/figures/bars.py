@@ -20,15 +20,7 @@ KINDS = {"better": COLOURS[2], "worse": COLOURS[1], "open": "#b9bec7"}
 ROW = 0.34  # inches
 WHISKER: dict[str, Any] = {"color": INK, "capsize": 2.5, "linewidth": 1}
 NOTE: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
-SEED: dict[str, Any] = {
-    "linestyle": "",
-    "marker": "o",
-    "markersize": 3,
-    "markerfacecolor": "white",
-    "markeredgewidth": 0.7,
-    "color": INK,
-    "zorder": 4,
-}
+SEED: dict[str, Any] = {"ls": "", "marker": "o", "ms": 3, "mfc": "white", "mew": 0.7, "color": INK, "zorder": 4}
 
 
 @dataclass(frozen=True)

@@ -74,14 +74,7 @@ def _line(data: ReportData, standing: VariantResult, language: Language) -> Line
 
 
 def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Language) -> "Figure":
-    """The picture: loss, perplexity, the end of the loss, the learning rate.
-
-    Args:
-        lines: the variants.
-        unit: of the loss.
-        floor: of their text and its windows; None if unknown.
-        language: of its words.
-    """
+    """The picture: loss, perplexity, the end of the loss, the learning rate."""
     say = language.say
     made = figure(5.4)
     (loss, perplexity), (end, rate) = made.subplots(2, 2)

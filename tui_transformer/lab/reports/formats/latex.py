@@ -4,6 +4,7 @@ Tables are `longtable`s, which pages may break; a column of words is as wide as 
 the widths of columns and where a line may end are worked out here, and LaTeX's braces fight with any template's.
 """
 
+import re
 from collections.abc import Mapping
 from importlib import resources
 
@@ -13,14 +14,7 @@ from tui_transformer.lab.reports import document as doc
 from tui_transformer.lab.reports.figures.style import FOLDER, Image
 
 # What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
-_IDEOGRAPHS = (
-    (0x3000, 0x303F),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xFF00, 0xFF60),
-    (0x2018, 0x2019),
-    (0x201C, 0x201D),
-)
+_IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
 # Signs of this program's own, with the packages that a report loads.
 MORE = {
     "⊕": r"$\oplus$",
@@ -61,7 +55,7 @@ class _Writer:
         return "".join(map(self._letter, doc.typeset(clean_line(found))))
 
     def _letter(self, character: str) -> str:
-        if self.chinese and any(a <= ord(character) <= b for a, b in _IDEOGRAPHS):
+        if self.chinese and _IDEOGRAPHS.match(character):
             return character
         return MORE.get(character) or latex_text(character)
 
