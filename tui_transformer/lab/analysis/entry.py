@@ -336,7 +336,8 @@ def _places(data: DataFacts, last: ValidationRecord, objective: str) -> dict[str
     asked = next((n for n in (last.questions, last.translated, last.sentences) if n is not None), None)
     of_text = data.splits.get("validation", {}).get("tokens") if objective == "next-token" else None
     found: dict[str, int | None] = {one.name: one.n for one in data.probes}  # older versions: of the whole text
-    found |= last.probe_places
+    if "probe_places" in last.model_fields_set:
+        found |= dict.fromkeys(last.probes, None) | last.probe_places
     if asked and last.translated is not None:  # as many are translated as test sentences
         found = {name: min(n, asked) if n else None for name, n in found.items()}
     found |= {EXACT_MATCH: asked, "accuracy": asked or of_text}

@@ -1,7 +1,4 @@
-r"""Comparisons as files: CSV, Markdown, LaTeX, JSON. Names and notes are text, so each format escapes them its way.
-
-LaTeX is a plain `tabular` without any package.
-"""
+"""Comparisons as files: CSV, Markdown, LaTeX, JSON. Names and notes are text, so each format escapes them its way."""
 
 import csv
 import io

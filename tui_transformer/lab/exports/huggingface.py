@@ -100,7 +100,7 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
     floor = next((floor.words for floor in floors(run.data)), "floor")
     rows = ["| score | value |", "|:---|---:|"]
     for measure in MEASURES:
-        value = None if measure.probe else getattr(record, measure.key)
+        value = None if measure.probe else record.value(measure.key)
         if value is not None:
             name = (measure.about or measure.name).format(unit=of, floor=floor)
             amount = measure.exact.format(value).replace("-", "\u2212")

@@ -11,8 +11,7 @@ from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.folder import RunScan
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import VARIANTS, Selection, Shown
-from tui_transformer.lab.charts.overlay import Drawn
-from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
+from tui_transformer.lab.charts.overlay import Drawn, DrawnGroups
 from tui_transformer.studio.compare.actions import CompareActions
 from tui_transformer.studio.compare.charts import CompareCharts
 

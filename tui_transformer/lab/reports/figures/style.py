@@ -104,9 +104,9 @@ def figure(height: float, width: float = WIDTH) -> "Figure":
     return made
 
 
-def label(text: str) -> str:
-    """A name that others gave, for a picture."""
-    return clean_line(text)[:60]
+def label(text: str, longest: int = 60) -> str:
+    """Return text that others gave, for a picture."""
+    return clean_line(text)[:longest]
 
 
 def thousands(axes: "Axes") -> None:

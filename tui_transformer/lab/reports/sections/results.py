@@ -111,12 +111,12 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[Table]:
     steps = _thinned(sorted(by_step), best)
     if not steps:
         return
-    shown = [m for m in TABLED if any(getattr(by_step[step], m.key) is not None for step in steps)]
+    shown = [m for m in TABLED if any(by_step[step].value(m.key) is not None for step in steps)]
     per_epoch = _steps_per_epoch(context, run)
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
     for step in steps:
-        values = [(measure.brief, getattr(by_step[step], measure.key)) for measure in shown]
+        values = [(measure.brief, by_step[step].value(measure.key)) for measure in shown]
         texts = [
             f"{step:,.0f}",
             *([f"{step / per_epoch:.2f}"] if per_epoch else []),
