@@ -5,7 +5,7 @@ What is said, and when, is decided here; how it is said is the language's.
 
 from collections.abc import Iterator, Sequence
 
-from engine.evaluation.significance import SAMPLES, paired_bootstrap
+from engine.evaluation.translation import SAMPLES, paired_bootstrap
 from engine.measures import Measure
 from engine.runs.records import Translations, read_file
 from tui_transformer.lab.analysis.entry import BEST, LAST, LOSS, majorities

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.command_line import command_line
-from engine.config.keys import flatten
-from engine.config.overrides import parse_overrides
+from engine.config.keys import flatten, parse_overrides
 from engine.config.toml import validate
 from engine.data.catalogue import kind_by_name
 from engine.data.parallel.by_path import absolute

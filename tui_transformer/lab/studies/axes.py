@@ -7,10 +7,8 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.config.keys import all_keys, flatten
-from engine.config.overrides import parse_value
+from engine.config.keys import all_keys, flatten, parse_value, unknown_key
 from engine.config.schema import RunConfig
-from engine.config.toml import unknown_key
 from engine.errors import InputError
 from tui_transformer.lab.studies.study import MOST_RUNS, Variant
 

@@ -9,7 +9,7 @@ from typing import Any
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.model import size
-from engine.model.memory import BYTES
+from engine.model.size import BYTES
 from tui_transformer.lab.studies.standing import Standing
 
 MOMENTS = 2  # AdamW's, beside the weights in a checkpoint

@@ -13,8 +13,8 @@ from typing import Any
 import tomli_w
 
 from engine.config import presets
-from engine.config.keys import all_keys, flatten
-from engine.config.toml import read, shown, unknown_key
+from engine.config.keys import all_keys, flatten, unknown_key
+from engine.config.toml import read, shown
 from engine.errors import InputError, nearest, one_of
 from engine.measures import MEASURES, family
 from engine.runs.lineage import INIT_FROM

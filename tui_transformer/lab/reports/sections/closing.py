@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from engine.command_line import PROGRAM
-from engine.config.lints import lint
+from engine.lints import lint
 from engine.release import version
 from engine.runs.reader import RunReader
 from engine.runs.records import Attempt

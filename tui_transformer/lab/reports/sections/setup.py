@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from engine.config.keys import is_bookkeeping
-from engine.config.lints import ACTS
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
 from engine.config.toml import validate
 from engine.errors import InputError
+from engine.lints import ACTS
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
 from tui_transformer.lab.analysis import columns as differences
