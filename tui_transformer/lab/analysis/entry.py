@@ -15,7 +15,7 @@ from engine.measures import MEASURE, MEASURES, Measure, probe
 from engine.plain_files import read_plain
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM
-from engine.runs.reader import LIVE_STATES, RunReader, badges_of
+from engine.runs.reader import LIVE_STATES, RunReader, badges_of, softened
 from engine.runs.record_version import redefined
 from engine.runs.records import (
     LARGEST,
@@ -280,13 +280,11 @@ def read_entry(path: Path) -> Entry:
     known = {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
     known["probes"] = "probes" in last.model_fields_set
     older = tuple(name for name in REDEFINED_HERE if name in names and known[name])
-    verdicts = reader.verdicts
+    verdicts = softened(read_record(Checks, Checks.file).verdicts, data)
     badges = badges_of(verdicts)
     if state == "failed" and _NO_NUMBER.search(status.reason):
         badges.setdefault("DIVERGED", status.reason)
-    if not badges:  # that nothing is wrong is not to be concluded from a file that cannot be read
-        read_record(Checks, Checks.file)
-    if problems:
+    if problems:  # that nothing is wrong is not to be concluded from a file that cannot be read
         badges[DAMAGED_FILES] = f"{', '.join(problems)} cannot be read"
     if last.probes_recorded > MOST_PROBES:
         badges[DAMAGED_FILES] = f"summary.json has {last.probes_recorded:,} probes; the first {MOST_PROBES} are read"

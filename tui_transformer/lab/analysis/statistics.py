@@ -316,6 +316,8 @@ def corrected(study: Mapping[str, Mapping[Key, Paired]], primary: str = "") -> d
     keys = [
         (measure, variant) for measure, found in study.items() for variant, p in found.items() if p.half is not None
     ]
+    if not keys:  # one seed each
+        return {measure: dict(found) for measure, found in study.items()}
     first = sum(measure == primary for measure, _ in keys)
     others = len(keys) - first
     alike = 1.0 / max(1, len(keys))

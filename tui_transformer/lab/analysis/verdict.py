@@ -49,21 +49,20 @@ def verdict(entry: Entry, baseline: Entry | None) -> str:
         return BASELINE
     if entry.state == NO_RUN:
         return NO_RUN
-    falling = "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges
-    reasons = (
-        (void(entry), f"{void(entry)}: not comparable"),
-        (void(baseline), f"baseline {void(baseline)}: not comparable"),
-        (reason := other(entry, baseline), f"{reason}: not comparable"),
-        (entry.last is None, "no score yet"),
-        (baseline.last is None, "baseline has no score yet"),
-        (entry.live or baseline.live, "still training: cannot tell"),
-        (entry.state in ENDED_EARLY, "ended early: cannot tell"),
-        (baseline.state in ENDED_EARLY, "baseline ended early: cannot tell"),
-        (falling, "still falling: cannot tell"),
-    )
-    found = next((words for applies, words in reasons if applies), "")
-    if found or entry.last is None or baseline.last is None:
-        return found
+    if badge := void(entry):
+        return f"{badge}: not comparable"
+    if badge := void(baseline):
+        return f"baseline {badge}: not comparable"
+    if reason := other(entry, baseline):
+        return f"{reason}: not comparable"
+    if entry.last is None or baseline.last is None:
+        return "no score yet" if entry.last is None else "baseline has no score yet"
+    if entry.live or baseline.live:
+        return "still training: cannot tell"
+    if entry.state in ENDED_EARLY or baseline.state in ENDED_EARLY:
+        return f"{'' if entry.state in ENDED_EARLY else 'baseline '}ended early: cannot tell"
+    if "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges:
+        return "still falling: cannot tell"
     own, level = (Scores(((0, loss),)) for loss in (entry.last, baseline.last))
     difference = against_baseline({LAST.key: {entry.path: own}}, {LAST.key: level}, LAST.key)[LAST.key]
     return brief(judge(difference.get(entry.path), lower_is_better=True))
