@@ -43,8 +43,7 @@ def to_json(runs: Sequence[ExportedRun]) -> str:
             "state": run.state,
             "badges": run.badges,
             "config": run.config.dump(),
-            **{name: run.raw(name) for name in ("run", "model", "data", "environment")},
-            "summary": {key: value for key, value in run.raw("summary").items() if (key, value) != ("average", None)},
+            **{name: run.raw(name) for name in ("run", "model", "data", "environment", "summary")},
             "verdicts": [verdict.dump() for verdict in run.verdicts],
             **{stream: list(run.raw_lines(stream)) for stream in ("metrics", "samples", "events")},
         }

@@ -8,7 +8,7 @@ from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, Stroke, distances, probes_of
+from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, distances, probes_of
 from tui_transformer.lab.reports.figures.style import (
     COLOURS,
     DASHES,
@@ -78,18 +78,17 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object
 
 def distance_picture(chart: Overlay) -> str:
     """Return one chart as SVG for a page without a report: letters in its legend, what they mean in words below."""
-    strokes = tuple(replace(one, name=" ".join((LETTERS[one.slot], one.name, *_seeds(one)))) for one in chart.strokes)
+    strokes = []
+    for one in chart.strokes:
+        seeds = "" if one.seeds is None else f" (n = {one.seeds})"
+        strokes.append(replace(one, name=f"{LETTERS[one.slot]} {one.name}{seeds}"))
     words = [*(f"chance {level:.0%}" for level in chart.levels), *chart.notes]
 
     def draw() -> "Figure":
-        made = distance_figure([replace(chart, brief=chart.title, strokes=strokes)], language("en"))
+        made = distance_figure([replace(chart, brief=chart.title, strokes=tuple(strokes))], language("en"))
         (axes,) = made.axes
         axes.set_xlabel(f"{axes.get_xlabel()}\n{label('; '.join(words), 200)}")
         return made
 
     declared = rendered(draw, Fonts.found(), (SVG,)).svg.decode("utf-8")
     return declared[declared.index("<svg") :]
-
-
-def _seeds(stroke: Stroke) -> tuple[str, ...]:
-    return () if stroke.seeds is None else (f"(n = {stroke.seeds})",)
