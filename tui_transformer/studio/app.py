@@ -27,8 +27,8 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
-from tui_transformer.lab.launch.descriptors import hung_up
-from tui_transformer.lab.launch.launches import How, Launches
+from tui_transformer.lab.launch.launches import Launches, LaunchMode
+from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.design.pane import DesignPane
@@ -204,7 +204,7 @@ class Studio(TypingOrder):
 
     async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
         """Launch a design."""
-        how: How = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
+        how: LaunchMode = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
         self._launch(event.config, how, event.command)
 
     def resume(self, run: Path, how: str) -> None:
@@ -217,7 +217,7 @@ class Studio(TypingOrder):
         self.action_show_pane("playground")
 
     @work(group="training", exit_on_error=False)
-    async def _launch(self, config: RunConfig, how: How, command: str) -> None:
+    async def _launch(self, config: RunConfig, how: LaunchMode, command: str) -> None:
         with self._saying():
             run = await asyncio.to_thread(self.launches.create, config, how, command)
             self.query_one(TrainPane).show(run)
@@ -225,11 +225,11 @@ class Studio(TypingOrder):
             await self._watch_over(self.launches.start, run, how)
 
     @work(group="training", exit_on_error=False)
-    async def _resume(self, run: Path, how: How) -> None:
+    async def _resume(self, run: Path, how: LaunchMode) -> None:
         with self._saying():
             await self._watch_over(self.launches.resume, run, how)
 
-    async def _watch_over(self, begin: Callable[[Path, How], str], run: Path, how: How) -> None:
+    async def _watch_over(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
         """Begin or resume off the event loop, then keep an eye on the training thread.
 
         That thread is not Textual's own: asyncio waits for those at the end, and a studio that breaks must not hang.

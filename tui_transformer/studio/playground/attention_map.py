@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 from engine.clean import clean_line
 from tui_transformer.lab.play.pictures import SHADES, half_blocks, shaded
-from tui_transformer.lab.play.written import Attended, number, sign
+from tui_transformer.lab.play.written import AttentionView, number, sign
 from tui_transformer.studio.shared.palette import Palette
 
 MARGIN, GAP = 5, 3  # columns left of a picture: a position and the frame; between two pictures
@@ -24,11 +24,11 @@ class AttentionMap(Static, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__("", id="attention-map")
-        self._looks: Attended | None = None
+        self._looks: AttentionView | None = None
         self._row = 0
         self._words = ""
 
-    def show(self, looks: Attended | None, row: int, words: str = "") -> None:
+    def show(self, looks: AttentionView | None, row: int, words: str = "") -> None:
         """Show where the token at `row` looks, and the rows around it; or only words."""
         self._looks, self._row, self._words = looks, row, words
         self._draw()
@@ -73,13 +73,13 @@ class AttentionMap(Static, can_focus=False):
         self.update(Text("\n", no_wrap=True).join(lines))
 
 
-def _title(looks: Attended, row: int, palette: Palette) -> Text:
+def _title(looks: AttentionView, row: int, palette: Palette) -> Text:
     token = Text.assemble((sign(looks.queries[row]), "bold"), (f" at {row}", palette.dim))
     turn = ("    h l: another head, layer", palette.dim)
     return Text.assemble((looks.title, "bold"), ("  token ", palette.dim), token, turn)
 
 
-def _most(looks: Attended, row: int, palette: Palette) -> Text:
+def _most(looks: AttentionView, row: int, palette: Palette) -> Text:
     """The keys it looks at most."""
     weights = looks.weights[row]
     seen = int(looks.visible[row].sum())
@@ -97,7 +97,7 @@ def _window(at: int, room: int, length: int) -> tuple[int, int]:
     return start, min(length, start + max(1, room))
 
 
-def _shares(looks: Attended, queries: range, keys: range) -> list[list[float | None]]:
+def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[float | None]]:
     """Each row as shares of its largest weight; None where a key is not seen."""
     rows: list[list[float | None]] = []
     for q in queries:
@@ -111,7 +111,7 @@ def _picture(values: Sequence[Sequence[float | None]], colour: bool) -> list[Tex
     return shaded(values, colour=colour, characters=1, shades=SHADES[1:])
 
 
-def _allowed(looks: Attended, queries: range, keys: range, colour: bool) -> tuple[list[Text], str]:
+def _allowed(looks: AttentionView, queries: range, keys: range, colour: bool) -> tuple[list[Text], str]:
     """What is let through, or what is added where positions add something; and its name."""
     seen = looks.visible[queries.start : queries.stop, keys.start : keys.stop].tolist()
     if looks.bias is None:

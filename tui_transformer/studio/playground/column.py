@@ -21,8 +21,9 @@ from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writer import Writers, Writes, checkpoints
-from tui_transformer.lab.play.written import Attended, Piece, Surprised, in_words, level
+from tui_transformer.lab.play.writer import Writer
+from tui_transformer.lab.play.writers import Writers, checkpoints
+from tui_transformer.lab.play.written import AnswerToken, AttentionView, TokenScores, in_words, level
 from tui_transformer.studio.playground.likeliest import LIKELIEST
 from tui_transformer.studio.playground.stream import pieces_of
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
@@ -70,12 +71,12 @@ class RunColumn(Vertical):
         self.writers = writers
         self.run_path: Path | None = None
         self.which = "best"
-        self.writer: Writes | None = None
+        self.writer: Writer | None = None
         self.mode: Mode = "write"
         self.given = ""
-        self.pieces: list[Piece] = []
-        self.surprised: Surprised | None = None
-        self.looks: Attended | None = None
+        self.pieces: list[AnswerToken] = []
+        self.surprised: TokenScores | None = None
+        self.looks: AttentionView | None = None
         self.writing = False
         self._files: tuple[object, ...] = ()
         self._heading, self._said = Static("", classes="run-name"), Static("", classes="run-words")
@@ -170,12 +171,12 @@ class RunColumn(Vertical):
         """Show a text that is read once the model is loaded."""
         self._page.show([Token(character, "given") for character in text])
 
-    def answer(self, text: str, settings: Settings, keep: Sequence[Piece] = ()) -> None:
+    def answer(self, text: str, settings: Settings, keep: Sequence[AnswerToken] = ()) -> None:
         """Make something of a text; `keep` is what is already written after it."""
         self.stop()
         self._do(lambda: self._answer(text, dict(settings), list(keep)))
 
-    async def _answer(self, text: str, settings: Settings, keep: list[Piece]) -> None:
+    async def _answer(self, text: str, settings: Settings, keep: list[AnswerToken]) -> None:
         await self._freshen()
         writer = self._ready()
         self.mode, self.given, self.pieces, self.writing = "write", text, keep, True
@@ -255,7 +256,7 @@ class RunColumn(Vertical):
         self._say(f"the newest {len(looks.queries)} tokens, all that it sees at once" if left > 0 else "")
         self.post_message(self.Changed(self))
 
-    def _ready(self) -> Writes:
+    def _ready(self) -> Writer:
         if self.writer is None:
             name = self.run_path.name if self.run_path else "no run"
             raise InputError(f"{name}: no model is loaded")
@@ -307,7 +308,7 @@ class RunColumn(Vertical):
         return self.looks is not None and self.looks.crosses
 
     @property
-    def asked(self) -> Sequence[Piece]:
+    def asked(self) -> Sequence[AnswerToken]:
         """The tokens that can be asked about."""
         return self.surprised.pieces if self.mode == "surprise" and self.surprised is not None else self.pieces
 
@@ -367,7 +368,7 @@ def _usual(run: Path) -> str:
     return "last" if RunReader(run).state in LIVE_STATES else "best"
 
 
-def _written(piece: Piece) -> Token:
+def _written(piece: AnswerToken) -> Token:
     return Token(piece.text, "given" if piece.probability is None else f"p{level(piece.probability)}")
 
 

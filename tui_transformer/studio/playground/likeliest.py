@@ -8,7 +8,7 @@ from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
-from tui_transformer.lab.play.written import Alternative, Piece, level, number, sign
+from tui_transformer.lab.play.written import Alternative, AnswerToken, level, number, sign
 from tui_transformer.studio.shared.palette import Palette
 
 LIKELIEST = 5
@@ -38,11 +38,11 @@ class Likeliest(Static, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__("", id="likeliest")
-        self._piece: Piece | None = None
+        self._piece: AnswerToken | None = None
         self._at, self._takes = 0, False
         self._nothing = ""
 
-    def show(self, piece: Piece | None, *, takes: bool = False, nothing: str = "") -> None:
+    def show(self, piece: AnswerToken | None, *, takes: bool = False, nothing: str = "") -> None:
         """Show a token's.
 
         Args:

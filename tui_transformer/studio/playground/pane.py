@@ -16,8 +16,8 @@ from textual.timer import Timer
 
 from engine.errors import InputError
 from tui_transformer.lab.play.prompt import Prompt, Settings
-from tui_transformer.lab.play.writer import Writers
-from tui_transformer.lab.play.written import Piece
+from tui_transformer.lab.play.writers import Writers
+from tui_transformer.lab.play.written import AnswerToken
 from tui_transformer.studio.keys import PLAYGROUND, bindings
 from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import Mode, RunColumn
@@ -361,7 +361,7 @@ class PlaygroundPane(RunChoice):
             self._map.show(column.looks, row, "give a text: where a head looks over it is drawn here")
             return
         at = column.at
-        piece: Piece | None = column.asked[at] if at is not None and at < len(column.asked) else None
+        piece: AnswerToken | None = column.asked[at] if at is not None and at < len(column.asked) else None
         takes = column.mode == "write" and column.writer is not None and column.writer.continues
         self._likeliest.show(piece, takes=takes, nothing=HELD)
 
@@ -370,7 +370,10 @@ class PlaygroundPane(RunChoice):
         column, at = self._active, self._active.at
         if at is not None:
             one = event.alternative
-            kept = [*column.pieces[:at], Piece(one.text, one.probability, one.chance, column.pieces[at].alternatives)]
+            kept = [
+                *column.pieces[:at],
+                AnswerToken(one.text, one.probability, one.chance, column.pieces[at].alternatives),
+            ]
             column.answer(column.given, self.session.settings, kept)
 
     def on_resize(self) -> None:

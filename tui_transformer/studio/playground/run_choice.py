@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.lab.play.writer import Writers
+from tui_transformer.lab.play.writers import Writers
 from tui_transformer.lab.records.feed import Feed, RunRow
 from tui_transformer.studio.playground.column import RunColumn
 from tui_transformer.studio.playground.prompt_line import PromptLine
