@@ -15,7 +15,7 @@ from tui_transformer.cli.options import Json, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, loading, say, stamp
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, TOOLS
-from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.exports.recorded import ExportedRun
 
 FOLDER = Path("exports")  # where tools' files go unless --out says otherwise
 
@@ -31,10 +31,10 @@ def export(
     if to not in FORMATS:
         raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}
-    chosen = [Recorded(reader) for reader in found.values()]
+    chosen = [ExportedRun(reader.path) for reader in found.values()]
     for run in chosen:
         _ = run.config  # a damaged one is told before anything is written
-        stamp(run.reader)
+        stamp(run)
     if to in TEXTS:
         return _write_text(chosen, to, out, json)
     folder = out if out is not None else FOLDER / to
@@ -52,7 +52,7 @@ def export(
     return ExitCode.DONE
 
 
-def _write_text(runs: Sequence[Recorded], to: str, out: Path | None, as_json: bool) -> int:
+def _write_text(runs: Sequence[ExportedRun], to: str, out: Path | None, as_json: bool) -> int:
     text = TEXTS[to].write(runs)
     if out is None:
         if as_json:
