@@ -12,7 +12,7 @@ from tui_transformer.cli.output import answer, emit, say, stamp
 from tui_transformer.cli.run import loading
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, TOOLS
-from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.exports.recorded import ExportedRun
 
 FOLDER = Path("exports")  # where tools' files go unless --out says otherwise
 
@@ -36,10 +36,10 @@ def export_command(
     if to not in FORMATS:
         raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}
-    chosen = [Recorded(reader) for reader in found.values()]
+    chosen = [ExportedRun(reader.path) for reader in found.values()]
     for run in chosen:
         _ = run.config  # a damaged one is told before anything is written
-        stamp(run.reader)
+        stamp(run)
     if to in TEXTS:
         return _write_text(chosen, to, out, as_json)
     folder = out if out is not None else FOLDER / to
@@ -57,7 +57,7 @@ def export_command(
     return ExitCode.DONE
 
 
-def _write_text(runs: Sequence[Recorded], to: str, out: Path | None, as_json: bool) -> int:
+def _write_text(runs: Sequence[ExportedRun], to: str, out: Path | None, as_json: bool) -> int:
     text = TEXTS[to].write(runs)
     if out is None:
         if as_json:

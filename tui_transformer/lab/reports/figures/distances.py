@@ -41,11 +41,9 @@ def by_distance(data: ReportData, standings: Sequence[VariantResult]) -> tuple[O
 
 def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
     """The picture."""
-    down = -(-len(charts) // ACROSS)
-    across = min(ACROSS, len(charts))
+    down, across = -(-len(charts) // ACROSS), min(ACROSS, len(charts))
     made = figure(2.35 * down + 0.5)
-    panels = made.subplots(down, across, squeeze=False, sharey=True)
-    places = [axes for row in panels for axes in row]
+    places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
     handles: dict[str, object] = {}
     for axes, chart in zip(places, charts, strict=False):
         handles |= _panel(axes, chart, language)
@@ -56,6 +54,8 @@ def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
 
 
 def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object]:
+    from matplotlib.ticker import PercentFormatter
+
     handles: dict[str, object] = {}
     for stroke in chart.drawn:
         colour, x, y = COLOURS[stroke.slot % len(COLOURS)], stroke.curve.x, stroke.curve.y
@@ -63,16 +63,13 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object
             axes.fill_between(x, stroke.low, stroke.high, color=colour, alpha=0.16, linewidth=0)
         name, dash = label(stroke.name), DASHES[stroke.slot % len(DASHES)]
         (handles[name],) = axes.plot(x, y, color=colour, linestyle=dash, marker="o", markersize=2.6, label=name)
+    said = language.say("figure.chance")
     for chance in chart.levels:
-        said = language.say("figure.chance")
-        line = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
-        handles[said] = line
+        handles[said] = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
+    said = language.say("figure.reach")
     for tokens, slots in chart.reaches:
         colour = COLOURS[slots[0] % len(COLOURS)] if len(slots) == 1 else INK
-        said = language.say("figure.reach")
         handles[said] = axes.axvline(tokens, color=colour, linestyle=(0, (4, 2)), linewidth=1, label=said)
-    from matplotlib.ticker import PercentFormatter
-
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
     axes.set(title=language.word(chart.brief), xlabel=language.say("figure.distance"), ylim=(-0.03, 1.03))
     axes.set_xlim(left=0)

@@ -38,7 +38,7 @@ from tui_transformer.lab.reports.document import (
     Table,
 )
 from tui_transformer.lab.reports.figures.bars import bars, bars_of
-from tui_transformer.lab.reports.figures.curves import Panels, curves, lines_of
+from tui_transformer.lab.reports.figures.curves import curves, lines_of
 from tui_transformer.lab.reports.figures.distances import by_distance, distance_figure
 from tui_transformer.lab.reports.sections.setup import config_of
 
@@ -48,7 +48,7 @@ MOST_BARS = 24
 MOST_WRITERS = 8  # variants of which a text is shown
 MOST_SENTENCES = 5  # of each
 LONGEST_SAMPLE = 600  # characters
-EVALUATION = tuple(measure for measure in MEASURES if measure.tabled)
+TABLED = tuple(measure for measure in MEASURES if measure.tabled)
 OF_LOSS = ("perplexity", "bits per character")  # the loss in other words
 
 
@@ -86,8 +86,8 @@ def _course(context: ReportContext, name: str, part: Standings) -> Iterator[Bloc
     if any(s.group.void for s in shown):
         keys.append("caption.void")
     caption = context.sentences([*map(context.say, keys), cut(context, part, MOST)])
-    panels = Panels(lines, part[0].group.representative.protocol.unit, floor)
-    yield Figure(name, caption, partial(curves, panels, context.drawn))
+    unit = part[0].group.representative.protocol.unit
+    yield Figure(name, caption, partial(curves, lines, unit, floor, context.drawn))
     if len(part) == 1 and len(part[0].runs) == 1:
         yield from _evaluations(context, part[0].runs[0])
     else:
@@ -111,12 +111,12 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[Table]:
     steps = _thinned(sorted(by_step), best)
     if not steps:
         return
-    shown = [one for one in EVALUATION if any(by_step[step].value(one.key) is not None for step in steps)]
+    shown = [m for m in TABLED if any(by_step[step].value(m.key) is not None for step in steps)]
     per_epoch = _steps_per_epoch(context, run)
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
     for step in steps:
-        values = [(one.brief, by_step[step].value(one.key)) for one in shown]
+        values = [(measure.brief, by_step[step].value(measure.key)) for measure in shown]
         texts = [
             f"{step:,.0f}",
             *([f"{step / per_epoch:.2f}"] if per_epoch else []),
@@ -124,7 +124,7 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[Table]:
             *(_at(train, step, "{:.4f}"), _at(rate, step, "{:.2e}")),
         ]
         rows.append(cells(texts, strong=step in best))
-    heads = context.heads("step", *(["epoch"] if per_epoch else []), *(one.key for one in shown), "train_loss", "lr")
+    heads = context.heads("step", *(["epoch"] if per_epoch else []), *(m.key for m in shown), "train_loss", "lr")
     notes = [say("table.evaluations.best")] if best else []
     notes += [_evaluations_cut(context, len(steps), len(by_step))]
     yield Table(say("table.evaluations"), heads, tuple(rows), "r" * len(heads), context.sentences(notes))
