@@ -185,7 +185,6 @@ ALIASES = {
 
 
 def setting(key: str, title: str = "") -> Column:
-    """The column of a config key."""
     numeric = _numeric(key)
     of = lambda e, b: e.config.get(key)
     return Column(key, title or key, key, of, setting_text, setting_text, right=numeric, dotted=key)
