@@ -107,7 +107,11 @@ MORE_SCORES: Commands = {
 }
 # One's own preset and study, as the studio wrote them; and what is not trained yet.
 PLANS: Commands = {
-    "check-own-preset": ("check", "--config", "home/config/tui-transformer/presets/my-preset.toml", *CPU),
+    "check-own-preset": (
+        *("check", "--config", "home/config/tui-transformer/presets/my-preset.toml", "--set", "train.steps=20"),
+        *("--set", "optimizer.warmup=2", "--set", "evaluation.every=10", "--set", "data.corpus_size=20000"),
+        *("--set", "train.threads=1", *CPU),
+    ),
     "check-init-from": ("check", "--config", "runs/questions-ended/config.toml", "--json", *CPU),
     "check-own-text": ("check", "--config", "others/own-text/config.toml", *CPU),
     "plan-own-study": (

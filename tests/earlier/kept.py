@@ -65,7 +65,7 @@ def studio(folder: Path, variables: Mapping[str, str], *arguments: str) -> Scree
     """The studio on a terminal of its own, with the settings that are in a folder's home."""
     variables = {name: value for name, value in variables.items() if name not in ("TERM", "COLUMNS", "NO_COLOR")}
     settings = folder / "home" / "config" / "tui-transformer" / "settings.toml"
-    return Screen("--device", "cpu", *arguments, settings=settings, environment=variables)
+    return Screen("--device", "cpu", *arguments, settings=settings, environment=variables, size=(200, 50))
 
 
 def machine() -> dict[str, str]:

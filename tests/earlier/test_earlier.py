@@ -5,7 +5,6 @@ the machine where it was recorded, elsewhere but for rounding.
 """
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from tests.earlier.kept import (
 )
 
 SOON = "stopped"  # of those that were ended half-way
+END = "\x1b[F"  # the key
 ENDS: dict[str, Any] = json.loads((EXPECTED / "resumed.json").read_text(encoding="utf-8"))
 
 
@@ -116,14 +116,15 @@ def test_the_studio_reads_its_settings_and_ones_own_presets_and_studies(kept: Pa
         screen.press("enter", "v")
         screen.until("a study of my-preset")
         screen.press("l")
+        screen.until("Take whose variants?")
+        screen.press(END)
         screen.until("my-study", "your own")
         screen.press("escape")
         screen.until_gone("my-study")
         screen.press("escape")
-        screen.until("1 Design")
+        screen.until_gone("a study of my-preset")
         screen.press("8")
         screen.until_gone("▸ my-preset")
-        time.sleep(0.5)
         screen.press("ctrl+q")
         assert screen.end() == 0
     finally:
@@ -142,7 +143,7 @@ def test_the_studio_shows_the_runs_and_the_study(kept: Path, cache: Path) -> Non
         screen.press("3")
         screen.until("questions", "plain")
         screen.press("4")
-        screen.until("plain")
+        screen.until("copied-ended", "@best")
         screen.press("ctrl+q")
         assert screen.end() == 0
     finally:
