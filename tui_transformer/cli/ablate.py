@@ -27,7 +27,7 @@ from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.group_text import study_text
 from tui_transformer.lab.analysis.studies import read_study_file
 from tui_transformer.lab.launch.logs import last_words_in
-from tui_transformer.lab.studies.asked import Asked
+from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.record import is_run, only_runner, study_file, write
 from tui_transformer.lab.studies.runner import Audience, Orders, Runner
 from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing
@@ -50,13 +50,13 @@ def list_command(*, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-def plan_command(asked: Asked, how: How) -> int:
+def plan_command(asked: StudyArgs, how: How) -> int:
     """`--dry-run`: print what a study would be and cost; nothing is written."""
     show_plan(_measured(asked.resolve(how.runs_dir), how), how)
     return ExitCode.DONE
 
 
-def ablate_command(asked: Asked, how: How) -> int:
+def ablate_command(asked: StudyArgs, how: How) -> int:
     """Run a study, or go on with one."""
     study = asked.resolve(how.runs_dir)
     with only_runner(how.runs_dir, study.name):
@@ -66,7 +66,7 @@ def ablate_command(asked: Asked, how: How) -> int:
         return _run(ready, how)
 
 
-def detached_command(asked: Asked, how: How) -> int:
+def detached_command(asked: StudyArgs, how: How) -> int:
     """`--detach`: plan a study here, and leave it to a process of its own."""
     study = asked.resolve(how.runs_dir)
     with only_runner(how.runs_dir, study.name):
@@ -101,8 +101,8 @@ def detached_command(asked: Asked, how: How) -> int:
 
 
 def measure_command(data_dir: Path | None) -> int:
-    """What `tui_transformer.lab.studies.measure` starts: a plan for the study on stdin, as a line of JSON on stdout."""
-    from tui_transformer.lab.studies.measure import plan_of
+    """What `tui_transformer.lab.studies.plan` starts: a plan for the study on stdin, as a line of JSON on stdout."""
+    from tui_transformer.lab.studies.plan import plan_of
 
     try:
         asked = json.loads(sys.stdin.read())

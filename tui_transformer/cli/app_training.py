@@ -81,13 +81,13 @@ def ablate(
     from engine.errors import InputError
     from tui_transformer.cli import ablate as command
     from tui_transformer.cli.study_ready import How
-    from tui_transformer.lab.studies.asked import Asked
+    from tui_transformer.lab.studies.arguments import StudyArgs
 
     if list_:
         return command.list_command(as_json=json)
     if retry_failed and skip_failed:
         raise InputError("--retry-failed and --skip-failed exclude each other")
-    asked = Asked(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name)
+    asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name)
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     how = How(device, jobs, failed, json, runs_dir, data_dir)
     if dry_run:

@@ -15,8 +15,7 @@ from tui_transformer.cli.study_progress import cell_record
 from tui_transformer.cli.study_ready import How, Ready
 from tui_transformer.lab.design.fit import about
 from tui_transformer.lab.formatting import memory, short
-from tui_transformer.lab.studies.cells import Cell, Change
-from tui_transformer.lab.studies.study import Study
+from tui_transformer.lab.studies.study import Cell, Change, Study
 
 MOST_SHOWN = 10  # seeds
 

@@ -5,12 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tui_transformer.cli.output import warn
-from tui_transformer.lab.studies.cells import Cell
-from tui_transformer.lab.studies.measure import measured
-from tui_transformer.lab.studies.plan import Plan
+from tui_transformer.lab.studies.plan import Plan, measured
 from tui_transformer.lab.studies.record import THREADS, gone_on_with, recorded
 from tui_transformer.lab.studies.standing import Standing, directories, look_at_all, trained_seconds
-from tui_transformer.lab.studies.study import Study
+from tui_transformer.lab.studies.study import Cell, Study
 
 
 @dataclass(frozen=True)

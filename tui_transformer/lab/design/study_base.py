@@ -8,8 +8,7 @@ from engine.config import presets
 from engine.config.keys import diff, flatten
 from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.studies.cells import base_tables, nested
-from tui_transformer.lab.studies.study import Variant
+from tui_transformer.lab.studies.study import Variant, base_tables, nested
 
 NOT_OF_A_STUDY = ("schema", "preset", "description", "seed")
 GENERIC = "baseline"  # what overlays for any base extend

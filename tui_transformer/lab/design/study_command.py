@@ -9,7 +9,7 @@ from pathlib import Path
 from engine.command_line import program
 from engine.errors import InputError
 from tui_transformer.lab.design.study_draft import StudyDraft
-from tui_transformer.lab.studies.asked import Asked
+from tui_transformer.lab.studies.arguments import StudyArgs
 
 
 def command(draft: StudyDraft, file: Path, options: Sequence[str] = ()) -> tuple[str, bool]:
@@ -32,12 +32,12 @@ def _words(draft: StudyDraft) -> list[str] | None:
         return None
     if draft.said_as[0] == "--study":
         shipped = draft.said_as[1]
-        asked = Asked(study=shipped, seeds=seeds, name=draft.name if draft.name != shipped else None)
+        asked = StudyArgs(study=shipped, seeds=seeds, name=draft.name if draft.name != shipped else None)
         words = list(draft.said_as)
     else:
         changes = {key: v for key, v in draft.design.changes.items() if key not in ("seed", "description")}
         arguments = replace(draft.design, changes=changes).arguments()
-        asked = Asked(
+        asked = StudyArgs(
             preset=draft.design.preset.name,
             vary=tuple(word for word in draft.said_as if word != "--vary"),
             on=draft.design.on,

@@ -20,11 +20,8 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.design.study_base import GENERIC, Overlay, overlay_variants, study_base
-from tui_transformer.lab.studies.asked import parse_seeds
-from tui_transformer.lab.studies.axes import grid, parse_axis
-from tui_transformer.lab.studies.cells import Change, variant_config
-from tui_transformer.lab.studies.stages import Stage, chain
-from tui_transformer.lab.studies.study import Study, Variant
+from tui_transformer.lab.studies.arguments import grid, parse_axis, parse_seeds
+from tui_transformer.lab.studies.study import Change, Stage, Study, Variant, chain, variant_config
 
 DESIGN = "design"  # the variant that changes nothing
 SEEDS = (1, 2, 3)

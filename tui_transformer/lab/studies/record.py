@@ -12,8 +12,7 @@ from engine.config.keys import is_bookkeeping
 from engine.config.toml import shown
 from engine.errors import InputError, refused
 from engine.runs.files import write_atomic
-from tui_transformer.lab.studies.stages import Stage
-from tui_transformer.lab.studies.study import SUFFIX, Study, read_study
+from tui_transformer.lab.studies.study import SUFFIX, Stage, Study, read_study
 
 THREADS = "train.threads"  # sums differ between counts, so every cell has the same
 

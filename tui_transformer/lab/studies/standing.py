@@ -8,7 +8,7 @@ from typing import Literal
 
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
-from tui_transformer.lab.studies.cells import Cell
+from tui_transformer.lab.studies.study import Cell
 
 ABSENT, TORN = "absent", "torn"  # no directory yet; one that was killed before it was whole
 SKIPPED = "skipped"  # no directory, and none will be made: the stage it starts from has failed

@@ -13,7 +13,7 @@ from tui_transformer.lab.design.study_command import command as study_command
 from tui_transformer.lab.design.study_draft import Line, StudyDraft
 from tui_transformer.lab.design.study_estimate import Estimate
 from tui_transformer.lab.formatting import duration, memory
-from tui_transformer.lab.studies.cells import Change
+from tui_transformer.lab.studies.study import Change
 from tui_transformer.studio.shared.palette import Palette
 
 MARK, GAP = 2, 2  # columns

@@ -15,7 +15,7 @@ from tui_transformer.lab.design.study_base import study_base
 from tui_transformer.lab.design.study_command import as_seeds, command
 from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft
 from tui_transformer.lab.design.study_estimate import estimated, read_estimate
-from tui_transformer.lab.studies.asked import Asked
+from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
 from tui_transformer.studio.design import own_presets, own_studies
 
@@ -46,7 +46,7 @@ def run_by(words: str):
     for option, value in zip(rest[::2], rest[1::2], strict=True):
         given.setdefault(option, []).append(value)
     one = {option: values[0] for option, values in given.items()}
-    return Asked(
+    return StudyArgs(
         *(one.get("--study"), one.get("--preset"), tuple(given.get("--vary", ())), one.get("--on"), one.get("--seeds")),
         *(tuple(given.get("--set", ())), one.get("--corpus"), one.get("--name")),
     ).resolve(Path())

@@ -17,9 +17,9 @@ from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.studies.tiny import tiny_study
 from tui_transformer.lab.launch.launch import enqueue
 from tui_transformer.lab.studies import runner
-from tui_transformer.lab.studies.cells import Cell
 from tui_transformer.lab.studies.runner import Orders, Runner
 from tui_transformer.lab.studies.standing import Standing, directories
+from tui_transformer.lab.studies.study import Cell
 
 CELLS = tiny_study().cells()
 FIRST = CELLS[0].name

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import InputError
-from tui_transformer.lab.studies.stages import Stage, chain
-from tui_transformer.lab.studies.study import Study, Variant, read_study
+from tui_transformer.lab.studies.study import Stage, Study, Variant, chain, read_study
 
 PRETRAIN = Stage("pretrain", changes={"train.steps": 30, "data.corpus_seed": 7})
 FINETUNE = Stage("finetune", "pretrain", {"train.steps": 10})
@@ -154,7 +153,7 @@ def test_a_bad_file_is_named_with_what_would_be_right(tmp_path, text: str) -> No
 
 
 def test_the_study_in_the_documentation_is_one(tmp_path) -> None:
-    text = (Path(__file__).parents[3] / "docs" / "stages.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[4] / "docs" / "stages.md").read_text(encoding="utf-8")
     (tmp_path / "s.toml").write_text(text.partition("```toml\n")[2].partition("```")[0])
     found = read_study(tmp_path / "s.toml")
     assert [cell.kind for cell in found.cells()[:5]] == [
