@@ -1,35 +1,18 @@
 """Which combinations of choices make sense, as data, and the reason why not for those that do not.
 
-One table (`RULES`) greys out choices in the app, gives the command line its error, and generates the test grid.
-No torch here.
+One list of rules greys out choices in the app and gives the command line its error. No torch here.
 """
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig, ObjectiveConfig
-from engine.data.catalogue import Kind, kind_by_name, names_of
+from engine.config.sections import ModelConfig
+from engine.data.catalogue import kind_by_name, names_of
+from engine.data.entry import Kind
 from engine.errors import InputError
 from engine.model.visibility import self_attention
-
-
-def _values(section: type[ModelConfig] | type[ObjectiveConfig], name: str) -> tuple[Any, ...]:
-    return get_args(section.model_fields[name].annotation)
-
-
-# The axes of the grid: what a user chooses from, and every value it can take.
-AXES: dict[str, tuple[Any, ...]] = {
-    "model.architecture": _values(ModelConfig, "architecture"),
-    "model.causal": (True, False),
-    "model.position": _values(ModelConfig, "position"),
-    "model.attention": _values(ModelConfig, "attention"),
-    "model.norm": _values(ModelConfig, "norm"),
-    "model.norm_placement": _values(ModelConfig, "norm_placement"),
-    "objective.kind": _values(ObjectiveConfig, "kind"),
-}
 
 # Which networks an objective is for.
 ARCHITECTURES: dict[str, tuple[str, ...]] = {
@@ -78,7 +61,7 @@ ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
 # The kind of corpus that an objective is for, where that is not one text.
 NEEDS: dict[str, Kind] = {"translation": "pairs", "span-corruption": "documents", "question-answer": "documents"}
 IS_A: dict[Kind, str] = {"text": "one text", "pairs": "sentence pairs", "documents": "documents with questions"}
-# Which networks a form of span corruption is for; it and the corpus are no axes of the grid, so any that fits will do.
+# Which networks a form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
 # By which scores the best checkpoint can be chosen, where not by the loss alone.
 SCORES_OF = {"translation": ("loss", "bleu", "exact_match"), "question-answer": ("loss", "exact_match")}
@@ -87,13 +70,13 @@ BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
 SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A combination that cannot be, the keys it is about, and why a student should expect that."""
-
-    keys: tuple[str, ...]
-    broken: Callable[[RunConfig], bool]
-    reason: Callable[[RunConfig], str]
+# Derived defaults by what they follow.
+FOLLOWERS = {
+    "model.architecture": ("causal",),
+    "model.norm": ("final_norm",),
+    "model.norm_placement": ("final_norm",),
+    "model.attention": ("attention_dropout",),
+}
 
 
 def _divisors(config: RunConfig) -> str:
@@ -130,13 +113,13 @@ def _objective_is_for_others(config: RunConfig) -> str:
     return f"objective '{kind}' is not for architecture '{architecture}': {why}"
 
 
-def _wants(config: RunConfig) -> Kind:
-    """The kind of corpus that the objective is for."""
+def corpus_kind(config: RunConfig) -> Kind:
+    """Return the kind of corpus that the objective is for."""
     return NEEDS.get(config.objective.kind, "text")
 
 
 def _corpus_is_for_others(config: RunConfig) -> str:
-    corpus, wanted = config.data.corpus, _wants(config)
+    corpus, wanted = config.data.corpus, corpus_kind(config)
     kind = kind_by_name(corpus) or "text"
     told = f"{ANY[kind]} --corpus {corpus[:80]}" if kind in ANY else None
     preset = TRAINED_BY.get(corpus, told)
@@ -144,224 +127,6 @@ def _corpus_is_for_others(config: RunConfig) -> str:
     needed = "a translation needs" if config.translates else f"'{config.objective.kind}' needs"
     such = names_of(wanted)[0]
     return f"'{corpus[:80]}' is {IS_A[kind]}, and {needed} {IS_A[wanted]}, such as {such} or files of yours{instead}"
-
-
-RULES: tuple[Rule, ...] = (
-    Rule(
-        ("model.n_heads", "model.d_model"),
-        lambda c: c.model.d_model % c.model.n_heads != 0,
-        lambda c: (
-            f"{c.model.n_heads} heads cannot share d_model {c.model.d_model} equally; heads that can: {_divisors(c)}"
-        ),
-    ),
-    Rule(
-        ("model.position", "model.n_heads"),
-        lambda c: c.model.position == "rope" and c.model.head_width % 2 != 0,
-        lambda c: (
-            f"rope turns features in pairs, and a head of {c.model.head_width} features has an odd one left; "
-            f"d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})"
-        ),
-    ),
-    Rule(
-        ("model.n_kv_heads", "model.n_heads"),
-        lambda c: c.model.n_heads % c.model.kv_heads != 0,
-        lambda c: (
-            f"{c.model.n_heads} query heads cannot share {c.model.kv_heads} key and value heads equally; "
-            f"n_kv_heads must divide n_heads"
-        ),
-    ),
-    Rule(
-        ("objective.kind", "model.architecture"),
-        lambda c: c.model.architecture not in ARCHITECTURES[c.objective.kind],
-        _objective_is_for_others,
-    ),
-    Rule(
-        ("model.causal", "model.architecture"),
-        lambda c: not c.model.causal and c.model.architecture != "encoder",
-        lambda c: (
-            "a decoder writes from left to right, so it may not see what it has not written yet; "
-            "a model that sees both sides is architecture = 'encoder'"
-        ),
-    ),
-    Rule(
-        ("objective.kind", "model.causal"),
-        lambda c: c.objective.kind == "next-token" and leaks(c) is not None and not c.train.allow_leak,
-        lambda c: (
-            f"{leaks(c)}; choose architecture = 'decoder', or objective.kind = 'masked', "
-            "or --set train.allow_leak=true to see it happen"
-        ),
-    ),
-    Rule(
-        ("objective.kind",),
-        lambda c: c.objective.kind == "shifted" and not c.train.allow_leak,
-        lambda c: (
-            f"{leaks(c)}; choose 'continuation', whose target is the text after the source, "
-            "or --set train.allow_leak=true to see it happen"
-        ),
-    ),
-    Rule(
-        ("objective.span_form", "model.architecture"),
-        lambda c: (
-            c.objective.kind == "span-corruption" and c.objective.span_form not in SPAN_FORMS[c.model.architecture]
-        ),
-        lambda c: (
-            f"span_form = '{c.objective.span_form}' "
-            + ("writes spans after a source that is read" if c.has_sentinels else "is one text that ends with its span")
-            + f"; for architecture = '{c.model.architecture}' there is --set objective.span_form="
-            + SPAN_FORMS[c.model.architecture][0]
-        ),
-    ),
-    Rule(
-        ("objective.kind", "model.context_length"),
-        lambda c: c.on_documents and min(c.model.context_length, c.model.source_tokens) < SMALLEST_CONTEXT,
-        lambda c: f"'{c.objective.kind}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
-    ),
-    Rule(
-        ("model.source_length", "model.context_length"),
-        lambda c: c.window_targets > c.model.context_length,
-        lambda c: (
-            f"a target of '{c.objective.kind}' is {c.window_targets:,} tokens long and the decoder's context only "
-            f"{c.model.context_length:,}; --set model.context_length={c.window_targets}"
-        ),
-    ),
-    Rule(
-        ("model.source_length", "objective.kind"),
-        lambda c: c.objective.kind == "shifted" and c.model.source_tokens < 3,
-        lambda c: "a shifted target needs a source of at least 3 tokens",
-    ),
-    Rule(
-        ("model.position", "model.attention"),
-        lambda c: c.model.attention == "linear" and c.model.position in NO_BIAS,
-        lambda c: (
-            f"linear attention has no score matrix to add {NO_BIAS[c.model.position]} to; positions that go with it: "
-            "none, sinusoidal, learned, rope"
-        ),
-    ),
-    Rule(
-        ("model.attention_dropout", "model.attention"),
-        lambda c: c.model.attention == "linear" and c.model.attention_dropout > 0.0,
-        lambda c: "linear attention has no weights to drop; --set model.attention_dropout=0.0",
-    ),
-    Rule(
-        ("model.backend", "model.attention"),
-        lambda c: c.model.backend not in BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS),
-        lambda c: (
-            f"backend '{c.model.backend}' does not compute {c.model.attention} attention; those that do: "
-            f"{', '.join(BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS))}"
-        ),
-    ),
-    Rule(
-        ("model.backend", "model.attention"),
-        lambda c: c.model.backend == "banded" and c.model.attention != "window",
-        lambda c: f"backend 'banded' computes attention = 'window', and this is '{c.model.attention}'",
-    ),
-    Rule(
-        ("model.backend", "model.position"),
-        lambda c: c.model.backend == "sdpa" and c.model.position == "xl",
-        lambda c: "the fused kernel has no place for Transformer-XL's terms; leave backend at 'auto'",
-    ),
-    Rule(
-        ("model.norm_placement", "model.norm"),
-        lambda c: c.model.norm == "none" and c.model.norm_placement == "post",
-        lambda c: "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
-    ),
-    Rule(
-        ("model.final_norm", "model.norm"),
-        lambda c: c.model.norm == "none" and c.model.final_norm,
-        lambda c: "norm = 'none' leaves no final norm; --set model.final_norm=false",
-    ),
-    Rule(
-        ("model.t5_max_distance", "model.t5_buckets"),
-        lambda c: c.model.position == "t5" and c.model.t5_max_distance <= c.model.t5_buckets // 2,
-        lambda c: (
-            f"half of the {c.model.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
-            f"{c.model.t5_buckets // 2} (is {c.model.t5_max_distance})"
-        ),
-    ),
-    Rule(
-        ("model.position", "model.d_model"),
-        lambda c: c.model.position == "xl" and c.model.d_model % 2 != 0,
-        lambda c: f"Transformer-XL's sinusoids come in pairs; d_model must be even (is {c.model.d_model})",
-    ),
-    Rule(
-        ("model.position", "model.d_model"),
-        lambda c: c.model.position == "sinusoidal" and c.model.d_model % 2 != 0,
-        lambda c: f"sinusoidal positions come in sine-cosine pairs; d_model must be even (is {c.model.d_model})",
-    ),
-    Rule(
-        ("model.position_init", "model.position"),
-        lambda c: c.model.position_init == "zero" and c.model.position != "learned",
-        lambda c: (
-            f"position_init = 'zero' is about a learned table, and position = '{c.model.position}' learns none; "
-            "leave it out or choose position = 'learned'"
-        ),
-    ),
-    Rule(
-        ("data.tokenizer", "objective.kind"),
-        lambda c: c.data.tokenizer == "bpe" and not c.on_rows,
-        lambda c: (
-            "byte pairs are for translations and documents; texts are read by characters: "
-            "--set data.tokenizer=characters"
-        ),
-    ),
-    Rule(
-        ("data.tokenizer", "objective.kind"),
-        lambda c: c.data.tokenizer == "words" and _wants(c) != "documents",
-        lambda c: (
-            "words are for documents with questions, such as biographies, where every word is known beforehand; texts "
-            "and translations are read by characters: --set data.tokenizer=characters"
-        ),
-    ),
-    Rule(
-        ("data.shared_vocabulary", "objective.kind"),
-        lambda c: not c.data.shared_vocabulary and not c.translates,
-        lambda c: "only a translation has a vocabulary for each side; leave shared_vocabulary at true",
-    ),
-    Rule(
-        ("model.source_vocab_size", "data.shared_vocabulary"),
-        lambda c: c.data.shared_vocabulary and c.model.source_vocab_size is not None,
-        lambda c: (
-            "source and target share one vocabulary, which model.vocab_size is about; leave source_vocab_size out "
-            "or --set data.shared_vocabulary=false"
-        ),
-    ),
-    Rule(
-        ("evaluation.select", "objective.kind"),
-        lambda c: c.evaluation.select not in SCORES_OF.get(c.objective.kind, ("loss",)),
-        lambda c: (
-            f"'{c.objective.kind}' has no {c.evaluation.select}: translations have bleu and exact_match, questions "
-            "exact_match; --set evaluation.select=loss"
-        ),
-    ),
-    Rule(
-        ("data.window_stride", "objective.kind"),
-        lambda c: c.on_rows and c.data.window_stride is not None,
-        lambda c: (
-            f"'{c.objective.kind}' is trained on sentences, documents or questions, which have no windows; leave "
-            "window_stride out"
-        ),
-    ),
-    Rule(
-        ("optimizer.warmup", "optimizer.schedule"),
-        lambda c: c.optimizer.schedule == "inverse-sqrt" and c.optimizer.warmup == 0,
-        lambda c: "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
-    ),
-    Rule(
-        ("optimizer.decay_over", "optimizer.schedule"),
-        lambda c: c.optimizer.schedule != "cosine" and c.optimizer.decay_over is not None,
-        lambda c: f"decay_over is how long a cosine takes, and the schedule is '{c.optimizer.schedule}'; leave it out",
-    ),
-    Rule(
-        ("optimizer.decay_every", "optimizer.schedule"),
-        lambda c: c.optimizer.schedule == "constant" and c.optimizer.decay_every is not None,
-        lambda c: "decay_every says when the rate changes, and a constant one never does; leave it out",
-    ),
-    Rule(
-        ("data.corpus", "objective.kind"),
-        lambda c: kind_by_name(c.data.corpus) not in (None, _wants(c)),
-        _corpus_is_for_others,
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -372,12 +137,181 @@ class Refusal:
     reason: str
 
 
+def _refusals(c: RunConfig) -> Iterator[Refusal]:
+    """Yield each combination that cannot be, and why a student should expect that; later rules rely on earlier ones."""
+    if c.model.d_model % c.model.n_heads != 0:
+        yield Refusal(
+            ("model.n_heads", "model.d_model"),
+            f"{c.model.n_heads} heads cannot share d_model {c.model.d_model} equally; heads that can: {_divisors(c)}",
+        )
+    if c.model.position == "rope" and c.model.head_width % 2 != 0:
+        yield Refusal(
+            ("model.position", "model.n_heads"),
+            f"rope turns features in pairs, and a head of {c.model.head_width} features has an odd one left; "
+            f"d_model / n_heads must be even (is {c.model.d_model} / {c.model.n_heads})",
+        )
+    if c.model.n_heads % c.model.kv_heads != 0:
+        yield Refusal(
+            ("model.n_kv_heads", "model.n_heads"),
+            f"{c.model.n_heads} query heads cannot share {c.model.kv_heads} key and value heads equally; "
+            f"n_kv_heads must divide n_heads",
+        )
+    if c.model.architecture not in ARCHITECTURES[c.objective.kind]:
+        yield Refusal(("objective.kind", "model.architecture"), _objective_is_for_others(c))
+    if not c.model.causal and c.model.architecture != "encoder":
+        yield Refusal(
+            ("model.causal", "model.architecture"),
+            "a decoder writes from left to right, so it may not see what it has not written yet; "
+            "a model that sees both sides is architecture = 'encoder'",
+        )
+    if c.objective.kind == "next-token" and leaks(c) is not None and not c.train.allow_leak:
+        yield Refusal(
+            ("objective.kind", "model.causal"),
+            f"{leaks(c)}; choose architecture = 'decoder', or objective.kind = 'masked', "
+            "or --set train.allow_leak=true to see it happen",
+        )
+    if c.objective.kind == "shifted" and not c.train.allow_leak:
+        yield Refusal(
+            ("objective.kind",),
+            f"{leaks(c)}; choose 'continuation', whose target is the text after the source, "
+            "or --set train.allow_leak=true to see it happen",
+        )
+    if c.objective.kind == "span-corruption" and c.objective.span_form not in SPAN_FORMS[c.model.architecture]:
+        yield Refusal(
+            ("objective.span_form", "model.architecture"),
+            f"span_form = '{c.objective.span_form}' "
+            + ("writes spans after a source that is read" if c.has_sentinels else "is one text that ends with its span")
+            + f"; for architecture = '{c.model.architecture}' there is --set objective.span_form="
+            + SPAN_FORMS[c.model.architecture][0],
+        )
+    if c.on_documents and min(c.model.context_length, c.model.source_tokens) < SMALLEST_CONTEXT:
+        yield Refusal(
+            ("objective.kind", "model.context_length"),
+            f"'{c.objective.kind}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
+        )
+    if c.window_targets > c.model.context_length:
+        yield Refusal(
+            ("model.source_length", "model.context_length"),
+            f"a target of '{c.objective.kind}' is {c.window_targets:,} tokens long and the decoder's context only "
+            f"{c.model.context_length:,}; --set model.context_length={c.window_targets}",
+        )
+    if c.objective.kind == "shifted" and c.model.source_tokens < 3:
+        yield Refusal(("model.source_length", "objective.kind"), "a shifted target needs a source of at least 3 tokens")
+    if c.model.attention == "linear" and c.model.position in NO_BIAS:
+        yield Refusal(
+            ("model.position", "model.attention"),
+            f"linear attention has no score matrix to add {NO_BIAS[c.model.position]} to; positions that go with it: "
+            "none, sinusoidal, learned, rope",
+        )
+    if c.model.attention == "linear" and c.model.attention_dropout > 0.0:
+        yield Refusal(
+            ("model.attention_dropout", "model.attention"),
+            "linear attention has no weights to drop; --set model.attention_dropout=0.0",
+        )
+    if c.model.backend not in BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS):
+        yield Refusal(
+            ("model.backend", "model.attention"),
+            f"backend '{c.model.backend}' does not compute {c.model.attention} attention; those that do: "
+            f"{', '.join(BACKENDS_OF.get(c.model.attention, SOFTMAX_BACKENDS))}",
+        )
+    if c.model.backend == "banded" and c.model.attention != "window":
+        yield Refusal(
+            ("model.backend", "model.attention"),
+            f"backend 'banded' computes attention = 'window', and this is '{c.model.attention}'",
+        )
+    if c.model.backend == "sdpa" and c.model.position == "xl":
+        yield Refusal(
+            ("model.backend", "model.position"),
+            "the fused kernel has no place for Transformer-XL's terms; leave backend at 'auto'",
+        )
+    if c.model.norm == "none" and c.model.norm_placement == "post":
+        yield Refusal(
+            ("model.norm_placement", "model.norm"),
+            "norm = 'none' leaves no norm to place; leave norm_placement at 'pre'",
+        )
+    if c.model.norm == "none" and c.model.final_norm:
+        yield Refusal(
+            ("model.final_norm", "model.norm"), "norm = 'none' leaves no final norm; --set model.final_norm=false"
+        )
+    if c.model.position == "t5" and c.model.t5_max_distance <= c.model.t5_buckets // 2:
+        yield Refusal(
+            ("model.t5_max_distance", "model.t5_buckets"),
+            f"half of the {c.model.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
+            f"{c.model.t5_buckets // 2} (is {c.model.t5_max_distance})",
+        )
+    if c.model.position == "xl" and c.model.d_model % 2 != 0:
+        yield Refusal(
+            ("model.position", "model.d_model"),
+            f"Transformer-XL's sinusoids come in pairs; d_model must be even (is {c.model.d_model})",
+        )
+    if c.model.position == "sinusoidal" and c.model.d_model % 2 != 0:
+        yield Refusal(
+            ("model.position", "model.d_model"),
+            f"sinusoidal positions come in sine-cosine pairs; d_model must be even (is {c.model.d_model})",
+        )
+    if c.model.position_init == "zero" and c.model.position != "learned":
+        yield Refusal(
+            ("model.position_init", "model.position"),
+            f"position_init = 'zero' is about a learned table, and position = '{c.model.position}' learns none; "
+            "leave it out or choose position = 'learned'",
+        )
+    if c.data.tokenizer == "bpe" and not c.on_rows:
+        yield Refusal(
+            ("data.tokenizer", "objective.kind"),
+            "byte pairs are for translations and documents; texts are read by characters: "
+            "--set data.tokenizer=characters",
+        )
+    if c.data.tokenizer == "words" and corpus_kind(c) != "documents":
+        yield Refusal(
+            ("data.tokenizer", "objective.kind"),
+            "words are for documents with questions, such as biographies, where every word is known beforehand; texts "
+            "and translations are read by characters: --set data.tokenizer=characters",
+        )
+    if not c.data.shared_vocabulary and not c.translates:
+        yield Refusal(
+            ("data.shared_vocabulary", "objective.kind"),
+            "only a translation has a vocabulary for each side; leave shared_vocabulary at true",
+        )
+    if c.data.shared_vocabulary and c.model.source_vocab_size is not None:
+        yield Refusal(
+            ("model.source_vocab_size", "data.shared_vocabulary"),
+            "source and target share one vocabulary, which model.vocab_size is about; leave source_vocab_size out "
+            "or --set data.shared_vocabulary=false",
+        )
+    if c.evaluation.select not in SCORES_OF.get(c.objective.kind, ("loss",)):
+        yield Refusal(
+            ("evaluation.select", "objective.kind"),
+            f"'{c.objective.kind}' has no {c.evaluation.select}: translations have bleu and exact_match, questions "
+            "exact_match; --set evaluation.select=loss",
+        )
+    if c.on_rows and c.data.window_stride is not None:
+        yield Refusal(
+            ("data.window_stride", "objective.kind"),
+            f"'{c.objective.kind}' is trained on sentences, documents or questions, which have no windows; leave "
+            "window_stride out",
+        )
+    if c.optimizer.schedule == "inverse-sqrt" and c.optimizer.warmup == 0:
+        yield Refusal(
+            ("optimizer.warmup", "optimizer.schedule"),
+            "inverse-sqrt falls from the end of warm-up; give it some, e.g. --set optimizer.warmup=400",
+        )
+    if c.optimizer.schedule != "cosine" and c.optimizer.decay_over is not None:
+        yield Refusal(
+            ("optimizer.decay_over", "optimizer.schedule"),
+            f"decay_over is how long a cosine takes, and the schedule is '{c.optimizer.schedule}'; leave it out",
+        )
+    if c.optimizer.schedule == "constant" and c.optimizer.decay_every is not None:
+        yield Refusal(
+            ("optimizer.decay_every", "optimizer.schedule"),
+            "decay_every says when the rate changes, and a constant one never does; leave it out",
+        )
+    if kind_by_name(c.data.corpus) not in (None, corpus_kind(c)):
+        yield Refusal(("data.corpus", "objective.kind"), _corpus_is_for_others(c))
+
+
 def check(config: RunConfig) -> Refusal | None:
-    """None if the config can be built and trained, else the first reason why not."""
-    for rule in RULES:
-        if rule.broken(config):
-            return Refusal(rule.keys, rule.reason(config))
-    return None
+    """Return the first reason why a config cannot be built and trained; None if it can."""
+    return next(_refusals(config), None)
 
 
 def require(config: RunConfig, where: str) -> None:
@@ -388,51 +322,13 @@ def require(config: RunConfig, where: str) -> None:
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
-    """The config with one dotted key of a section changed."""
+    """Return the config with one dotted key of a section changed."""
     section, name = key.split(".")
     data = config.dump()
     for follower in FOLLOWERS.get(key, ()):  # a derived default follows, where nobody has set another
-        if data["model"].get(follower) == RunConfig.model_validate(_without(data, follower)).dump()["model"][follower]:
+        others = {one: said for one, said in data["model"].items() if one != follower}
+        derived = RunConfig.model_validate({**data, "model": others}).dump()["model"][follower]
+        if data["model"].get(follower) == derived:
             del data["model"][follower]
     data[section][name] = value
     return RunConfig.model_validate(data)
-
-
-# Derived defaults by what they follow.
-FOLLOWERS = {
-    "model.architecture": ("causal",),
-    "model.norm": ("final_norm",),
-    "model.norm_placement": ("final_norm",),
-    "model.attention": ("attention_dropout",),
-}
-
-
-def _without(data: dict[str, Any], name: str) -> dict[str, Any]:
-    return {**data, "model": {key: value for key, value in data["model"].items() if key != name}}
-
-
-def options(config: RunConfig, key: str) -> dict[str, str | None]:
-    """What an axis offers here: value → None if it can be chosen, else the reason why not."""
-    offered: dict[str, str | None] = {}
-    for value in AXES[key]:
-        refusal = check(with_value(config, key, value))
-        offered[value] = None if refusal is None else refusal.reason
-    return offered
-
-
-def legal_cells(base: RunConfig, axes: Mapping[str, tuple[Any, ...]] = AXES) -> Iterator[RunConfig]:
-    """Every legal combination of the axes on top of a base config: the test grid."""
-    data = base.dump()
-    for derived in ("final_norm", "attention_dropout"):  # follow what the axes say
-        data["model"].pop(derived)
-    for values in itertools.product(*axes.values()):
-        for key, value in zip(axes, values, strict=True):
-            section, name = key.split(".")
-            data[section][name] = value
-        cell = RunConfig.model_validate(data)
-        if kind_by_name(cell.data.corpus) not in (None, _wants(cell)):  # corpora are no axis: any that fits will do
-            cell = with_value(cell, "data.corpus", names_of(_wants(cell))[0])
-        if cell.objective.kind == "span-corruption" and (forms := SPAN_FORMS.get(cell.model.architecture)):
-            cell = with_value(cell, "objective.span_form", forms[0])
-        if check(cell) is None:
-            yield cell

@@ -13,7 +13,7 @@ RUNS_VARIABLE = "TUI_TRANSFORMER_RUNS"  # overrides it
 
 
 def program() -> str:
-    """What to type to start this program: its name, or its path if it is not on PATH."""
+    """Return what to type to start this program: its name, or its path if it is not on PATH."""
     own = Path(sys.argv[0])
     if which(PROGRAM) is not None or own.name != PROGRAM:
         return PROGRAM
@@ -23,18 +23,12 @@ def program() -> str:
 
 
 def as_typed() -> str:
-    """The command line that started this process, quoted for a shell; a run records it."""
+    """Return the command line that started this process, quoted for a shell; a run records it."""
     return shlex.join([PROGRAM, *sys.argv[1:]])
 
 
 def options(*, runs_dir: Path | None = None, data_dir: Path | None = None, device: str = "auto") -> list[str]:
-    """The options a command needs to find the same files as this one; none where the defaults suffice.
-
-    Args:
-        runs_dir: where runs are; None if the command reads none.
-        data_dir: where named corpora are looked for first.
-        device: to compute on.
-    """
+    """Return the options a command needs to find the same files as this one; none where the defaults suffice."""
     words = ["--device", device] if device != "auto" else []
     words += [] if runs_dir is None or _usual(runs_dir) else ["--runs-dir", str(runs_dir)]
     return [*words, "--data-dir", str(data_dir)] if data_dir is not None else words
@@ -43,7 +37,7 @@ def options(*, runs_dir: Path | None = None, data_dir: Path | None = None, devic
 def command_line(
     *words: str | Path, runs_dir: Path | None = None, data_dir: Path | None = None, device: str = "auto"
 ) -> str:
-    """A command line that can be pasted into a shell; see `options` for the arguments besides its words."""
+    """Return a command line that can be pasted into a shell; for the options see `options`."""
     return shlex.join([program(), *map(str, words), *options(runs_dir=runs_dir, data_dir=data_dir, device=device)])
 
 

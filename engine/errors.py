@@ -20,55 +20,37 @@ class MachineFault(InputError):
 
 
 def refused(what: str, error: OSError) -> InputError:
-    """What a write came to, in a line.
-
-    Args:
-        what: was not possible, and where.
-        error: what the system said.
-
-    Returns:
-        A `MachineFault` where the disk is at fault, otherwise an `InputError`: another place may do.
-    """
+    """Turn a failed write into one line: `what` was not possible; a `MachineFault` if the disk is at fault."""
     kind = MachineFault if error.errno in DISK else InputError
     return kind(f"{what}: {error.strerror or error}")
 
 
 def no_process(error: OSError, before: str = "") -> MachineFault:
-    """No process could be started, in a line.
-
-    Args:
-        error: what the system said.
-        before: of which run, what has been done already.
-    """
+    """Return the one-line error for a process that could not be started; `before` says what is done already."""
     where = f"{error.filename}: " if error.filename else ""
     return MachineFault(f"{before}no process could be started: {where}{error.strerror or error}")
 
 
 def not_a_path(corpus: str, error: Exception) -> InputError:
-    """A corpus that is neither a name nor what can be a file's: too long, or with a zero byte."""
+    """Return the error for a corpus that is neither a name nor a possible path: too long, or with a zero byte."""
     why = error.strerror if isinstance(error, OSError) else str(error)
     return InputError(f"corpus '{corpus[:80]}': not a path: {why}")
 
 
 def damaged(error: Exception) -> str:
-    """What is wrong with a record that was read, in plain words instead of an exception's."""
+    """Return what is wrong with a record that was read, in plain words instead of an exception's."""
     if isinstance(error, KeyError):
         return f"it has no '{str(error.args[0])[:80]}'" if error.args else "a field is missing"
     return "a value has the wrong type"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'x'?"` for the closest known spelling, or the empty string.
-
-    Args:
-        word: what was written.
-        known: every valid spelling.
-    """
+    """Return `"; did you mean 'x'?"` for the closest known spelling of a word, or the empty string."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.55)
     return f"; did you mean '{found[0]}'?" if found else ""
 
 
 def one_of(values: Iterable[str]) -> str:
-    """`"a, b or c"`: a list as a reader expects it."""
+    """Return `"a, b or c"`."""
     items = [str(v) for v in values]
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} or {items[-1]}"

@@ -10,11 +10,7 @@ from engine.errors import InputError
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """Open a file for reading bytes.
-
-    Raises:
-        OSError: it cannot be read, or is no plain file.
-    """
+    """Open a file for reading bytes; raise `OSError` if it cannot be read or is no plain file."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -23,11 +19,7 @@ def open_plain(path: Path) -> IO[bytes]:
 
 
 def read_plain(path: Path, most: int) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        OSError: as `open_plain`, or more than `most` bytes.
-    """
+    """Return the bytes of a file; raise `OSError` as `open_plain`, or if it has more than `most` bytes."""
     with open_plain(path) as file:
         if os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"is larger than {most:,} bytes", str(path))
@@ -35,11 +27,7 @@ def read_plain(path: Path, most: int) -> bytes:
 
 
 def refuse_links(folder: Path) -> None:
-    """Whoever writes in a folder that others may have made writes in that folder alone.
-
-    Raises:
-        InputError: something in it, at any depth, is a link or no plain file.
-    """
+    """Raise `InputError` if anything in a folder, at any depth, is a link: a write to it would go elsewhere."""
     for parent, folders, names in os.walk(folder):
         for name in (*folders, *names):
             path = Path(parent) / name

@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def release() -> dict[str, str]:
-    """`version`, and `sources_sha256` over the names and contents of all modules; a checkout need not be installed."""
+    """Return `version`, and `sources_sha256` over the names and contents of all modules."""
     return {"version": version(), "sources_sha256": _sources()}
 
 
 def version() -> str:
-    """The program's number, as in `--version`; a checkout need not be installed."""
+    """Return the program's number, as in `--version`; a checkout need not be installed."""
     try:
         return installed(PROGRAM)
     except PackageNotFoundError:

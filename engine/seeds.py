@@ -6,13 +6,7 @@ PURPOSES = ("init", "data", "dropout", "mask", "sample", "probe")
 
 
 def seed_for(seed: int, purpose: str, *counters: int | str) -> int:
-    """A 63-bit seed for one purpose of a run.
-
-    Args:
-        seed: the run's seed.
-        purpose: one of `PURPOSES`.
-        counters: what it is for: a step, a micro-batch, a parameter's name.
-    """
+    """Return a 63-bit seed for one of `PURPOSES` and its counters: a step, a micro-batch, a parameter's name."""
     if purpose not in PURPOSES:
         raise ValueError(f"no seed purpose is called '{purpose}'")
     text = "\x1f".join(str(part) for part in (seed, purpose, *counters))

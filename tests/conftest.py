@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
 

@@ -1,4 +1,4 @@
-"""Interleaved timing: contenders take turns, so that what else the machine does falls on all of them alike."""
+"""Timing: contenders in turns, so that what else the machine does falls on all alike, and the machine's own limit."""
 
 import statistics
 import time
@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import torch
 
 from engine.benchmark.memory import peak_bytes
+from engine.config.schema import RunConfig
+
+REPEATS = 7
+LAUNCHES = 20  # of a matrix product per timing on a GPU
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Something to time.
-
-    Args:
-        name: in tables.
-        work: does a piece of work and gives back how many units that was (tokens, calls).
-    """
+    """Something to time: `work` does a piece of work and returns how many units that was (tokens, calls)."""
 
     name: str
     work: Callable[[], int]
@@ -43,36 +42,27 @@ def interleaved(
     device: torch.device | str = "cpu",
     said: Callable[[str], None] = lambda _: None,
 ) -> list[Speed]:
-    """Time contenders in turns.
+    """Time contenders in turns, each warmed up once, and once more for its memory; the order turns too.
 
-    Args:
-        contenders: each is warmed up first, once, and once more for its memory.
-        rounds: turns of each; the order turns too.
-        seconds: the least that one turn takes.
-        device: what to wait for.
-        said: told what is being timed.
+    A turn takes `seconds` or more; `said` is told what is being timed.
     """
+    device = torch.device(device)
     found: dict[str, list[float]] = {c.name: [] for c in contenders}
     memory: dict[str, int | None] = {}
     for contender in contenders:
         said(f"warming up {contender.name}")
         contender.work()
-        memory[contender.name] = peak_bytes(contender.work, torch.device(device))
+        memory[contender.name] = peak_bytes(contender.work, device)
     for i in range(rounds):
         for contender in [*contenders[i % len(contenders) :], *contenders[: i % len(contenders)]]:
             said(f"round {i + 1} of {rounds}: {contender.name}")
-            found[contender.name].append(_rate(contender, seconds, torch.device(device)))
+            settle(device)
+            units, started = 0, time.perf_counter()
+            while units == 0 or time.perf_counter() - started < seconds:
+                units += contender.work()
+            settle(device)  # only here, as a run waits for a GPU only at its log points
+            found[contender.name].append(units / (time.perf_counter() - started))
     return [Speed(name, statistics.median(v), min(v), max(v), rounds, memory[name]) for name, v in found.items()]
-
-
-def _rate(contender: Contender, seconds: float, device: torch.device) -> float:
-    """Units per second; the host waits for a GPU only at the end, as a run waits only at its log points."""
-    settle(device)
-    units, started = 0, time.perf_counter()
-    while units == 0 or time.perf_counter() - started < seconds:
-        units += contender.work()
-    settle(device)
-    return units / (time.perf_counter() - started)
 
 
 def settle(device: torch.device) -> None:
@@ -81,3 +71,57 @@ def settle(device: torch.device) -> None:
         torch.cuda.synchronize(device)
     elif device.type == "mps":
         torch.mps.synchronize()
+
+
+def linear_maps(config: RunConfig, vocab_size: int) -> list[tuple[int, int, int, int]]:
+    """Return (how many, rows, inner, columns) of a training step's linear maps, for one stack."""
+    model, rows = config.model, config.train.batch_size * config.window_targets
+    layers, d = model.n_layers, model.d_model
+    return [
+        (layers, rows, d, d + 2 * model.kv_width),
+        (layers, rows, d, d),
+        (layers, rows, d, model.ff_expansion),
+        (layers, rows, model.d_ff, d),
+        (1, rows, d, vocab_size),
+    ]
+
+
+def products_per_second(config: RunConfig, vocab_size: int, precision: str, device: torch.device) -> float:
+    """Return the tokens per second if a training step were its linear maps' products and nothing else.
+
+    Each product is timed forward, and backward for its input and its weight; the best of several repeats counts.
+    """
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    total, rows = 0.0, 1
+    for count, rows, inner, columns in linear_maps(config, vocab_size):
+        x = torch.randn(rows, inner, device=device, dtype=dtype)
+        w = torch.randn(columns, inner, device=device, dtype=dtype)
+        y = torch.randn(rows, columns, device=device, dtype=dtype)
+        for a, b in ((x, w.t()), (y, w), (y.t(), x)):
+            total += count * (_seconds_on_cuda(a, b) if device.type == "cuda" else _seconds(a, b, device))
+    return rows / total
+
+
+def _seconds(a: torch.Tensor, b: torch.Tensor, device: torch.device) -> float:
+    times = []
+    for _ in range(REPEATS):
+        started = time.perf_counter()
+        a @ b
+        settle(device)
+        times.append(time.perf_counter() - started)
+    return min(times)
+
+
+def _seconds_on_cuda(a: torch.Tensor, b: torch.Tensor) -> float:
+    """Seconds per product by the GPU's own clock: several launches together leave out the host's time for each."""
+    out = a @ b  # the first call chooses a kernel
+    times = []
+    for _ in range(REPEATS):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        start.record()
+        for _ in range(LAUNCHES):
+            torch.mm(a, b, out=out)
+        end.record()
+        end.synchronize()
+        times.append(float(start.elapsed_time(end)) / 1000.0 / LAUNCHES)
+    return min(times)

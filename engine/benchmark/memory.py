@@ -1,4 +1,4 @@
-"""How much memory a piece of work adds to a process, and training memory compared to its estimate."""
+"""Memory: what a piece of work adds to a process, and the peak of training compared to its estimate."""
 
 import ctypes
 import multiprocessing
@@ -20,11 +20,11 @@ from engine.data.loader import Examples
 from engine.data.objectives import Batch, Objective
 from engine.data.padding import stands_at
 from engine.errors import InputError
-from engine.model.memory import BatchShape, memory_bytes
+from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import build_model
 from engine.training.devices import keep_memory
 from engine.training.step import Stepper
-from engine.training.task import load_task
+from engine.training.tasks import make_task
 
 VOCABULARY = 70  # of the tiny model
 MOST = 8 * 2**30  # bytes a measurement may use
@@ -34,7 +34,7 @@ CLEAR_PEAK = "5"  # Linux, proc(5): /proc/self/clear_refs
 
 
 def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
-    """Bytes that `work` adds at its peak: allocated on a GPU, resident on a CPU; None where it cannot be asked."""
+    """Return the bytes that `work` adds at its peak: allocated on a GPU, resident on a CPU; None where unknown."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
         torch.cuda.reset_peak_memory_stats(device)
@@ -87,13 +87,7 @@ def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = M
     The peak is the largest growth of memory from just before the model is built, over three steps: the first two and
     the one with the largest batch of the first epoch. On a CPU that is resident memory, on a GPU what torch has
     allocated. Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's
-    own libraries count.
-
-    Args:
-        config: not yet resolved.
-        data_dir: where named corpora are looked for first.
-        most: bytes; a batch with a larger estimate is cut to fewer rows.
-        device: cpu or cuda:i.
+    own libraries count. A batch that is estimated to take more than `most` bytes is cut to fewer rows.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
         return process.submit(_measured, config, data_dir, most, device).result()
@@ -104,21 +98,30 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int, where: str) -
     gpu = device.type != "cpu"
     torch.set_num_threads(config.train.threads or 1)
     try:
-        task = load_task(config, data_dir)
+        task = make_task(config, data_dir)
     except InputError:
         task = None
     words = config.model.vocab_size or config.data.bpe_size
     vocabulary = words if task is None else config.needed_tokens(task.vocab_size)
-    resolved = _without_data(config, vocabulary) if task is None else task.resolved(config, config.preset, 1)
+    if task is not None:
+        resolved = task.resolved(config, config.preset, 1)
+    else:  # durations in epochs need some length
+        rows = Rows(steps_per_epoch=STEPS) if config.on_rows else None
+        resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=rows)
     shape = BatchShape.of(resolved)
-    while _over(most, resolved, vocabulary, shape, gpu):
+    # A batch of rows, unless set in tokens, is cut until it is estimated to fit.
+    while (
+        resolved.train.batch_tokens is None
+        and shape.rows > 1
+        and memory_bytes(resolved, vocabulary, shape, gpu=gpu) > most
+    ):
         resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
         shape = BatchShape.of(resolved)
     batches: Examples = _Random(shape, vocabulary, device) if task is None else task.batches(resolved, device)
     tiny = RunConfig().miniature().resolved(vocab_size=VOCABULARY, threads=1, train_tokens=1000)
     Stepper(
         tiny, build_model(tiny.model, VOCABULARY, 1, device), _Random(BatchShape.of(tiny), VOCABULARY, device)
-    ).take(1)
+    ).step(1)
     keep_memory()
     largest, accumulation = batches.largest(), resolved.train.accumulation
     shape = BatchShape.of_batch(batches.batch(*largest))
@@ -126,23 +129,11 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int, where: str) -
     def train() -> None:
         stepper = Stepper(resolved, build_model(resolved.model, vocabulary, resolved.seed, device), batches)
         for step in (1, 2, largest[0]):
-            stepper.take(step)
+            stepper.step(step)
 
     estimate = memory_bytes(resolved, vocabulary, shape, gpu=gpu)
-    rows = asked // accumulation if config.train.batch_tokens is None else shape.rows
-    return Peak(config.preset, shape, max(rows, shape.rows), task is not None, estimate, peak_bytes(train, device))
-
-
-def _over(most: int, config: RunConfig, vocabulary: int, shape: BatchShape, gpu: bool) -> bool:
-    """Whether a batch that can be cut is estimated to take more than `most` bytes."""
-    cut = config.train.batch_tokens is None and shape.rows > 1
-    return cut and memory_bytes(config, vocabulary, shape, gpu=gpu) > most
-
-
-def _without_data(config: RunConfig, vocabulary: int) -> RunConfig:
-    """Resolved as if for a corpus of `TOKENS`: durations in epochs need some length."""
-    rows = Rows(steps_per_epoch=STEPS) if config.on_rows else None
-    return config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=rows)
+    wanted = asked // accumulation if config.train.batch_tokens is None else shape.rows
+    return Peak(config.preset, shape, max(wanted, shape.rows), task is not None, estimate, peak_bytes(train, device))
 
 
 class _Random:
@@ -156,21 +147,13 @@ class _Random:
         )
         at = stands_at([shape.source] * shape.rows, device) if shape.source else None
         self._batch = Batch(tokens, tokens, tokens.numel(), source if shape.source else None, at)
-        self.vocabulary = vocabulary
-
-    @property
-    def objective(self) -> Objective:
-        """None needed: every token may follow."""
-        return cast(Objective, SimpleNamespace(vocab_size=self.vocabulary))
+        self.objective = cast(Objective, SimpleNamespace(vocab_size=vocabulary))  # every token may follow
 
     def batch(self, step: int, micro: int) -> Batch:
-        """The same for all."""
         return self._batch
 
     def probed(self) -> Tensor:
-        """(B, T) its tokens."""
         return self._batch.tokens
 
     def largest(self) -> tuple[int, int]:
-        """The first."""
         return 1, 0

@@ -1,4 +1,4 @@
-"""The same network from other libraries, trained by the same loop: what ours is held against.
+"""The same network from other libraries, trained by the same loop, to compare ours with.
 
 Each is imported only when it is asked for; all get AdamW (fused), the same clipping, batches and precision.
 """
@@ -33,17 +33,12 @@ class TorchDecoder(nn.Module):
         )
         self.head = nn.Linear(model.d_model, vocab_size, bias=False)
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(B, T) → (B, T, V)."""
+    def forward(self, tokens: Tensor) -> Tensor:  # (B, T) → (B, T, V)
         length = tokens.shape[1]
         x = self.dropout(self.embedding(tokens) + self.positions.weight[:length])
         mask = nn.Transformer.generate_square_subsequent_mask(length, device=tokens.device)
         logits: Tensor = self.head(self.stack(x, mask=mask, is_causal=True))
         return logits
-
-
-def _torch(config: RunConfig, vocab_size: int) -> nn.Module:
-    return TorchDecoder(config, vocab_size)
 
 
 def gpt2(config: RunConfig, vocab_size: int) -> nn.Module:
@@ -79,14 +74,9 @@ class _Logits(nn.Module):
         super().__init__()
         self.inner = inner
 
-    def forward(self, tokens: Tensor) -> Tensor:
-        """(B, T) → (B, T, V)."""
+    def forward(self, tokens: Tensor) -> Tensor:  # (B, T) → (B, T, V)
         logits: Tensor = self.inner(tokens).logits
         return logits
-
-
-def _transformers(config: RunConfig, vocab_size: int) -> nn.Module:
-    return _Logits(gpt2(config, vocab_size))
 
 
 def _x_transformers(config: RunConfig, vocab_size: int) -> nn.Module:
@@ -145,9 +135,9 @@ WRITERS: dict[str, Callable[[RunConfig, int, torch.device], Writes]] = {
 }
 
 PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
-    "transformers": ("transformers", _transformers),
+    "transformers": ("transformers", lambda config, vocab_size: _Logits(gpt2(config, vocab_size))),
     "x-transformers": ("x_transformers", _x_transformers),
-    "torch": ("torch", _torch),
+    "torch": ("torch", TorchDecoder),
 }
 
 
@@ -160,12 +150,11 @@ def require_peer(name: str) -> None:
 
 
 def installed_peers() -> tuple[str, ...]:
-    """The names of the installed peers."""
     return tuple(name for name, (module, _) in PEERS.items() if importlib.util.find_spec(module) is not None)
 
 
 def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) -> nn.Module:
-    """A peer's network, (B, T) tokens → (B, T, V) logits, in training mode."""
+    """Return a peer's network, (B, T) tokens → (B, T, V) logits, in training mode."""
     _, build = PEERS[name]
     return build(config, vocab_size).to(device).train()
 
@@ -173,7 +162,7 @@ def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) ->
 def training_step(
     model: nn.Module, config: RunConfig, batches: Batches, precision: str, device: torch.device
 ) -> Callable[[], int]:
-    """A bare loop's step over any network: forward, backward, clip, update; gives back its tokens."""
+    """Return a bare loop's step over any network: forward, backward, clip, update; it returns its tokens."""
     parameters = list(model.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
     done = 0

@@ -1,37 +1,39 @@
-"""Dotted keys (`model.n_heads`): which exist, which are bookkeeping, and how two configs differ in them."""
+"""Dotted keys (`model.n_heads`): which exist, how two configs differ in them, and `--set` on the command line."""
 
-from collections.abc import Iterator
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import Section
-
-
-def _walk(section: type[Section], prefix: str) -> Iterator[tuple[str, bool]]:
-    for name, field in section.model_fields.items():
-        key = prefix + (field.alias or name)
-        kind = field.annotation
-        if isinstance(kind, type) and issubclass(kind, Section):
-            yield from _walk(kind, key + ".")
-        else:
-            extra = field.json_schema_extra
-            yield key, isinstance(extra, dict) and bool(extra.get("bookkeeping"))
+from engine.errors import InputError, nearest, one_of
 
 
 @cache
 def all_keys() -> dict[str, bool]:
-    """Every dotted key of a config, and whether it is bookkeeping."""
-    return dict(_walk(RunConfig, ""))
+    """Return every dotted key of a config, and whether it is bookkeeping."""
+
+    def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, bool]]:
+        for name, field in section.model_fields.items():
+            key, kind, extra = prefix + (field.alias or name), field.annotation, field.json_schema_extra
+            if isinstance(kind, type) and issubclass(kind, Section):
+                yield from walk(kind, key + ".")
+            else:
+                yield key, isinstance(extra, dict) and bool(extra.get("bookkeeping"))
+
+    return dict(walk(RunConfig, ""))
 
 
 def is_bookkeeping(key: str) -> bool:
-    """True if the key does not change what is learned."""
+    """Return whether the key does not change what is learned."""
     return all_keys().get(key, False)
 
 
 def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested tables as one flat mapping of dotted keys."""
+    """Return nested tables as one flat mapping of dotted keys."""
     flat: dict[str, Any] = {}
     for name, value in data.items():
         if isinstance(value, dict):
@@ -42,10 +44,72 @@ def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def diff(a: RunConfig, b: RunConfig, *, with_bookkeeping: bool = False) -> dict[str, tuple[Any, Any]]:
-    """The settings that differ: dotted key → (value in a, value in b); None where a key is unset."""
+    """Return the settings that differ: dotted key → (value in a, value in b); None where a key is unset."""
     left, right = flatten(a.dump()), flatten(b.dump())
     return {
         key: (left.get(key), right.get(key))
         for key in all_keys()
         if left.get(key) != right.get(key) and (with_bookkeeping or not is_bookkeeping(key))
     }
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]+[eE]\+?[0-9]+")  # 1e3, which TOML reads as a float
+
+
+def key_of(leaf: str) -> str:
+    """Return the dotted key whose last part is closest to a word; "" if none is close."""
+    by_leaf = {key.split(".")[-1]: key for key in reversed(list(all_keys()))}
+    close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
+    return by_leaf[close[0]] if close else ""
+
+
+def unknown_key(key: str) -> str:
+    """Return one line for a key that does not exist, with the nearest one that does."""
+    known = list(all_keys())
+    sections = list(dict.fromkeys(k.split(".")[0] for k in known))
+    section, _, leaf = key.partition(".")
+    if key in sections:
+        example = next(k for k in known if k.startswith(key + "."))
+        return f"'{key}' is a section; name one of its keys, e.g. {example}"
+    candidates = [k for k in known if k.startswith(section + ".")] if leaf else sections
+    hint = nearest(key, candidates)
+    if not hint:  # the right name in the wrong section
+        close = key_of(leaf or section)
+        hint = f"; did you mean '{close}'?" if close else nearest(key, known)
+    return f"unknown key '{key[:80]}'{hint or f'; sections are {one_of(sections)}'}"
+
+
+def parse_override(text: str) -> dict[str, Any]:
+    """Parse `a.b=c` to nested tables. The value is TOML; what is not TOML is taken as text (`position=rope`).
+
+    Raises:
+        InputError: no `=`, or a key that does not exist.
+    """
+    key, equals, value = text.partition("=")
+    key = key.strip()
+    if not equals or not key:
+        raise InputError(f"--set {text[:80]!r}: write KEY=VALUE, e.g. --set model.n_heads=2")
+    if key not in all_keys():
+        raise InputError(f"--set {text[:80]}: {unknown_key(key)}")
+    nested: dict[str, Any] = {}
+    table = nested
+    *sections, last = key.split(".")
+    for section in sections:
+        table = table.setdefault(section, {})
+    table[last] = parse_value(value.strip())
+    return nested
+
+
+def parse_overrides(texts: Iterable[str]) -> list[dict[str, Any]]:
+    return [parse_override(text) for text in texts]
+
+
+def parse_value(text: str) -> Any:
+    """Parse a TOML value; what is not TOML is taken as text."""
+    if len(text) > 10_000:
+        raise InputError(f"--set: the value {text[:40]!r}… is longer than 10,000 characters")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"] if "\n" not in text else text
+        return int(value) if _WHOLE.fullmatch(text) and abs(float(value)) < 1e15 else value
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        return text

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.command_line import command_line
-from engine.config.exclusive import EXCLUSIVE
 from engine.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -32,14 +31,14 @@ class Preset:
 
 @cache
 def folder() -> Path:
-    """Where the shipped presets are: beside the packages in a checkout, inside the app once installed."""
+    """Return where the shipped presets are: beside the packages in a checkout, inside the app once installed."""
     root = Path(__file__).resolve().parents[2]
     beside, inside = root / "presets", root / "tui_transformer" / "presets"
     return beside if (beside / "baseline.toml").exists() else inside
 
 
 def load(path: Path) -> Preset:
-    """The preset in one file, unresolved.
+    """Return the preset in one file, unresolved.
 
     Raises:
         InputError: not TOML, or `extends` / `description` are not text.
@@ -60,7 +59,7 @@ def _preset(name: str, tables: dict[str, Any], where: str) -> Preset:
 
 
 def list_presets() -> list[Preset]:
-    """The shipped presets, by name. Reads TOML only: no validation, so that listing is instant."""
+    """Return the shipped presets, by name. Reads TOML only: no validation, so that listing is instant."""
     import tomllib
 
     return [
@@ -70,16 +69,16 @@ def list_presets() -> list[Preset]:
 
 
 def find(name: str) -> Preset:
-    """The shipped preset of that name.
+    """Return the shipped preset of that name.
 
     Raises:
         InputError: no such preset; names the nearest one.
     """
-    return _shipped(folder(), name)
+    return _find_in(folder(), name)
 
 
-@cache  # they do not change, and an overlay is resolved anew at each change of a design
-def _shipped(where: Path, name: str) -> Preset:
+@cache  # shipped presets do not change, and each change of a design resolves an overlay again
+def _find_in(where: Path, name: str) -> Preset:
     names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
         hint = nearest(name, names) or f"; `{command_line('presets', 'list')}` lists them"
@@ -88,7 +87,7 @@ def _shipped(where: Path, name: str) -> Preset:
 
 
 def chain(preset: Preset) -> list[Preset]:
-    """The preset and what it extends, base first.
+    """Return the preset and what it extends, base first.
 
     Raises:
         InputError: an unknown or cyclic `extends`.
@@ -104,14 +103,10 @@ def chain(preset: Preset) -> list[Preset]:
 
 
 def overlay(name: str, why: str) -> list[Preset]:
-    """What an overlay changes: its chain without the base.
-
-    Args:
-        name: of a preset.
-        why: it has to be an overlay, for who names a base.
+    """Return what an overlay changes: its chain without the base.
 
     Raises:
-        InputError: no such preset, or a base.
+        InputError: no such preset, or a base; `why` says what an overlay is needed for.
     """
     links = chain(find(name))[1:]
     if not links:
@@ -120,7 +115,9 @@ def overlay(name: str, why: str) -> list[Preset]:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested tables laid over each other; the second wins."""
+    """Lay nested tables over each other; the second wins."""
+    from engine.config.sections import EXCLUSIVE  # not at the top: listing presets must not wait for pydantic
+
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
@@ -140,7 +137,7 @@ def resolve(
     overrides: Sequence[Mapping[str, Any]] = (),
     where: str | None = None,
 ) -> "RunConfig":
-    """The complete config of a preset.
+    """Return the complete config of a preset.
 
     Args:
         preset: a base or an overlay.
@@ -168,7 +165,7 @@ def resolve(
 
 
 def parent_config(preset: Preset, on: str | None = None) -> "RunConfig | None":
-    """The config an overlay is a change of, or None for a base."""
+    """Return the config an overlay is a change of, or None for a base."""
     if on is not None:
         return resolve(find(on))
     return resolve(find(preset.extends)) if preset.extends else None

@@ -5,9 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from engine.config.duration import in_steps
-from engine.config.exclusive import EXCLUSIVE
 from engine.config.sections import (
+    EXCLUSIVE,
     MASKS_IN_A_ROW,
     PAD,
     SPECIAL_TOKENS,
@@ -24,19 +23,34 @@ from engine.config.sections import (
     Seed,
     TrainConfig,
     bookkeeping,
+    in_steps,
 )
-from engine.config.span_counts import corrupted_lengths, span_counts
+
+
+def span_counts(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
+    """Return (tokens that T5's span corruption takes out of a document, the number of spans they form).
+
+    At least one of each, and at least one token is left of the `length` ≥ 2. Raffel et al. 2020, §3.1.4, and
+    `random_spans_noise_mask` of their code.
+    """
+    taken = min(max(round(length * mask_fraction), 1), length - 1)
+    spans = max(round(taken / span_mean), 1)
+    return taken, min(spans, taken, length - taken)
+
+
+def corrupted_lengths(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
+    """Return (tokens of the source, tokens of the target), sentinels included; the last one ends the target."""
+    taken, spans = span_counts(length, mask_fraction, span_mean)
+    return length - taken + spans, taken + spans + 1
+
 
 SCHEMA: Literal[1] = 1
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What only a corpus of rows says: of sentence pairs, documents or questions.
-
-    Args:
-        steps_per_epoch: optimizer steps to see every row once.
-        source_vocab_size: tokens of a source, special ones too; None where the target's are the same.
+    """What only a corpus of rows says: steps to see every row once, and the source's vocabulary if it is not the
+    target's.
     """
 
     steps_per_epoch: int
@@ -61,7 +75,7 @@ class RunConfig(Section):
     log: LogConfig = LogConfig()
 
     def dump(self) -> dict[str, Any]:
-        """The complete config as plain nested data; unset optional keys are left out."""
+        """Return the complete config as plain nested data; unset optional keys are left out."""
         data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         for section, pairs in EXCLUSIVE.items():
             for usual, other in pairs:
@@ -112,17 +126,14 @@ class RunConfig(Section):
 
     @property
     def translates(self) -> bool:
-        """Whether it is trained on pairs of sentences."""
         return self.objective.kind == "translation"
 
     @property
     def answers(self) -> bool:
-        """Whether it is trained on questions and their answers."""
         return self.objective.kind == "question-answer"
 
     @property
     def on_documents(self) -> bool:
-        """Whether its corpus is one of documents and questions."""
         return self.objective.kind in ("span-corruption", "question-answer")
 
     @property
@@ -132,7 +143,6 @@ class RunConfig(Section):
 
     @property
     def has_source(self) -> bool:
-        """Whether something is read that is not written."""
         return self.model.architecture == "encoder-decoder"
 
     @property
@@ -150,7 +160,7 @@ class RunConfig(Section):
         return SPECIAL_TOKENS.get(self.objective.kind, ())
 
     def needed_tokens(self, text_tokens: int) -> int:
-        """Tokens a model needs at least: the text's and the objective's own."""
+        """Return the tokens a model needs at least: the text's and the objective's own."""
         return text_tokens + len(self.special_tokens)
 
     @property
@@ -172,17 +182,12 @@ class RunConfig(Section):
         return self.data.window_stride or self.window_targets
 
     def steps_per_epoch(self, train_tokens: int, batch_size: int) -> int:
-        """Optimizer steps that see every window of a text once; sentence pairs have batches of their own.
-
-        Args:
-            train_tokens: size of the training split.
-            batch_size: windows of a batch.
-        """
+        """Return the optimizer steps that see every window of a text once; sentence pairs have batches of their own."""
         windows = max(1, (train_tokens - self.window_tokens) // self.window_stride + 1)
         return -(-windows // (batch_size * self.train.accumulation))
 
     def resolved(self, *, vocab_size: int, threads: int, train_tokens: int, rows: Rows | None = None) -> "RunConfig":
-        """This config with what only the start of a run knows filled in, and every duration in steps.
+        """Return this config with what only the start of a run knows filled in, and every duration in steps.
 
         Args:
             vocab_size: tokens that are needed, special ones too; a larger `model.vocab_size` stands.
@@ -216,7 +221,7 @@ class RunConfig(Section):
         return RunConfig.model_validate(data)
 
     def miniature(self) -> "RunConfig":
-        """The same function shrunk to seconds on a CPU: one definition for the grid, the resume test and CI."""
+        """Return the same network shrunk to seconds on a CPU: one definition for proofs, the resume test and CI."""
         data = self.dump()
         model = data["model"]
         heads = min(model["n_heads"], 4)

@@ -5,13 +5,47 @@ learned (where to print, how often to save), so comparisons and the inert-switch
 (`d_ff` = 4 · `d_model`) is a `default_factory` over the fields before it, so a dumped config is always complete.
 """
 
+import math
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, model_validator
 
-from engine.config.duration import Duration
-from engine.config.exclusive import EXCLUSIVE
+MAX_STEPS = 10**12
+_DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\s*\Z")
+
+
+def _checked_duration(value: object) -> int | str:
+    """A whole number of steps stays one; text must name its unit."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        if not 0 <= value <= MAX_STEPS:
+            raise ValueError(f"must be from 0 to {MAX_STEPS:,} steps")
+        return value
+    found = _DURATION.match(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError('must be steps, e.g. 100, or a text such as "5 epochs" or "10240 tokens"')
+    number, unit = found[1], found[2].rstrip("s")
+    if unit == "step" and "." not in number:
+        return int(number)
+    return f"{number} {unit}s"
+
+
+Duration = Annotated[int | str, BeforeValidator(_checked_duration)]
+
+
+def in_steps(duration: int | str, *, steps_per_epoch: int, tokens_per_step: int) -> int:
+    """Return a checked duration in optimizer steps, at least 1 unless it is 0."""
+    if isinstance(duration, int):
+        return duration
+    number, unit = duration.split()
+    factor = {"steps": 1.0, "epochs": float(steps_per_epoch), "tokens": 1.0 / tokens_per_step}[unit]
+    steps = math.ceil(float(number) * factor - 1e-9)
+    return max(1, steps) if float(number) > 0 else 0
+
+
+# Keys that say the same thing in two ways, by section: setting one over a preset removes the other.
+EXCLUSIVE: dict[str, tuple[tuple[str, str], ...]] = {"train": (("steps", "epochs"), ("batch_size", "batch_tokens"))}
 
 PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
 SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {
@@ -35,12 +69,12 @@ Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
 def bookkeeping(default: Any, **bounds: Any) -> Any:
-    """A field that does not change what is learned (see the module's docstring)."""
+    """Declare a field that does not change what is learned (see the module's docstring)."""
     return Field(default, json_schema_extra={"bookkeeping": True}, **bounds)
 
 
 def same_as(name: str, default: Any) -> Any:
-    """A field that takes the value of an earlier field unless it is set."""
+    """Declare a field that takes the value of an earlier field unless it is set."""
     factory: Callable[[dict[str, Any]], Any] = lambda earlier: earlier.get(name, default)
     return Field(default_factory=factory)
 
@@ -117,12 +151,10 @@ class ModelConfig(Section):
 
     @property
     def kv_heads(self) -> int:
-        """Heads of keys and values."""
         return self.n_kv_heads or self.n_heads
 
     @property
     def encoder_layers(self) -> int:
-        """Layers of an encoder-decoder's encoder."""
         return self.n_encoder_layers or self.n_layers
 
     @property

@@ -3,7 +3,6 @@
 TOML is read with a size cap and a depth cap: deep nesting and very long dotted keys cost a parser seconds or its stack.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import Any
 import tomli_w
 from pydantic import ValidationError
 
-from engine.config.keys import all_keys, flatten
+from engine.config.keys import flatten, unknown_key
 from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of
 from engine.plain_files import open_plain
@@ -26,7 +25,7 @@ _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The tables of a TOML file.
+    """Return the tables of a TOML file.
 
     Raises:
         InputError: unreadable, larger than 64 KiB, not UTF-8, not TOML, or nested too deeply.
@@ -42,7 +41,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def parse(raw: bytes, where: str) -> dict[str, Any]:
-    """The tables of a TOML text; `where` names it in errors. A date, which no setting is, comes as its text."""
+    """Return the tables of a TOML text; `where` names it in errors. A date, which no setting is, comes as its text."""
     deepest = max((line.count(b"[") + line.count(b"{") for line in raw.splitlines()), default=0)
     if deepest > MAX_DEPTH or _LONG_KEY.search(raw):
         raise InputError(f"{where}: nested too deeply; sections are one level deep, e.g. [model]")
@@ -63,7 +62,7 @@ def _undated(value: Any) -> Any:
 
 
 def validate(data: Mapping[str, Any], where: str) -> RunConfig:
-    """A checked config from nested tables.
+    """Return a checked config from nested tables.
 
     Raises:
         InputError: the first thing wrong, with its key and what would be right.
@@ -97,7 +96,7 @@ def resolved(
 
 
 def write(config: RunConfig) -> str:
-    """The complete config as TOML text."""
+    """Return the complete config as TOML text."""
     return tomli_w.dumps(config.dump())
 
 
@@ -125,38 +124,15 @@ def _first(error: ValidationError) -> str:
 
 
 def _decimal(value: Any) -> str:
-    """A hint for a number with a comma in it."""
+    """Return a hint for a number with a comma in it."""
     if not isinstance(value, str) or not _COMMA.fullmatch(value):
         return ""
     thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
     return f"; did you mean {value.replace(',', '') if thousands else value.replace(',', '.')}?"
 
 
-def key_of(leaf: str) -> str:
-    """The dotted key whose last part is closest to a word; "" if none is close."""
-    by_leaf = {key.split(".")[-1]: key for key in reversed(list(all_keys()))}
-    close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
-    return by_leaf[close[0]] if close else ""
-
-
-def unknown_key(key: str) -> str:
-    """One line for a key that does not exist, with the nearest one that does."""
-    known = list(all_keys())
-    sections = list(dict.fromkeys(k.split(".")[0] for k in known))
-    section, _, leaf = key.partition(".")
-    if key in sections:
-        example = next(k for k in known if k.startswith(key + "."))
-        return f"'{key}' is a section; name one of its keys, e.g. {example}"
-    candidates = [k for k in known if k.startswith(section + ".")] if leaf else sections
-    hint = nearest(key, candidates)
-    if not hint:  # the right name in the wrong section
-        close = key_of(leaf or section)
-        hint = f"; did you mean '{close}'?" if close else nearest(key, known)
-    return f"unknown key '{key[:80]}'{hint or f'; sections are {one_of(sections)}'}"
-
-
 def shown(value: Any) -> str:
-    """A value as short as an error message can bear."""
+    """Return a value as short as an error message can bear."""
     try:
         text = repr(value)
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Counts of like length side by side, within a budget of tokens, a pure function of the step.
+"""Batches of rows of similar length, within a budget of tokens: a pure function of the step.
 
 An epoch is every row once in an order of its own: shuffled, sorted by length within pools, cut into batches, and these
 shuffled again. So the position of a run is two ints, as it is for texts, and padding costs little.
@@ -19,8 +19,8 @@ POOL = 64  # batches whose rows are sorted by length together
 Counts = NDArray[np.int64]
 
 
-class Buckets:
-    """Which rows each micro-batch has.
+class BucketedBatches:
+    """Each row once an epoch, beside rows of similar length; what a batch is made of says the subclass.
 
     Args:
         lengths: epoch → (n, sides) tokens of each row as they are batched: of source and target, or of the one side.
@@ -57,7 +57,7 @@ class Buckets:
         return float(1.0 - lengths.sum() / places)
 
     def rows(self, step: int, micro: int) -> tuple[int, Counts]:
-        """The epoch, and the rows of micro-batch `micro` of optimizer step `step` (counted from 1)."""
+        """Return the epoch, and the rows of micro-batch `micro` of optimizer step `step` (counted from 1)."""
         at = (step - 1) * self.accumulation + micro
         while self._starts[-1] <= at:
             self._starts.append(self._starts[-1] + len(self._plan(len(self._starts) - 1)))
@@ -65,20 +65,18 @@ class Buckets:
         return epoch, self._plan(epoch)[at - self._starts[epoch]]
 
     def largest(self) -> tuple[int, int]:
-        """(step, micro-batch) of the first epoch's batch with the most tokens, padding included."""
+        """Return (step, micro-batch) of the first epoch's batch with the most tokens, padding included."""
         lengths, plan = self.lengths(0), self._plan(0)
         at = int(np.argmax([len(rows) * lengths[rows].max(0).sum() for rows in plan]))
         return at // self.accumulation + 1, at % self.accumulation
 
     def _plan(self, epoch: int) -> list[Counts]:
-        """The rows of each micro-batch of an epoch."""
-        if epoch not in self._plans:
-            self._plans = {e: plan for e, plan in self._plans.items() if e in (0, epoch - 1)}
-            generator = torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
-            self._plans[epoch] = self._planned(self.lengths(epoch), generator)
-        return self._plans[epoch]
-
-    def _planned(self, lengths: Counts, generator: torch.Generator) -> list[Counts]:
+        """Return the rows of each micro-batch of an epoch."""
+        if epoch in self._plans:
+            return self._plans[epoch]
+        self._plans = {e: plan for e, plan in self._plans.items() if e in (0, epoch - 1)}
+        generator = torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
+        lengths = self.lengths(epoch)
         longest, sums = lengths.max(1), lengths.sum(1)
         order = torch.randperm(len(lengths), generator=generator).numpy()
         per_batch = self._size if self._budget is None else max(1, int(self._budget / longest.mean()))
@@ -87,10 +85,10 @@ class Buckets:
         for start in range(0, len(order), pool):
             rows = order[start : start + pool]
             batches += self._cut(rows[np.lexsort((sums[rows], longest[rows]))], longest)
-        return [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+        self._plans[epoch] = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+        return self._plans[epoch]
 
     def _cut(self, rows: Counts, longest: Counts) -> list[Counts]:
-        """Counts of growing length, cut into batches that keep to the budget."""
         if self._budget is None:
             return [rows[i : i + self._size] for i in range(0, len(rows), self._size)]
         cuts, first = [0], 0

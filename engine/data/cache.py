@@ -1,40 +1,64 @@
-"""Encoded corpora and slow-to-compute numbers in the user's cache folder: computed once, then mapped into memory.
+"""Files in the user's cache folder: written whole or not at all, and losing one costs time only. No torch here.
 
-A file's name is the hash of everything its content depends on (text, settings, version): a stale one is never
-found. It ends with its own hash: a damaged one is made again.
+A file's name is the hash of everything its content depends on (text, settings, version): a stale one is never found.
+Encoded corpora and slow-to-compute numbers end with their own hash: a damaged file is made again.
 """
 
+import contextlib
 import hashlib
 import io
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-
-from engine.data.cache_files import cache_folder, store
+from platformdirs import user_cache_path
 
 CACHE_VERSION = 2
 BLOCK = 1 << 20  # bytes read at once
 SMALLEST = 1_000_000  # characters; less is encoded faster than it is looked up
 
 
-def key_of(text_sha256: str, tokenizer_sha256: str) -> str:
-    """The name under which the tokens of a text are kept."""
-    parts = json.dumps([CACHE_VERSION, text_sha256, tokenizer_sha256])
-    return hashlib.sha256(parts.encode()).hexdigest()
+def cache_folder() -> Path:
+    """Return TUI_TRANSFORMER_CACHE, or the platform's cache folder."""
+    own = os.environ.get("TUI_TRANSFORMER_CACHE")
+    return Path(own) if own else user_cache_path("tui-transformer")
+
+
+def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Put a file in its place: a reader sees all of it or nothing. No room or no permission is no failure.
+
+    Args:
+        path: under the cache folder.
+        write: writes the content to the file it is given.
+    """
+    staged: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", suffix=".new", delete=False) as file:
+            staged = Path(file.name)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        staged.replace(path)
+        staged = None
+    except OSError:
+        pass
+    finally:
+        if staged is not None:
+            with contextlib.suppress(OSError):
+                staged.unlink()
 
 
 def tokens_of(
     length: int, text_sha256: str, tokenizer_sha256: str, pieces: Callable[[], Iterator[NDArray[np.int32]]]
-) -> Tensor:
-    """(n,) token ids: from the cache, or encoded now and kept for the next time.
+) -> NDArray[Any]:
+    """Return (n,) token ids: from the cache, or encoded now and kept for the next time.
 
     Args:
         length: of the text, in tokens; small texts are not kept.
@@ -43,27 +67,24 @@ def tokens_of(
         pieces: makes them, some at a time: the tokens of a large text go into a file before they are all there.
     """
     if length < SMALLEST:
-        return torch.from_numpy(np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64))
-    path = cache_folder() / "tokens" / f"{key_of(text_sha256, tokenizer_sha256)}.npy"
+        return np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64)
+    path = _path("tokens", text_sha256, tokenizer_sha256)
     found = _load(path, np.int32)
     if found is None:
         store(path, lambda file: _write(file, length, np.int32, pieces()))
         found = _load(path, np.int32)
-    if found is None:  # no room for a file
-        found = np.concatenate(list(pieces()))
-    return torch.from_numpy(found)
+    return np.concatenate(list(pieces())) if found is None else found  # where there is no room for a file
 
 
 def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """(n,) numbers that take seconds to compute: from the cache, or computed now and cached.
+    """Return (n,) numbers that take seconds to compute: from the cache, or computed now and cached.
 
     Args:
         folder: in the cache folder.
         parts: everything the numbers depend on, starting with the version of the code that computes them.
         make: computes them.
     """
-    name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
-    path = cache_folder() / folder / f"{name}.npy"
+    path = _path(folder, *parts)
     found = _load(path, np.float64)
     if found is None:
         found = make()
@@ -71,8 +92,13 @@ def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArr
     return found
 
 
+def _path(folder: str, *parts: str | int) -> Path:
+    name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
+    return cache_folder() / folder / f"{name}.npy"
+
+
 def _write(file: IO[bytes], length: int, kind: type[np.generic], pieces: Iterator[NDArray[Any]]) -> None:
-    """An npy file, without the whole of it in memory, and its hash."""
+    """Write an npy file, without the whole of it in memory, and its hash."""
     descr, header, found = np.lib.format.dtype_to_descr(np.dtype(kind)), io.BytesIO(), hashlib.sha256()
     np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": (length,)})
     for part in chain([header.getvalue()], (piece.tobytes() for piece in pieces)):
@@ -81,20 +107,15 @@ def _write(file: IO[bytes], length: int, kind: type[np.generic], pieces: Iterato
     file.write(found.digest())
 
 
-def _digest(file: IO[bytes], length: int) -> bytes:
-    """The SHA-256 of a file's first bytes; leaves it at their end. Read, not mapped: a disk that fails is an error."""
-    found = hashlib.sha256()
-    while length > 0 and (block := file.read(min(BLOCK, length))):
-        found.update(block)
-        length -= len(block)
-    return found.digest()
-
-
 def _load(path: Path, kind: type[np.generic]) -> NDArray[Any] | None:
+    digest = hashlib.sha256()
     try:
         with path.open("rb") as file:
-            digest = _digest(file, os.fstat(file.fileno()).st_size - hashlib.sha256().digest_size)
-            if file.read() != digest:
+            left = os.fstat(file.fileno()).st_size - digest.digest_size
+            while left > 0 and (block := file.read(min(BLOCK, left))):  # not mapped: a disk that fails is an error
+                digest.update(block)
+                left -= len(block)
+            if file.read() != digest.digest():
                 return None
         # Copy-on-write: torch wants writable memory, and nothing may be written back.
         found = np.load(path, mmap_mode="c", allow_pickle=False)

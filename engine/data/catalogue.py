@@ -1,86 +1,33 @@
 """All corpora that have a name, and of which kind a corpus is: a text, sentence pairs or documents. No torch here."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from engine.command_line import command_line
-from engine.data.corpora import REGISTRY, find_file
+from engine.data.corpora import REGISTRY
 from engine.data.documents.by_path import is_folder_of_documents
 from engine.data.documents.registry import DOCUMENTS
-from engine.data.download import Remote
+from engine.data.entry import CorpusEntry, Kind
 from engine.data.parallel.by_path import split_selector
 from engine.data.parallel.registry import PARALLEL
 from engine.errors import InputError, nearest, not_a_path
 
-Kind = Literal["text", "pairs", "documents"]
 TABLES = (".tsv", ".tsv.gz")  # endings of files that are pairs without being asked for by columns
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A corpus that has a name.
-
-    Args:
-        kind: one text, pairs of sentences, or documents and questions about them.
-        remotes: its files; none for generated ones.
-        languages: of sources and targets, where it is pairs.
-        licence: under which it may be used, where that is known.
-        instead: names of other files in the same folder that do as well.
-    """
-
-    name: str
-    description: str
-    kind: Kind
-    remotes: tuple[Remote, ...] = ()
-    languages: tuple[str, str] | None = None
-    licence: str = ""
-    instead: tuple[tuple[str, ...], ...] = ()
-
-    @property
-    def words(self) -> str:
-        """`text`, `documents` or `pairs, en → de`."""
-        return self.kind if self.languages is None else f"pairs, {' → '.join(self.languages)}"
-
-    def found(self, folders: Sequence[Path]) -> Path | None:
-        """Its file, or the folder of its files, in the first data folder that has all of them."""
-        for folder in folders:
-            files = [find_file(remote, [folder]) for remote in self.remotes]
-            if files and all(files):
-                return files[0] if self.kind == "text" else (folder / self.remotes[0].file).parent
-            place = (folder / self.remotes[0].file).parent if self.remotes else folder
-            if any(all(_is_file(place / name) for name in names) for names in self.instead):
-                return place
-        return None
-
-    @property
-    def by_hand(self) -> bool:
-        """No fixed address has all of its files: `data fetch` takes them from a mirror folder only."""
-        return not all(remote.url for remote in self.remotes)
-
-
-def catalogue() -> dict[str, Listed]:
-    """Every named corpus: texts, then pairs, then documents."""
-    texts = [Listed(e.name, e.description, "text", (e.remote,) if e.remote else ()) for e in REGISTRY.values()]
-    pairs = [
-        Listed(e.name, e.description, "pairs", e.remotes, e.languages, e.licence, e.instead) for e in PARALLEL.values()
-    ]
-    documents = [Listed(e.name, e.description, "documents", e.remotes, None, e.licence) for e in DOCUMENTS.values()]
-    return {entry.name: entry for entry in (*texts, *pairs, *documents)}
+def catalogue() -> dict[str, CorpusEntry[Any]]:
+    """Return every named corpus: texts, then pairs, then documents."""
+    return {**REGISTRY, **PARALLEL, **DOCUMENTS}
 
 
 def kind_by_name(corpus: str) -> Kind | None:
-    """Of which kind a registered name is, also with a direction (`NAME#de,en`); None for anything else."""
-    if corpus in REGISTRY:
-        return "text"
-    if corpus in DOCUMENTS:
-        return "documents"
-    return "pairs" if corpus.partition("#")[0] in PARALLEL else None
+    """Return of which kind a registered name is, also with a direction (`NAME#de,en`); None for anything else."""
+    entry = catalogue().get(corpus) or PARALLEL.get(corpus.partition("#")[0])
+    return entry.kind if entry is not None else None
 
 
 def kind_of(corpus: str) -> Kind:
-    """Of which kind a name or a path is, as `load_corpus`, `load_parallel` or `load_documents` would read it.
+    """Return of which kind a name or a path is, as `load_corpus`, `load_parallel` or `load_documents` would read it.
 
     A folder with documents.txt is documents. Any other folder, two files with a comma between them, a .tsv and whatever
     has its columns named behind a # are pairs; any other file is a text (whose lines `load_documents` reads too).
@@ -108,12 +55,5 @@ def kind_of(corpus: str) -> Kind:
 
 
 def names_of(kind: Kind) -> list[str]:
-    """The names of one kind; those that need no download come first."""
+    """Return the names of one kind; those that need no download come first."""
     return [entry.name for entry in sorted(catalogue().values(), key=lambda e: bool(e.remotes)) if entry.kind == kind]
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # a folder's name may be too long, or none at all
-        return False

@@ -2,6 +2,7 @@
 
 What is fetched stands under its own name only once its SHA-256 is right; until then it is a `.part` file. A file whose
 hash nobody knows beforehand is trusted once: its hash is written beside it, and must be the same from then on.
+`huggingface_hub` does less and would not be shorter: it caps no size and follows a redirect to plain http.
 """
 
 import contextlib
@@ -43,17 +44,13 @@ class Remote:
 
 
 class Response(Protocol):
-    """What `open_url` gives: a status, headers, and bytes."""
+    """What `open_url` gives; `read` gives up to `size` bytes, and none at the end."""
 
     status: int
 
-    def read(self, size: int) -> bytes:
-        """Up to `size` bytes; empty at the end."""
-        ...
+    def read(self, size: int) -> bytes: ...
 
-    def close(self) -> None:
-        """Let go of the connection."""
-        ...
+    def close(self) -> None: ...
 
 
 OpenUrl = Callable[[str, int], Response]
@@ -68,19 +65,17 @@ class _HttpsOnly(urllib.request.HTTPRedirectHandler):
 
 
 def open_url(url: str, start: int) -> Response:
-    """Open an https URL from byte `start` on."""
     if not url.startswith("https://"):
         raise urllib.error.URLError("only https is fetched")
     request = urllib.request.Request(url, headers={"User-Agent": "tui-transformer"})
     if start:
         request.add_header("Range", f"bytes={start}-")
-    opener = urllib.request.build_opener(_HttpsOnly)
-    response: Response = opener.open(request, timeout=TIMEOUT)
+    response: Response = urllib.request.build_opener(_HttpsOnly).open(request, timeout=TIMEOUT)
     return response
 
 
 def located(url: str) -> str:
-    """The URL with Hugging Face's host replaced by HF_ENDPOINT, where that is set."""
+    """Return the URL with Hugging Face's host replaced by HF_ENDPOINT, where that is set."""
     endpoint = os.environ.get(ENDPOINT_VARIABLE, "").rstrip("/")
     host = "https://huggingface.co/"
     return f"{endpoint}/{url[len(host) :]}" if endpoint and url.startswith(host) else url
@@ -118,7 +113,9 @@ def fetch(
         target.parent.mkdir(parents=True, exist_ok=True)
         if expected is None:  # nothing would notice that the file has changed since its first half was fetched
             part.unlink(missing_ok=True)
-        source = _mirrored(remote, mirror)
+        named = os.environ.get(MIRROR_VARIABLE)
+        folder_of_mirror = mirror or (Path(named) if named else None)
+        source = None if folder_of_mirror is None else _mirrored(remote, folder_of_mirror)
         if source is not None:
             shutil.copyfile(source, part)
         elif not remote.url:
@@ -157,11 +154,7 @@ def _by_hand(remote: Remote, target: Path) -> str:
     )
 
 
-def _mirrored(remote: Remote, mirror: Path | None) -> Path | None:
-    named = os.environ.get(MIRROR_VARIABLE)
-    folder = mirror or (Path(named) if named else None)
-    if folder is None:
-        return None
+def _mirrored(remote: Remote, folder: Path) -> Path:
     source = folder / remote.file
     if not source.is_file():
         raise InputError(f"the mirror folder {folder} has no {remote.file}; unset {MIRROR_VARIABLE} to use the network")
@@ -208,12 +201,12 @@ def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -
 
 
 def record_of(target: Path) -> Path:
-    """Where the hash of a file that is trusted on first use is kept, in the form of `sha256sum`."""
+    """Return where the hash of a file that is trusted on first use is kept, in the form of `sha256sum`."""
     return target.with_name(target.name + ".sha256")
 
 
 def recorded_sha256(target: Path) -> str | None:
-    """The hash that was found when this file was first fetched; None if it never was, or the record is damaged."""
+    """Return the hash found when this file was first fetched; None if it never was, or the record is damaged."""
     try:
         words = record_of(target).read_text(encoding="ascii")[:200].split()
     except (OSError, ValueError):
@@ -229,6 +222,5 @@ def _record(remote: Remote, target: Path, found: str) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """The hash of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

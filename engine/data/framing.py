@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 
 def sha256_of_texts(*columns: Iterable[str]) -> str:
-    """The hash of one or more columns of texts.
+    """Return the hash of one or more columns of texts.
 
     Each text is preceded by its length in bytes, each column by a mark: moving a line break, or a sentence from one
     side to the other, changes the hash.

@@ -7,42 +7,32 @@ from torch import Generator, Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.objectives import Batch, Objective
-from engine.data.transfer import sent
+from engine.data.padding import sent
 from engine.errors import InputError
 from engine.seeds import seed_for
 
 
 class Batches(Protocol):
-    """Where a trainer gets its batches from."""
-
     def batch(self, step: int, micro: int) -> Batch:
-        """The micro-batch `micro` of optimizer step `step` (counted from 1). Pure: asking twice gives the same."""
-        ...
+        """Return the micro-batch `micro` of optimizer step `step` (counted from 1). Pure: twice gives the same."""
 
 
 class Examples(Batches, Protocol):
     """Batches that say what they ask."""
 
     @property
-    def objective(self) -> Objective:
-        """What they ask."""
-        ...
+    def objective(self) -> Objective: ...
 
     def probed(self) -> Tensor:
-        """(B, L) int64 text that the leak probe asks about."""
-        ...
+        """Return (B, L) int64 text that the leak probe asks about."""
 
     def largest(self) -> tuple[int, int]:
-        """(step, micro-batch) of the largest batch of the first epoch."""
-        ...
+        """Return (step, micro-batch) of the largest batch of the first epoch."""
 
 
 class Windows(Protocol):
-    """Where examples are cut out of the text."""
-
     def windows(self, step: int, micro: int) -> Tensor:
-        """(B, L) int64, as pure as the batches are."""
-        ...
+        """Return (B, L) int64, as pure as the batches are."""
 
 
 class RandomWindows:
@@ -71,7 +61,6 @@ class RandomWindows:
         self._window = torch.arange(length, device=device)
 
     def windows(self, step: int, micro: int) -> Tensor:
-        """(B, L)."""
         generator = torch.Generator().manual_seed(seed_for(self.seed, "data", step, micro))
         last = self.tokens.numel() - self.length + 1
         starts = torch.randint(last, (self.batch_size, 1), generator=generator)
@@ -109,7 +98,7 @@ class EpochWindows:
         self._order: tuple[int, Tensor] = (-1, torch.empty(0))
 
     def windows(self, step: int, micro: int) -> Tensor:
-        """(B, L), B = 0 where an epoch's last step has no more; its order depends on the seed."""
+        """Return (B, L), B = 0 where an epoch's last step has no more; its order depends on the seed."""
         epoch, within = divmod(step - 1, self.steps_per_epoch)
         if self._order[0] != epoch:
             generator = torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
@@ -127,27 +116,23 @@ class TextBatches:
         self.windows, self.objective, self.seed = windows, objective, seed
 
     def batch(self, step: int, micro: int) -> Batch:
-        """The batch of a step."""
         return self.objective.batch(self.windows.windows(step, micro), mask_generator(self.seed, step, micro))
 
     def probed(self) -> Tensor:
-        """(B, L) the windows of the first batch."""
         return self.windows.windows(1, 0)
 
     def largest(self) -> tuple[int, int]:
-        """The first: all are of one size."""
-        return 1, 0
+        return 1, 0  # all are of one size
 
 
 def mask_generator(seed: int, *counters: int | str) -> Generator:
-    """What an objective draws with."""
     return torch.Generator().manual_seed(seed_for(seed, "mask", *counters))
 
 
 def training_batches(
     tokens: Tensor, config: RunConfig, objective: Objective, device: torch.device | str = "cpu"
 ) -> TextBatches:
-    """The batch stream a config asks for: epochs of windows where `data.window_stride` is set, else random ones."""
+    """Return the batch stream of a config: epochs of windows where `data.window_stride` is set, else random ones."""
     size, seed = config.train.batch_size, config.seed
     windows: Windows = RandomWindows(tokens, objective.window, size, seed, device)
     if config.data.window_stride is not None:

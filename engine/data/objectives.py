@@ -5,21 +5,19 @@ the leak probe can ask the one question that matters: does a prediction depend o
 declared that could be wrong. B batch, T target time, S source time, L window.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from engine.config.schema import RunConfig
+from engine.config.schema import RunConfig, corrupted_lengths
 from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
-from engine.config.span_counts import corrupted_lengths
-from engine.data.padding import Tokens, pad_rows, stands_at
+from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
-from engine.data.transfer import sent
-from engine.model.span import Span
+from engine.model.positions import Positions
 
 IGNORED = -100  # a target that is not scored; cross_entropy's own default
 FIRST_PLACE = 10**9  # numbered places are above every token
@@ -41,28 +39,31 @@ class Batch:
     targets: Tensor
     n_targets: int
     source: Tensor | None = None
-    source_at: Span | None = None
+    source_at: Positions | None = None
 
     @property
     def texts(self) -> tuple[Tensor, ...]:
-        """What it reads, as tokens."""
+        """What the network reads, as tokens."""
         return (self.tokens,) if self.source is None else (self.source, self.tokens)
 
     @property
-    def inputs(self) -> "tuple[Tensor | Span, ...]":
-        """What the network is called with."""
+    def inputs(self) -> "tuple[Tensor | Positions, ...]":
         return self.texts if self.source_at is None else (*self.texts, self.source_at)
 
     def pieces(self, how_many: int) -> Iterator["Batch"]:
-        """The same rows in several smaller batches; none for rows that do not exist."""
+        """Yield the same rows in several smaller batches; none for rows that do not exist."""
         none = [None] * how_many
-        sources = none if self.source is None else self.source.chunk(how_many)
-        stand = (
-            none if self.source_at is None else [Span(i, one_side=True) for i in self.source_at.index.chunk(how_many)]
+        places: Sequence[Positions | None] = none
+        if self.source_at is not None:
+            places = [Positions(index, one_side=True) for index in self.source_at.index.chunk(how_many)]
+        rows = zip(
+            self.tokens.chunk(how_many),
+            self.targets.chunk(how_many),
+            none if self.source is None else self.source.chunk(how_many),
+            places,
+            strict=False,
         )
-        for tokens, targets, source, at in zip(
-            self.tokens.chunk(how_many), self.targets.chunk(how_many), sources, stand, strict=False
-        ):
+        for tokens, targets, source, at in rows:
             if targets.numel():
                 yield Batch(tokens, targets, 0, source, at)
 
@@ -85,27 +86,27 @@ class Places:
     source: Tensor | None = None
 
 
-class Objective(Protocol):
-    """How examples are made."""
+class Objective(ABC):
+    """How examples are made; special tokens are numbered after the `vocab_size` tokens of the text."""
 
-    vocab_size: int
-    """Tokens of the text; special ones are numbered after them."""
-    window: int
-    """L, tokens of text in one example."""
-    conditional: bool
+    conditional = False
     """The target is a function of a given source: no text's entropy bounds its loss."""
-    hides: bool
+    hides = False
     """Predicts what special tokens hide, from both sides."""
-    rearranges: bool
+    rearranges = False
     """The text is predicted in another order than it stands in, which its generator draws."""
 
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        self.window = config.window_tokens  # L, tokens of text in one example
+        self.vocab_size = vocab_size
+
+    @abstractmethod
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, L) windows → a batch. Chance, where there is any, comes from the generator (CPU)."""
-        ...
+        """Return the batch of (B, L) windows. Chance, where there is any, comes from the generator (CPU)."""
 
 
 def places(objective: Objective, generator: Generator | None = None) -> Places | None:
-    """What stands where in an example; None where any input may be seen but those that are hidden.
+    """Return what stands where in an example; None where any input may be seen but those that are hidden.
 
     Args:
         objective: makes the example.
@@ -125,39 +126,32 @@ def places(objective: Objective, generator: Generator | None = None) -> Places |
 
 
 def _in_target(text: Tensor, predicted: Mapping[int, int]) -> Tensor:
-    """For each place of a text, where it is predicted; −1 for special tokens and what never is."""
+    """Return for each place of a text where it is predicted; −1 for special tokens and what never is."""
     return torch.tensor([predicted.get(place, -1) for place in text.tolist()])
 
 
-class NextToken:
-    """Each token is predicted from those before it."""
-
-    conditional, hides, rearranges = False, False, False
-
-    def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.vocab_size = config.window_tokens, vocab_size
-
+class NextToken(Objective):
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, T + 1) → (B, T) tokens and targets."""
+        # (B, T + 1) → (B, T) tokens and targets
         return Batch(windows[:, :-1], windows[:, 1:], windows[:, 1:].numel())
 
 
-class Masked:
+class Masked(Objective):
     """Some tokens are hidden and predicted from both sides (Devlin et al. 2019, BERT, §3.1).
 
     A fixed share of each row is scored. Of those 80 % are replaced by the mask token, 10 % by a random token and 10 %
     stay, drawn anew for each batch. Only scored places count.
     """
 
-    conditional, hides, rearranges = False, True, False
+    hides = True
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window = config.window_tokens
+        super().__init__(config, vocab_size)
         self.scored = max(1, round(config.objective.mask_fraction * self.window))
-        self.vocab_size, self.mask = vocab_size, vocab_size
+        self.mask = vocab_size
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, T) → (B, T) tokens with gaps, and targets."""
+        # (B, T) → (B, T) tokens with gaps, and targets
         chosen = torch.rand(windows.shape, generator=generator).argsort(-1)[:, : self.scored]
         fate = torch.rand(chosen.shape, generator=generator)
         drawn = torch.randint(self.vocab_size, chosen.shape, generator=generator)
@@ -168,99 +162,92 @@ class Masked:
         return Batch(windows.scatter(1, chosen, shown), targets, chosen.numel())
 
 
-class Transcribe:
+class Transcribe(Objective):
     """The source again, in the same or in reverse order, after a start token: toy tasks that attention must solve.
 
     Of `translation` this is the shape, sentences as long as their sources: what the leak probe asks about.
     """
 
-    conditional, hides, rearranges = True, False, False
+    conditional = True
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.vocab_size = config.window_tokens, vocab_size
+        super().__init__(config, vocab_size)
         self.start = vocab_size + config.special_tokens.index(START)
         self.source_tokens = config.model.source_vocab_size
         self.backwards = config.objective.kind == "reverse"
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, S) → (B, S) source, tokens and targets."""
+        # (B, S) → (B, S) source, tokens and targets
         targets = windows.flip(1) if self.backwards else windows
         start = torch.full_like(targets[:, :1], self.start)
         source = windows if self.source_tokens is None else windows.remainder(self.source_tokens)
         return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), source)
 
 
-class Continuation:
+class Continuation(Objective):
     """The text that follows the source; the decoder's first token is the source's last."""
 
-    conditional, hides, rearranges = False, False, False
-
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.vocab_size = config.window_tokens, vocab_size
+        super().__init__(config, vocab_size)
         self.source = config.model.source_tokens
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, S + T) → (B, S) source, (B, T) tokens and targets."""
+        # (B, S + T) → (B, S) source, (B, T) tokens and targets
         tokens, targets = windows[:, self.source - 1 : -1], windows[:, self.source :]
         return Batch(tokens, targets, targets.numel(), windows[:, : self.source])
 
 
-class Shifted:
+class Shifted(Objective):
     """A founding report's mistake: the target is the source, moved on: all but its last token stand in the source.
 
     source d[i : i+S], decoder input d[i+1 : i+S], target d[i+2 : i+S+1].
     """
 
-    conditional, hides, rearranges = False, False, False
-
-    def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.vocab_size = config.window_tokens, vocab_size
-
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, S + 1) → (B, S) source, (B, S − 1) tokens and targets."""
+        # (B, S + 1) → (B, S) source, (B, S − 1) tokens and targets
         targets = windows[:, 2:]
         return Batch(windows[:, 1:-1], targets, targets.numel(), windows[:, :-1])
 
 
-class Corrupts(Objective, Protocol):
+class Corrupts(Objective):
     """Takes spans out of documents. n of them; a row has one side, or a source and a target."""
 
+    rearranges = True
+
+    @abstractmethod
     def cuts(self, lengths: Counts, generator: Generator) -> Counts:
-        """(n,) how many tokens of each document are read, from its beginning."""
-        ...
+        """Return (n,) how many tokens of each document are read, from its beginning."""
 
+    @abstractmethod
     def sides(self, cuts: Counts) -> Counts:
-        """(n, sides) tokens of the rows that documents of these lengths become."""
-        ...
+        """Return (n, sides) tokens of the rows that documents of these lengths become."""
 
+    @abstractmethod
     def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
-        """The batch of some documents, which are cut already; what is taken out comes from the generator."""
-        ...
+        """Return the batch of documents that are cut already; what is taken out comes from the generator."""
+
+    def batch(self, windows: Tensor, generator: Generator) -> Batch:
+        return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
 
 
-class SpanCorruption:
+class SpanCorruption(Corrupts):
     """`prefix ⁇ suffix ⁇ span ⁇`, each token predicted from those before it (CS224N, assignment 5).
 
     All of it is scored but padding, as in the assignment. What the span is, `engine.data.spans` says.
     """
 
-    conditional, hides, rearranges = False, False, True
-
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.vocab_size = config.window_tokens, vocab_size
+        super().__init__(config, vocab_size)
         self.pad, self.mask = (vocab_size + config.special_tokens.index(name) for name in (PAD, MASK))
         self.draw, self.fraction = SPANS[config.objective.span_form], config.objective.span_fraction
 
     def cuts(self, lengths: Counts, generator: Generator) -> Counts:
-        """See `Corrupts`."""
         return random_cuts(lengths, self.window, generator)
 
     def sides(self, cuts: Counts) -> Counts:
-        """See `Corrupts`."""
         return cuts[:, None] + (MASKS_IN_A_ROW - 1)
 
     def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
-        """See `Corrupts`."""
         lengths = np.array([len(document) for document in documents], dtype=np.int64)
         spans = zip(*self.draw(lengths, self.fraction, generator), strict=True)
         rows = [
@@ -269,82 +256,65 @@ class SpanCorruption:
         ]
         return shifted_rows(rows, [0] * len(rows), self.pad, device)
 
-    def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, L) documents that are not cut → (B, L + 2) tokens and targets."""
-        return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
 
-
-class SentinelSpans:
+class SentinelSpans(Corrupts):
     """`text ① text ②` is read and `① span ② span ③` is written (Raffel et al. 2020, T5, §3.1.4)."""
 
-    conditional, hides, rearranges = False, False, True
-
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.vocab_size = config.window_tokens, vocab_size
+        super().__init__(config, vocab_size)
         special = config.special_tokens
         self.pad, self.start = (vocab_size + special.index(name) for name in (PAD, START))
         self.first = vocab_size + special.index(START) + 1
         self.share = (config.objective.mask_fraction, config.objective.span_mean)
 
     def cuts(self, lengths: Counts, generator: Generator) -> Counts:
-        """See `Corrupts`; nothing is drawn: a document is cut only where the source has no more room."""
+        # Nothing is drawn: a document is cut only where the source has no more room.
         return np.minimum(lengths, self.window)
 
     def sides(self, cuts: Counts) -> Counts:
-        """See `Corrupts`."""
         return np.array([corrupted_lengths(int(cut), *self.share) for cut in cuts], dtype=np.int64).reshape(-1, 2)
 
     def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
-        """See `Corrupts`."""
         rows = [with_sentinels(document, *self.share, self.first, generator) for document in documents]
-        return written_from(
-            [source for source, _ in rows], [target for _, target in rows], self.start, self.pad, device
-        )
-
-    def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, L) documents → (B, S) source, (B, T) tokens and targets."""
-        return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
+        sources, targets = zip(*rows, strict=True)
+        return written_from(sources, targets, self.start, self.pad, device)
 
 
-class QuestionAnswer:
+class QuestionAnswer(Objective):
     """`question ⁇ answer ⁇`, as the assignment's NameDataset has it: scored are the first mark and all after it.
 
     In an encoder-decoder the question is read, `⁇ answer` stands before what is written, and `answer ⁇` is scored.
     """
 
-    hides = False
-
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        self.window, self.vocab_size = config.window_tokens, vocab_size
+        super().__init__(config, vocab_size)
         self.pad, self.mask = (vocab_size + config.special_tokens.index(name) for name in (PAD, MASK))
-        self.from_source = self.conditional = config.has_source
-        self.rearranges = not config.has_source
+        self.conditional, self.rearranges = config.has_source, not config.has_source
         self.asked = config.model.source_tokens if config.has_source else max(1, self.window // 2)
 
     def sides(self, questions: Sequence[Tokens], answers: Sequence[Tokens]) -> Counts:
-        """(n, sides) tokens of the rows."""
         lengths = np.array([(len(q), len(a) + 1) for q, a in zip(questions, answers, strict=True)], dtype=np.int64)
-        return lengths if self.from_source else lengths.sum(1, keepdims=True)
+        return lengths if self.conditional else lengths.sum(1, keepdims=True)
 
     def answered(
         self, questions: Sequence[Tokens], answers: Sequence[Tokens], device: torch.device | str = "cpu"
     ) -> Batch:
-        """The batch of some questions, of at least one token each."""
+        """Return the batch of some questions, of at least one token each."""
         mark = np.array([self.mask], dtype=np.int64)
         ended = [np.concatenate((answer, mark)) for answer in answers]
-        if self.from_source:
+        if self.conditional:
             return written_from(questions, ended, self.mask, self.pad, device)
         rows = [np.concatenate((question, mark, answer)) for question, answer in zip(questions, ended, strict=True)]
         return shifted_rows(rows, [len(question) - 1 for question in questions], self.pad, device)
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """(B, L) texts, of which the first part asks and the rest answers."""
+        """Return the batch of (B, L) texts, of which the first part asks and the rest answers."""
         rows = windows.cpu().numpy()
         return self.answered(list(rows[:, : self.asked]), list(rows[:, self.asked :]), windows.device)
 
 
 def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: torch.device | str) -> Batch:
-    """Each token of a row is predicted from those before it.
+    """Return a batch in which each token of a row is predicted from those before it.
 
     Args:
         rows: B texts with their special tokens.
@@ -360,7 +330,7 @@ def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device:
 def written_from(
     sources: Sequence[Tokens], targets: Sequence[Tokens], start: int, pad: int, device: torch.device | str
 ) -> Batch:
-    """Each target is written from its source; it ends as it stands, and `start` comes before it."""
+    """Return a batch of targets written from sources; they end as they stand, and `start` comes before them."""
     tokens = pad_rows([target[:-1] for target in targets], pad, first=start)
     scored = pad_rows(targets, IGNORED)
     at = stands_at([len(source) for source in sources], device)
@@ -369,7 +339,6 @@ def written_from(
 
 
 def span_corruption(config: RunConfig, vocab_size: int) -> Corrupts:
-    """The form of span corruption that a config asks for."""
     return (SentinelSpans if config.has_sentinels else SpanCorruption)(config, vocab_size)
 
 
@@ -387,7 +356,7 @@ OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
 
 
 def make_objective(config: RunConfig, vocab_size: int) -> Objective:
-    """The objective of a config.
+    """Return the objective of a config.
 
     Args:
         config: the run.

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.parallel.pairs import Pairs
-from engine.data.parallel.split import folded
+from engine.data.parallel.pairs import Pairs, folded
 
 MUCH = 0.10  # share from which a score on the split is not compared
 LITTLE = 0.001  # share below which nothing is reported
@@ -60,43 +59,36 @@ class Overlap:
 
     @property
     def much(self) -> bool:
-        """Whether the overlap is too large to compare scores on the split."""
         return self.share >= MUCH
 
     @property
     def worth_saying(self) -> bool:
-        """Whether the overlap is large enough to report."""
         return self.share >= LITTLE
 
     @property
     def said(self) -> str:
         """One sentence without its full stop, with the share and an example."""
         share = f"{self.share:.1%}" if self.share >= LITTLE else f"under {LITTLE:.1%}"
-        aside = "ignoring case and punctuation"
+        count, aside = f"{self.seen:,} of {self.total:,}", "ignoring case and punctuation"
         if self.of == "text" or self.of == "documents":
             of = "text" if self.of == "text" else "documents' text"
             said = f"{share} of the {self.split} {of} also appears word for word in the training {self.of}"
             none = f"no passage of the {self.split} {of} appears in the training {self.of}"
         elif self.of == "pairs":
             both = f", {self.both:,} of them on both sides" if self.both else ""
-            said = f"{share} of the {self.split} pairs ({self._count}) share a sentence with training, {aside}{both}"
+            said = f"{share} of the {self.split} pairs ({count}) share a sentence with training, {aside}{both}"
             none = f"none of the {self.total:,} {self.split} pairs share a sentence with training, {aside}"
         else:
-            said = f"{share} of the {self.split} questions ({self._count}) are also asked in training, {aside}"
+            said = f"{share} of the {self.split} questions ({count}) are also asked in training, {aside}"
             none = f"none of the {self.total:,} {self.split} questions are asked in training, {aside}"
         return f"{said}; for example “{self.example}”" if self.seen else none
 
-    @property
-    def _count(self) -> str:
-        return f"{self.seen:,} of {self.total:,}"
-
     def to_json(self) -> dict[str, Any]:
-        """The entry of data.json."""
         return {"share": round(self.share, 6), **asdict(self)}
 
 
 def text_overlap(train: Iterable[str], held_out: str, split: str) -> Overlap | None:
-    """The share of a held-out text that lies in passages of the training text; None without any text.
+    """Return the share of a held-out text that lies in passages of the training text; None without any text.
 
     Args:
         train: the training text, in one piece or several.
@@ -125,7 +117,7 @@ def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
 
 
 def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
-    """How many held-out pairs share a sentence with training on either side; None without any pairs."""
+    """Return how many held-out pairs share a sentence with training on either side; None without any pairs."""
     if not len(held_out):
         return None
     sides = []
@@ -142,7 +134,7 @@ def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
 
 
 def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
-    """How many held-out questions are asked in training; None without any questions."""
+    """Return how many held-out questions are asked in training; None without any questions."""
     if not held_out:
         return None
     known = set(words_alone(train))
@@ -151,7 +143,7 @@ def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
 
 
 def words_alone(sentences: Sequence[str]) -> list[str]:
-    """Sentences without case, punctuation and compatibility forms (NFKC); one that is only punctuation is kept."""
+    """Return sentences without case, punctuation and compatibility forms (NFKC); one of marks alone is kept."""
     whole = unicodedata.normalize("NFKC", "\n".join(text.replace("\n", " ") for text in sentences)).casefold()
     marks = {ord(one): " " for one in set(whole) if unicodedata.category(one) in PUNCTUATION}
     plain = whole.translate(marks).split("\n") if sentences else []
@@ -159,7 +151,7 @@ def words_alone(sentences: Sequence[str]) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text on one line, without control characters."""
+    """Return the beginning of a text on one line, without control characters."""
     line = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * SHOWN]).split())
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1].rstrip()}…"
 
@@ -172,7 +164,11 @@ class _Passages:
 
     def __init__(self, held_out: bytes) -> None:
         self.sampled = len(held_out) > LOOKED_AT
-        self._bytes = _spread(held_out) if self.sampled else held_out
+        self._bytes = held_out
+        if self.sampled:  # evenly spaced stretches
+            count, last = LOOKED_AT // STRETCH, len(held_out) - STRETCH
+            starts = [last * i // (count - 1) for i in range(count)]
+            self._bytes = b"".join(held_out[start : start + STRETCH] for start in starts)
         self._width = min(PASSAGE, len(self._bytes))
         self._hashes, self._of = np.unique(self._hashed(self._bytes), return_inverse=True)
         self._found = np.zeros(len(self._hashes), dtype=np.bool_)
@@ -201,20 +197,18 @@ class _Passages:
         self.seen |= np.cumsum(edges[:-1]) > 0
 
     def overlap(self, of: str, split: str) -> Overlap | None:
-        """The result."""
         if not self._bytes:
             return None
         count = int(self.seen.sum())
-        return Overlap(of, split, count, len(self._bytes), self._example() if count else "")
-
-    def _example(self) -> str:
-        """The beginning of the longest stretch found."""
-        edges = np.flatnonzero(np.diff(np.concatenate(([0], self.seen.view(np.int8), [0]))))
-        start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
-        return shortened(self._bytes[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
+        example = ""
+        if count:  # the beginning of the longest stretch found
+            edges = np.flatnonzero(np.diff(np.concatenate(([0], self.seen.view(np.int8), [0]))))
+            start, stop = max(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True), key=lambda s: s[1] - s[0])
+            example = shortened(self._bytes[start:stop][: 16 * SHOWN].decode("utf-8", "ignore"))
+        return Overlap(of, split, count, len(self._bytes), example)
 
     def _hashed(self, raw: bytes) -> Hashes:
-        """(n - width + 1,) the hash of each passage."""
+        """Return (n - width + 1,) the hash of each passage."""
         n = len(raw) - self._width + 1
         if n < 1 or not self._width:
             return np.zeros(0, dtype=np.uint64)
@@ -226,7 +220,7 @@ class _Passages:
 
 @functools.lru_cache(maxsize=1)
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """(count,) powers of `BASE` from the zeroth on, and (count,) their inverses, modulo 2**64."""
+    """Return (count,) powers of `BASE` from the zeroth on, and (count,) their inverses, modulo 2**64."""
     found = []
     for base in (BASE, pow(BASE, -1, 1 << 64)):
         factors = np.full(count, base, dtype=np.uint64)
@@ -239,16 +233,7 @@ def _places(hashes: Hashes) -> NDArray[np.int64]:
     return (hashes >> np.uint64(64 - TABLE_BITS)).astype(np.int64)
 
 
-def _spread(raw: bytes) -> bytes:
-    """Evenly spaced stretches of a text."""
-    count = LOOKED_AT // STRETCH
-    last = len(raw) - STRETCH
-    starts = [last * i // (count - 1) for i in range(count)]
-    return b"".join(raw[start : start + STRETCH] for start in starts)
-
-
 def _pieces(texts: Iterable[str]) -> Iterator[str]:
-    """The texts as one, in pieces of about equal length."""
     gathered: list[str] = []
     length = 0
     for text in texts:

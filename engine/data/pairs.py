@@ -1,4 +1,4 @@
-"""Batches of sentence pairs, of like length side by side. Notation: B pairs, S source time, T target time."""
+"""Batches of sentence pairs. Notation: B pairs, S source time, T target time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,11 @@ from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.config.sections import END, PAD, SPECIAL_TOKENS, START
-from engine.data.buckets import Buckets
+from engine.data.buckets import BucketedBatches
 from engine.data.objectives import IGNORED, Batch, Objective
-from engine.data.padding import Tokens, pad_rows, stands_at, text_of
-from engine.data.transfer import sent
+from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
 from engine.errors import InputError
-from engine.model.span import Span
+from engine.model.positions import Positions
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,7 @@ class Specials:
 
     @classmethod
     def after(cls, n_tokens: int) -> "Specials":
-        """Numbered after a text's tokens, in the order of `SPECIAL_TOKENS`."""
+        """Return those numbered after a text's tokens, in the order of `SPECIAL_TOKENS`."""
         at = {name: n_tokens + i for i, name in enumerate(SPECIAL_TOKENS["translation"])}
         return cls(at[PAD], at[START], at[END])
 
@@ -59,18 +58,17 @@ class EncodedPairs:
         return np.array([(len(s) + 1, len(t) + 1) for s, t in pairs], dtype=np.int64).reshape(-1, 2)
 
     def chosen(self, rows: Sequence[int]) -> "EncodedPairs":
-        """Some of them, in this order."""
         return EncodedPairs([self.sources[i] for i in rows], [self.targets[i] for i in rows])
 
 
-def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Span]:
-    """(B, S) sources with their end tokens, padded on the right, and where their tokens stand."""
+def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Positions]:
+    """Return (B, S) sources with their end tokens, padded on the right, and where their tokens stand."""
     padded = pad_rows(sources, special.pad, last=special.end)
     return sent(padded, device), stands_at([len(row) + 1 for row in sources], device)
 
 
 def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: torch.device | str = "cpu") -> Batch:
-    """The batch of some pairs: each target is predicted token by token, its end included."""
+    """Return the batch of some pairs: each target is predicted token by token, its end included."""
     source, source_at = read_sources(pairs.sources, special.source, device)
     tokens = pad_rows(pairs.targets, special.target.pad, first=special.target.start)
     targets = pad_rows(pairs.targets, IGNORED, last=special.target.end)
@@ -79,7 +77,7 @@ def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: torch.device 
     return Batch(sent(tokens, device), sent(targets, device), scored, source, source_at)
 
 
-class PairBatches:
+class PairBatches(BucketedBatches):
     """The batch stream of sentence pairs.
 
     Args:
@@ -102,32 +100,15 @@ class PairBatches:
         device: torch.device | str = "cpu",
     ) -> None:
         self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
-        lengths = pairs.lengths
-        if not len(lengths):
+        if not len(pairs):
             raise InputError("no sentence pair is left to train on; raise data.max_length or model.context_length")
-        self._buckets = Buckets(
-            lambda epoch: lengths, config, "sentence", ", or leave longer ones out with data.max_length"
-        )
-
-    @property
-    def steps_per_epoch(self) -> int:
-        """Optimizer steps of the first epoch; others may differ by a few."""
-        return self._buckets.steps_per_epoch
-
-    @property
-    def padding(self) -> float:
-        """Share of an epoch's places that hold nothing."""
-        return self._buckets.padding
-
-    def largest(self) -> tuple[int, int]:
-        """(step, micro-batch) of the largest batch of the first epoch."""
-        return self._buckets.largest()
+        or_else = ", or leave longer ones out with data.max_length"
+        super().__init__(lambda epoch: pairs.lengths, config, "sentence", or_else)
 
     def batch(self, step: int, micro: int) -> Batch:
-        """The micro-batch `micro` of optimizer step `step` (counted from 1)."""
-        _, rows = self._buckets.rows(step, micro)
+        _, rows = self.rows(step, micro)
         return pair_batch(self.pairs.chosen(rows.tolist()), self.special, self.device)
 
     def probed(self) -> Tensor:
-        """(1, L) the beginning of the training text's targets."""
+        """Return (1, L) the beginning of the training text's targets."""
         return text_of(self.pairs.targets, self.objective.window).to(self.device)

@@ -12,20 +12,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator
 
+from engine.config.schema import span_counts
 from engine.config.sections import SHORTEST_DOCUMENT
-from engine.config.span_counts import span_counts
 from engine.data.padding import Tokens
 
 Counts = NDArray[np.int64]
 
 
 def _uniform(n: int, columns: int, generator: Generator) -> list[NDArray[np.float64]]:
-    """`columns` × (n,) numbers in [0, 1); a document's are drawn side by side."""
+    """Return `columns` × (n,) numbers in [0, 1); a document's are drawn side by side."""
     return list(torch.rand(n, columns, generator=generator, dtype=torch.float64).numpy().T)
 
 
 def random_cuts(lengths: Counts, longest: int, generator: Generator) -> Counts:
-    """(n,) how much of each document is read: its first 4 to `longest` tokens, each count as likely, if it has them.
+    """Return (n,) how much of each document is read: its first 4 to `longest` tokens, each as likely, if it has them.
 
     The beginning survives: a document begins with the name it is about.
     """
@@ -35,7 +35,7 @@ def random_cuts(lengths: Counts, longest: int, generator: Generator) -> Counts:
 
 
 def assignment_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
-    """(n,) where the masked span of each document begins and (n,) its length, as the assignment asks for it.
+    """Return (n,) where the masked span of each document begins and (n,) its length, as the assignment asks for it.
 
     The length is uniform on 1 … 2 · fraction · t − 1, whose mean is fraction · t (where that bound is no whole number,
     one of its neighbours, so that the mean stays), and every place that has room for it is as likely.
@@ -75,7 +75,7 @@ def rearranged(document: Tokens, start: int, size: int, mask: int) -> Tokens:
 
 
 def segments(items: int, parts: int, generator: Generator) -> Counts:
-    """(parts,) lengths of at least 1 that sum to `items`, every such list as likely: `_random_segmentation` of T5."""
+    """Return (parts,) lengths of at least 1 that sum to `items`, each list as likely: `_random_segmentation` of T5."""
     borders = torch.randperm(items - 1, generator=generator)[: parts - 1].sort().values.numpy() + 1
     return np.diff(np.concatenate(([0], borders, [items])))
 
@@ -83,7 +83,7 @@ def segments(items: int, parts: int, generator: Generator) -> Counts:
 def with_sentinels(
     document: Tokens, mask_fraction: float, span_mean: float, first: int, generator: Generator
 ) -> tuple[Tokens, Tokens]:
-    """(source, target) of T5: `text ① text ② text` and `① span ② span ③`; the last sentinel ends the target.
+    """Return (source, target) of T5: `text ① text ② text` and `① span ② span ③`; the last sentinel ends the target.
 
     As `random_spans_noise_mask`, where text always comes first and a span last, so that one span would always be the
     end of a short document. Here, as with its `random_roll`, a span may be first, and text may follow the last one.
@@ -108,5 +108,5 @@ def with_sentinels(
 
 
 def at_least(documents: Sequence[Tokens], least: int = SHORTEST_DOCUMENT) -> list[Tokens]:
-    """Those that are long enough to take something out of."""
+    """Return those that are long enough to take something out of."""
     return [document for document in documents if len(document) >= least]

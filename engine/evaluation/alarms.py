@@ -1,17 +1,25 @@
-"""Alarms on scores and samples: too good to be true, no better than counting, the same text twice. No torch here."""
+"""Alarms on scores, samples and curves: too good to be true, no better than counting, the same text twice, diverged,
+overfit, not done. No torch here.
+
+What is wrong with a curve makes a comparison by the last loss wrong, and does not show in that number.
+"""
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
 from engine.data.overlap import Overlap
 from engine.evaluation.verdict import (
+    DIVERGED,
     IMPLAUSIBLE,
     NOT_LEARNING,
     OK,
+    OVERFIT,
     OVERLAP,
     SAME_TEXT,
+    STILL_FALLING,
     SUSPICIOUS,
     Verdict,
     When,
@@ -29,11 +37,7 @@ LONGEST = 2_000  # characters of a sample that are compared
 
 
 def overlapping(found: Overlap) -> Verdict:
-    """Whether so much of the held-out split appears in the training split that its score measures memorization.
-
-    Args:
-        found: of the validation split.
-    """
+    """Return whether so much of the held-out split is in the training split that its score measures memorization."""
     said = found.said
     if not found.much:
         return Verdict("overlap", "before", 0, OK, found.share, said)
@@ -54,7 +58,7 @@ def implausible(
     step: int,
     leak_free: bool = False,
 ) -> Verdict | None:
-    """Whether a validation loss is below what is possible, or was ever reached; None where no bound is known.
+    """Return whether a validation loss is below what is possible, or was ever reached; None where no bound is known.
 
     A text without a known bound may really be that easy: its loss is suspicious, not implausible.
 
@@ -103,14 +107,9 @@ def implausible(
 def not_learning(
     record: Mapping[str, Any], facts: Mapping[str, Any], *, warmup: int, when: When, step: int
 ) -> Verdict | None:
-    """Whether after warm-up the loss is still that of a model which only counts tokens; None until then.
+    """Return whether after warm-up the loss is still that of a model which only counts tokens; None until then.
 
-    Args:
-        record: a validation record.
-        facts: data.json.
-        warmup: steps.
-        when: for the verdict.
-        step: for the verdict.
+    `record` is a validation record, `facts` is data.json, `warmup` is in steps.
     """
     line = facts.get("unigram")
     if step < warmup + FIRST_STEPS or line is None or not isinstance(record.get("loss"), float):
@@ -126,14 +125,7 @@ def not_learning(
 
 
 def majority_only(record: Mapping[str, Any], facts: Mapping[str, Any], *, when: When, step: int) -> Verdict | None:
-    """Whether questions are answered no better than by giving the same answer to all; None where none are asked.
-
-    Args:
-        record: a validation record.
-        facts: data.json.
-        when: for the verdict.
-        step: for the verdict.
-    """
+    """Return whether questions are answered no better than by one answer to all; None where none are asked."""
     majority, share = facts.get("majority"), record.get("exact_match")
     if not majority or not majority["of"] or not isinstance(share, float):
         return None
@@ -151,15 +143,11 @@ def majority_only(record: Mapping[str, Any], facts: Mapping[str, Any], *, when: 
 
 
 def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, step: int) -> Verdict | None:
-    """Whether a sample shares more with an earlier one of the run than chance allows.
+    """Return whether a sample shares more with an earlier one of the run than chance allows.
 
     Each was drawn with a seed of its own, so a long common passage must be probable under the model. Text that the
-    model knows by heart is, and is not flagged.
-
-    Args:
-        new: a record of samples.jsonl with the chance of each token it drew, a character each.
-        earlier: older records.
-        step: for the verdict.
+    model knows by heart is, and is not flagged. `new` is a record of samples.jsonl with the chance of each token it
+    drew, a character each.
     """
     chances, text = new.get("chances"), str(new.get("text", ""))[:LONGEST]
     if not chances or len(chances) < len(text):
@@ -176,3 +164,108 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
             )
             return Verdict("samples", "evaluation", step, SAME_TEXT, nats, why)
     return Verdict("samples", "evaluation", step, OK, 0.0, "samples differ as chance has it")
+
+
+Records = Sequence[Mapping[str, Any]]
+BLOCK = 10  # train records whose mean counts: single ones are noise
+APART = (0.2, 0.1)  # a training loss that rose by this share, and by so many nats, has come apart
+RISEN = (0.01, 0.01)  # a validation loss that rose by so much over its best is no accident
+AFTER_BEST = 3  # evaluations: a curve may dip once
+FALLING = (0.02, 0.01)  # a last tenth that took this share off the loss, and so many nats, was not the end
+WIDTHS = (0.1, 0.25)  # shares of a run, the second where records are few
+SURE, SURE_OF_MANY = 3.0, 5.0  # standard errors, for training losses; of many blocks one is the lowest by chance
+LEAST = 3  # records of such a share
+
+
+def curve(train: Records, validation: Records, *, when: When, step: int) -> Verdict | None:
+    """Return what is wrong with the curves so far; None before the first evaluation.
+
+    Records come oldest first, train records thinned or not. `when` = `after` also asks whether the run was long enough.
+    """
+    scored = [(int(r["step"]), float(r["loss"])) for r in validation if _is_number(r.get("loss"))]
+    trained = [(int(r["step"]), float(r["loss"])) for r in train if _is_number(r.get("loss"))]
+    if not scored:
+        return None
+    found = _apart(trained) or _overfit(scored) or (_still_falling(scored, trained) if when == "after" else None)
+    badge, value, why = found or (OK, 0.0, "the curves are as they should be")
+    return Verdict("curve", when, step, badge, value, why)
+
+
+def no_number(why: str, *, step: int) -> Verdict:
+    """Return the verdict on a run that ended because its loss or gradient was not finite."""
+    return Verdict("curve", "after", step, DIVERGED, math.inf, f"{why}; compare nothing with it")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _apart(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
+    blocks = [trained[i : i + BLOCK] for i in range(len(trained) % BLOCK, len(trained), BLOCK)]
+    if len(blocks) < 2:
+        return None
+    means = [statistics.fmean(loss for _, loss in block) for block in blocks]
+    lowest, last = min(means), means[-1]
+    best = blocks[means.index(lowest)]
+    noise = SURE_OF_MANY * _error([loss for _, loss in best], [loss for _, loss in blocks[-1]])
+    if last - lowest <= max(APART[0] * lowest, APART[1], noise):
+        return None
+    at = best[-1][0]
+    why = (
+        f"the training loss was {lowest:.3f} around step {at:,} and is {last:.3f} now: it came apart; "
+        "a learning rate that is too large, or no warm-up, is the usual cause"
+    )
+    return DIVERGED, last - lowest, why
+
+
+def _overfit(scored: list[tuple[int, float]]) -> tuple[str, float, str] | None:
+    best, (_, last) = min(range(len(scored)), key=lambda i: scored[i][1]), scored[-1]
+    at, lowest = scored[best]
+    since = [loss for _, loss in scored[best + 1 :]]
+    least = lowest + max(RISEN[0] * lowest, RISEN[1])
+    if len(since) < AFTER_BEST or min(since[-AFTER_BEST:]) <= least:
+        return None
+    why = (
+        f"the validation loss was best at step {at:,} ({lowest:.4f}) and has risen to {last:.4f}: from there on "
+        "it learned its training text by heart; compare best with best, or stop there (evaluation.patience)"
+    )
+    return OVERFIT, last - lowest, why
+
+
+def _still_falling(scored: list[tuple[int, float]], trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
+    fall, name, last = _last_tenth(scored), "validation", scored[-1][1]
+    if fall is None:
+        fall, name = _last_tenth_trained(trained), "training"
+    if fall is None or fall <= max(FALLING[0] * last, FALLING[1]):
+        return None
+    why = (
+        f"the {name} loss fell by {fall:.3f} over the last tenth of the run: it had more to learn, and a variant "
+        "that only learns more slowly looks worse than it is; train longer (train.steps) before comparing"
+    )
+    return STILL_FALLING, fall, why
+
+
+def _last_tenth(scored: list[tuple[int, float]]) -> float | None:
+    """Return the nats that the last tenth took off; None where evaluations are too far apart to say."""
+    end, last = scored[-1]
+    before = [(step, loss) for step, loss in scored[:-1] if step >= 0.75 * end]
+    if not before:
+        return None
+    step, loss = min(before, key=lambda point: abs(point[0] - 0.9 * end))
+    return (loss - last) * (0.1 * end) / (end - step) if step < end else None
+
+
+def _last_tenth_trained(trained: list[tuple[int, float]]) -> float | None:
+    end = trained[-1][0] if trained else 0
+    for width in WIDTHS:
+        newest = [loss for step, loss in trained if step > (1.0 - width) * end]
+        before = [loss for step, loss in trained if 1.0 - 2.0 * width < step / end <= 1.0 - width]
+        if min(len(newest), len(before)) >= LEAST:
+            fall = statistics.fmean(before) - statistics.fmean(newest)
+            return fall * 0.1 / width if fall > SURE * _error(newest, before) else 0.0
+    return None
+
+
+def _error(*parts: list[float]) -> float:
+    """Return the standard error of the difference of two means."""
+    return math.hypot(*(statistics.stdev(part) / len(part) ** 0.5 for part in parts))

@@ -16,14 +16,14 @@ Predicted = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and what each
 
 
 def unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
-    """Mean nll of the held-out tokens under the training frequencies (add-0.01 smoothed)."""
+    """Return the mean nll of the held-out tokens under the training frequencies (add-0.01 smoothed)."""
     counts = _counted(train, vocab_size) + ADD
     nll = -np.log(counts / counts.sum())
     return float(_counted(held_out[1:], vocab_size) @ nll / (len(held_out) - 1))
 
 
 def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float | None:
-    """Mean nll of each held-out token given the one before it; None above 2,000 tokens of vocabulary.
+    """Return the mean nll of each held-out token given the one before it; None above 2,000 tokens of vocabulary.
 
     Counts back off to unigram frequencies with the weight of one observation (Dirichlet smoothing).
     """
@@ -37,7 +37,7 @@ def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_siz
 
 
 def _counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    """(size,) how often each token occurs; a large text is never copied whole."""
+    """Return (size,) how often each token occurs; a large text is never copied whole."""
     counts = np.zeros(size)
     for start in range(0, len(ids), PIECE):
         counts += np.bincount(ids[start : start + PIECE], minlength=size)
@@ -45,7 +45,7 @@ def _counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
 
 
 def _pairs_counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    """(size, size) how often a token [column] follows another [row]."""
+    """Return (size, size) how often a token [column] follows another [row]."""
     counts = np.zeros(size * size)
     for start in range(0, len(ids) - 1, PIECE):
         piece = ids[start : start + PIECE + 1].astype(np.int64)
@@ -56,13 +56,7 @@ def _pairs_counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
 def sentence_unigram_loss(
     train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
 ) -> float:
-    """Mean nll of the held-out sentences' tokens and ends under the training frequencies (add-0.01 smoothed).
-
-    Args:
-        train: sentences, tokens below `vocab_size`, without start and end.
-        held_out: at least one, of the same kind.
-        vocab_size: tokens of the text.
-    """
+    """`unigram_loss` of sentences (without start and end): the end of each counts too."""
     # The first border stands before all and is predicted by nobody: left out of the counts, as it is of the score.
     return unigram_loss(_bordered(train, vocab_size)[1:], _bordered(held_out, vocab_size), vocab_size + 1)
 
@@ -70,40 +64,26 @@ def sentence_unigram_loss(
 def sentence_bigram_loss(
     train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
 ) -> float:
-    """Mean nll of each held-out token and end given the token before it, a first one given that it is the first.
+    """`bigram_loss` of sentences: a first token is given that it is the first, and the end of each counts too.
 
-    Smoothed as in `bigram_loss`; only pairs that occur are counted, so the vocabulary may be large.
-
-    Args:
-        train: sentences, tokens below `vocab_size`, without start and end.
-        held_out: at least one, of the same kind.
-        vocab_size: tokens of the text.
+    Only pairs that occur are counted, so the vocabulary may be large.
     """
     known, asked = _bordered(train, vocab_size), _bordered(held_out, vocab_size)
     return pairs_bigram_loss((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1)
 
 
 def pairs_unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
-    """Mean nll of held-out targets under the frequencies of the training targets (add-0.01 smoothed).
-
-    Args:
-        train: (n,) targets.
-        held_out: (m,) at least one.
-        vocab_size: of all that is predicted, special tokens too.
+    """Return the mean nll of held-out targets (m,) under the frequencies of the training targets (n,), smoothed as
+    above.
     """
     counts = np.bincount(train, minlength=vocab_size) + ADD
     return float(-np.log(counts / counts.sum())[held_out].mean())
 
 
 def pairs_bigram_loss(train: Predicted, held_out: Predicted, vocab_size: int) -> float:
-    """Mean nll of each held-out target given the token it is predicted at.
+    """Return the mean nll of each held-out target given the token it is predicted at.
 
     Smoothed as in `bigram_loss`; only pairs that occur are counted, so the vocabulary may be large.
-
-    Args:
-        train: (n,) tokens and (n,) what follows them.
-        held_out: of the same kind, at least one.
-        vocab_size: of both.
     """
     (known, after), (asked, expected) = train, held_out
     unigram = np.bincount(after, minlength=vocab_size) + ADD
@@ -118,6 +98,6 @@ def pairs_bigram_loss(train: Predicted, held_out: Predicted, vocab_size: int) ->
 
 
 def _bordered(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:
-    """One stream with a border before, between and after the sentences: the end of one, the start of the next."""
+    """Join sentences to one stream with a border before, between and after them."""
     edge = np.array([border], dtype=np.int64)
     return np.concatenate([edge, *(part for sentence in sentences for part in (sentence, edge))])

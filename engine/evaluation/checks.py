@@ -1,24 +1,28 @@
-"""The leak probe: can a position see what it has to predict?
+"""The leak probe and the order check. Can a position see what it has to predict?
 
 The logits of position t must not depend on the text it predicts or what comes after that, wherever it stands: in the
 tokens beside it or in a source. Both ways are tried, before, while and after training (a mask that is merely very
 negative can be learned around): the change of logits up to t when that text is redrawn, and the gradient of logits t
 with respect to the inputs that hold it. A leak between neighbours shows only at its own place, so every t is tried
-where that is affordable, else one random t in each stretch.
+where that is affordable, else one random t in each stretch. The order check asks whether positions reach the model.
 """
 
 import functools
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from engine.data.objectives import IGNORED, Batch, Objective, Places, places
-from engine.evaluation.verdict import LEAK, OK, Verdict, When
-from engine.model.positions import widest_float
+from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
+from engine.model.heads import SelfAttention
+from engine.model.positions import Positions, widest_float
+from engine.model.transformer import EncoderDecoder, Network, Stack
+from engine.model.visibility import Visibility
 from engine.seeds import seed_for
 
 GRADIENT_LIMIT = 0.0
@@ -35,7 +39,7 @@ SHARE = {"before": 1.0, "evaluation": 0.1, "after": 1.0}
 
 @contextmanager
 def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """A mode for a while, then the one before; torch's own random numbers stay where they were."""
+    """Set a mode, then restore the one before; torch's own random numbers stay where they were."""
     before = model.training
     devices = [p.device for p in model.parameters() if p.device.type == "cuda"][:1]
     with torch.random.fork_rng(devices):
@@ -47,7 +51,7 @@ def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
 
 
 def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[int]) -> float:
-    """Largest |∂ logits[t] / ∂ embedding[j]| over inputs j that hold the answer of t or what follows it; NaN if any is.
+    """Return the largest |∂ logits[t] / ∂ embedding[j]| over inputs j that hold the answer of t or what follows it.
 
     Args:
         model: in evaluation mode, with a `token_embedding` for every input.
@@ -96,7 +100,7 @@ def perturbation_leak(
     *,
     at_once: int = ROWS_AT_ONCE,
 ) -> float:
-    """Largest relative change of the logits up to t when the answer of t and what follows are redrawn; NaN if any is.
+    """Return the largest change of the logits up to t when the answer of t and what follows are redrawn; NaN if any is.
 
     Args:
         model: in any mode; what is random in it is seeded alike for both passes.
@@ -140,14 +144,15 @@ def _wide(logits: Tensor) -> Tensor:
 
 
 def relative_change(before: Tensor, after: Tensor) -> float:
-    """Largest change of an entry, relative to itself and to a usual entry; NaN where anything became NaN."""
+    """Return the largest change of an entry, relative to itself and to a usual entry; keeps a NaN."""
     scale = before.abs().nan_to_num(posinf=0.0)
     limit = scale + scale.median()
     return float(torch.where(before == after, 0.0, (before - after).abs() / limit.clamp(min=1e-30)).max())
 
 
 def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, seed: int = 0) -> float:
-    """Largest relative change of the logits at hidden places when what is hidden there is redrawn in the text.
+    """Return the largest relative change of the logits at hidden places when what is hidden there is redrawn in the
+    text.
 
     For objectives that hide tokens: the inputs must not change by it, so neither may the predictions.
     """
@@ -155,21 +160,21 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
     def batch(text: Tensor) -> Batch:
         return objective.batch(text, torch.Generator().manual_seed(seed_for(seed, "mask", "probe")))
 
-    asked = batch(windows)
-    hidden = (asked.targets != IGNORED) & (asked.tokens >= vocab_size)  # a special token stands there
+    original = batch(windows)
+    hidden = (original.targets != IGNORED) & (original.tokens >= vocab_size)  # a special token stands there
     generator = torch.Generator().manual_seed(seed_for(seed, "probe", "hidden"))
     drawn = torch.randint(vocab_size, windows.shape, generator=generator).to(windows)
     redrawn = batch(torch.where(hidden, drawn, windows))
     with torch.no_grad():
         passes = []
-        for inputs in (asked.inputs, redrawn.inputs):
+        for inputs in (original.inputs, redrawn.inputs):
             torch.manual_seed(seed)
             passes.append(_wide(model(*inputs))[hidden])
     return relative_change(*passes) if passes[0].numel() else 0.0
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
-    """All positions that have a later one, or one at random in each of `how_many` equal stretches.
+    """Return all positions that have a later one, or one at random in each of `how_many` equal stretches.
 
     The first, the last and the one before it are always among them.
     """
@@ -185,28 +190,16 @@ def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
 
 
 def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
-    """How many rows of a batch fit in memory: two passes, their difference, some copies."""
+    """Return how many rows of a batch fit in memory: two passes, their difference, some copies."""
     logits_bytes = length * getattr(model, "vocab_size", vocab_size) * 8
     return max(1, min(rows, MOST_BYTES // (6 * logits_bytes)))
 
 
-def _leak_of(
-    model: nn.Module, row: Batch, places: Places, tried: list[int], vocab_size: int, seed: int, rows: int
-) -> float:
-    return perturbation_leak(model, row, places, tried, vocab_size, seed, at_once=rows)
-
-
-def _hidden_leak_of(
-    model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, seed: int, rows: int
-) -> float:
-    return hidden_leak(model, objective, windows[:rows], vocab_size, seed)
-
-
-def _as_many_as_fit(asked: Callable[[int], float], rows: int) -> tuple[float, int]:
-    """The result of a probe with this many rows at once, halved until the device has room."""
+def _as_many_as_fit(probe: Callable[..., float], rows: int) -> tuple[float, int]:
+    """Run a probe with this many rows at once, halved until the device has room; return its result and the rows."""
     while True:
         try:
-            return asked(rows), rows
+            return probe(at_once=rows), rows
         except torch.OutOfMemoryError:
             if rows == 1:
                 raise
@@ -214,7 +207,7 @@ def _as_many_as_fit(asked: Callable[[int], float], rows: int) -> tuple[float, in
 
 
 def _affordable(model: nn.Module, length: int, device: str, share: float) -> int:
-    """How many rows a probe may send through the model twice."""
+    """Return how many rows a probe may send through the model twice."""
     cost = 2.0 * length * sum(p.numel() for p in model.parameters())
     return max(FEWEST_PLACES, int(BUDGET.get(device, BUDGET["cpu"]) * share / cost))
 
@@ -229,7 +222,7 @@ def leak_probe(
     step: int,
     rows: int = ROWS_AT_ONCE,
 ) -> Verdict:
-    """Both probes, in every mode the model is used in: training, evaluation, and the way the scorer runs it.
+    """Run both probes in every mode the model is used in: training, evaluation, and the way the scorer runs it.
 
     Args:
         model: any mode; put back as it was.
@@ -248,17 +241,17 @@ def leak_probe(
         own = own[: _that_fit(model, objective.window, vocab_size, max(wanted, len(windows)))]
         with _mode(model, training=False):
             changes.append(hidden_leak(model, objective, windows, vocab_size, step))
-            asked = functools.partial(_hidden_leak_of, model, objective, own, vocab_size, step)
-            with torch.inference_mode():  # a scorer's
-                change, at_once = _as_many_as_fit(asked, len(own))
+            hidden = lambda at_once: hidden_leak(model, objective, own[:at_once], vocab_size, step)
+            with torch.inference_mode():  # as a scorer runs it
+                change, at_once = _as_many_as_fit(hidden, len(own))
                 changes.append(change)
         with _mode(model, training=True):
-            change, at_once = _as_many_as_fit(asked, at_once)
+            change, at_once = _as_many_as_fit(hidden, at_once)
             changes.append(change)
         clean = "what is hidden is not seen"
     else:
-        for batch, where in _asked(objective, windows[:2], step):
-            single = [Batch(*row) for row in _rows(batch)]
+        for batch, where in _examples(objective, windows[:2], step):
+            single = _single_rows(batch)
             length = where.answers.numel() + 1
             affordable = _affordable(model, length, kind, share)
             tried = places_to_try(length, affordable, step)
@@ -268,14 +261,15 @@ def leak_probe(
                 few = places_to_try(length, min(GRADIENT_PLACES, len(tried)), step)
                 gradient = _larger(gradient, gradient_leak(model, batch, where, few))
                 changes.append(perturbation_leak(model, single[0], where, tried, vocab_size, step))
-                with torch.inference_mode():  # a scorer's
+                perturbed = functools.partial(perturbation_leak, model, places=where, vocab_size=vocab_size, seed=step)
+                with torch.inference_mode():  # as a scorer runs it
                     one_batch = again[:: max(1, len(again) // at_once)]
-                    asked = functools.partial(_leak_of, model, single[-1], where, one_batch, vocab_size, step)
-                    change, at_once = _as_many_as_fit(asked, at_once)
+                    probe = functools.partial(perturbed, single[-1], tried=one_batch)
+                    change, at_once = _as_many_as_fit(probe, at_once)
                     changes.append(change)
             with _mode(model, training=True):
-                asked = functools.partial(_leak_of, model, single[0], where, again, vocab_size, step)
-                change, at_once = _as_many_as_fit(asked, at_once)
+                probe = functools.partial(perturbed, single[0], tried=again)
+                change, at_once = _as_many_as_fit(probe, at_once)
                 changes.append(change)
         clean = f"no later token is seen ({len(tried):,} of {max(length - 1, 0):,} positions tried)"
     clean += f", in training, evaluation and scoring, {at_once:,} rows at a time"
@@ -293,12 +287,12 @@ def leak_probe(
 
 
 def _larger(one: float, other: float) -> float:
-    """The larger of two, and of anything and NaN, NaN."""
+    """Return the larger of two; NaN if either is."""
     return max(one, other, key=lambda value: (value != value, value))
 
 
-def _asked(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[Batch, Places]]:
-    """Examples and where their text stands: in all rows alike, or in each where its own draws put it."""
+def _examples(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[Batch, Places]]:
+    """Yield examples and where their text stands: in all rows alike, or in each where its own draws put it."""
     alone = objective.rearranges
     for number, rows in enumerate(torch.split(windows, 1) if alone else [windows]):
         seed = seed_for(0, "mask", "probe", *((step, number) if alone else ()))
@@ -307,8 +301,65 @@ def _asked(objective: Objective, windows: Tensor, step: int) -> Iterator[tuple[B
         yield objective.batch(rows, torch.Generator().manual_seed(seed)), where
 
 
-def _rows(batch: Batch) -> Iterator[tuple[Tensor, Tensor, int, Tensor | None]]:
-    for i in range(batch.tokens.shape[0]):
-        row = slice(i, i + 1)
-        source = None if batch.source is None else batch.source[row]
-        yield batch.tokens[row], batch.targets[row], 0, source
+def _single_rows(batch: Batch) -> list[Batch]:
+    sources = [None] * len(batch.tokens) if batch.source is None else torch.split(batch.source, 1)
+    rows = zip(torch.split(batch.tokens, 1), torch.split(batch.targets, 1), sources, strict=True)
+    return [Batch(tokens, targets, 0, source) for tokens, targets, source in rows]
+
+
+ORDERED = 32  # tokens of the text that is permuted
+ORDER_LIMIT = 1e-9  # relative, in float64
+
+
+def order_check(model: Network, vocab_size: int, *, when: When = "before", step: int = 0) -> Verdict | None:
+    """Check whether positions reach the model; None for one that has none, or no text long enough to tell.
+
+    Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions
+    and nothing else. So in a copy with other weights the masks are lifted and two neighbours change places; in float64
+    anything more than rounding counts.
+    """
+    length = min(ORDERED, model.config.context_length, model.config.source_tokens)
+    if model.config.position == "none" or length < 3 or vocab_size < 2:
+        return None
+    copy = deepcopy(model).cpu().double().eval()  # on the CPU: MPS has no float64
+    for part in copy.modules():
+        if isinstance(part, SelfAttention):
+            part.see = Visibility(causal=False)
+    redraw(copy)
+    tokens = torch.arange(length)[None] % min(vocab_size, length)
+    swapped = torch.arange(length)
+    swapped[:2] = torch.tensor([1, 0])
+    with torch.no_grad():
+        moved = []
+        for stack in [part for part in copy.modules() if isinstance(part, Stack)]:
+            before, after = (_hidden(copy, stack, text) for text in (tokens, tokens[:, swapped]))
+            moved.append(relative_change(before[:, swapped], after))
+    if not min(moved) <= ORDER_LIMIT:
+        return Verdict("order", when, step, OK, 0.0, f"the model tells order ({model.config.position} positions)")
+    why = (
+        f"permuting a text only permutes the predictions: {model.config.position} positions never reach the model "
+        "(a table indexed by batch instead of time is the usual cause)"
+    )
+    return Verdict("order", when, step, NO_ORDER, min(moved), why)
+
+
+@torch.no_grad()
+def redraw(model: Network) -> None:
+    """Redraw the weights at another scale, in place: this tests how parts are connected, not how they start."""
+    generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
+    for weight in model.parameters():
+        drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
+        if weight.dim() >= 2:
+            weight.copy_((drawn / weight.shape[-1] ** 0.5).to(weight.device))
+        else:
+            weight.add_((0.1 * drawn).to(weight))  # gains and biases
+
+
+def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
+    """Return what one stack alone makes of a text; a decoder over a source gets a few random vectors for it."""
+    at, x = Positions.consecutive(tokens.shape[1], 0, tokens.device), model.token_embedding(tokens)
+    if not isinstance(model, EncoderDecoder) or stack is model.encoder:
+        return stack.run_layers(x, at)
+    generator = torch.Generator().manual_seed(seed_for(0, "probe", "source"))
+    hidden = torch.randn(1, 4, x.shape[-1], generator=generator, dtype=torch.float64).to(x)
+    return stack.run_layers(x, at, None, model.read(hidden), Positions.consecutive(4, 0, x.device))

@@ -6,7 +6,6 @@ of a score. Losses are in nats.
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,25 +17,19 @@ from torch.nn import functional as F
 from engine.data.loader import Batches
 from engine.data.objectives import IGNORED, Batch, Objective
 from engine.data.synthetic.grammar import Probe
+from engine.model.transformer import evaluating
 
 
 @dataclass(frozen=True)
 class TokenScores:
-    """What a model made of each of m targets. For next-token: of each token of a text but the first.
+    """The scores of m targets. For next-token: of each token of a text but the first."""
 
-    Args:
-        nll: (m,) float64, nats: −log p(target | what its window shows of it).
-        correct: (m,) bool: the target was the likeliest token.
-        place: (m,) whole numbers from 0: where in its window the target was predicted.
-        context: window length in tokens.
-        stride: tokens between two windows; each next token has at least context − stride tokens of history, once
-            the text is that old.
-    """
-
-    nll: NDArray[np.float64]
-    correct: NDArray[np.bool_]
-    place: NDArray[np.int32]
-    context: int
+    nll: NDArray[np.float64]  # (m,) float64, nats: −log p(target | what its window shows of it)
+    correct: NDArray[np.bool_]  # (m,) bool: the target was the likeliest token
+    place: NDArray[np.int32]  # (m,) from 0: where in its window the target was predicted
+    context: int  # window length in tokens
+    # tokens between two windows; each next token has at least context − stride tokens of history, once the text is that
+    # old
     stride: int
 
     @property
@@ -51,11 +44,10 @@ class TokenScores:
 
     @property
     def accuracy(self) -> float:
-        """Share of tokens whose likeliest prediction was right."""
         return float(self.correct.mean())
 
     def profile(self, most: int = 32) -> list[float | None]:
-        """Mean nll by place in the window, in at most `most` equal stretches; None where nothing was scored."""
+        """Return the mean nll by place in the window, in at most `most` equal stretches; None where none is scored."""
         length = int(self.place.max()) + 1
         stretches = min(most, length)
         stretch = self.place.astype(np.int64) * stretches // length
@@ -64,29 +56,17 @@ class TokenScores:
         return [float(total / n) if n else None for total, n in zip(sums, counts, strict=True)]
 
     def only(self, places: NDArray[np.bool_]) -> float | None:
-        """Mean nll over the targets at these places of their windows, nats; None if there is none."""
+        """Return the mean nll over the targets at these places of their windows; None if there is none."""
         chosen = places[self.place]
         return math.fsum(self.nll[chosen]) / int(chosen.sum()) if chosen.any() else None
 
     def bits_per_character(self, n_characters: int) -> float:
-        """Σ nll in bits, divided by the characters it predicted (all but the first token's)."""
+        """Return Σ nll in bits, divided by the characters it predicted (all but the first token's)."""
         return math.fsum(self.nll) / math.log(2) / max(1, n_characters)
 
 
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Dropout off and no gradients, then the mode as it was."""
-    was_training = model.training
-    model.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        model.train(was_training)
-
-
 def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:
-    """How a text is cut for scoring: (start, length, scored) — the last `scored` of `length` targets count.
+    """Cut a text for scoring: (start, length, scored); the last `scored` of `length` targets count.
 
     Window k starts at k · stride; each of the n − 1 targets is scored exactly once, in the first window that has it.
     """
@@ -108,15 +88,10 @@ def score_tokens(
     batch_size: int,
     between: Callable[[], None] = lambda: None,
 ) -> TokenScores:
-    """Score every token of a text but the first, once, deterministically.
+    """Score every token (n,) of a text but the first, once, deterministically.
 
-    Args:
-        model: (B, T) tokens → (B, T, V) logits.
-        tokens: (n,) int64 on the model's device.
-        context: window length T in tokens.
-        stride: tokens between windows, 1 to context.
-        batch_size: windows at once; changes speed, not the score.
-        between: called between batches; may raise to stop.
+    `stride` is 1 to `context`. `batch_size` windows at once change speed, not the score. `between` is called between
+    batches and may raise to stop.
     """
     if not 1 <= stride <= context:
         raise ValueError(f"stride {stride} must be between 1 and the context {context}")
@@ -154,17 +129,10 @@ def score_windows(
     generator: Generator,
     between: Callable[[], None] = lambda: None,
 ) -> TokenScores:
-    """Score what an objective asks of every window of a text that is whole, deterministically.
+    """Score what an objective asks of every window of a text (n,), deterministically.
 
-    Args:
-        model: called with a batch's inputs, gives (B, T, V) logits.
-        tokens: (n,) int64 on the model's device.
-        objective: makes the batches.
-        context: the model's, for the score's name.
-        stride: tokens between windows.
-        batch_size: windows at once; changes speed, not the score.
-        generator: draws what is hidden; seeded alike each time, so that all evaluations ask the same.
-        between: called between batches; may raise to stop.
+    `generator` draws what is hidden; seeded alike each time, so that all evaluations ask the same. `context` is only
+    for the score's name. `batch_size` and `between` are as in `score_tokens`.
 
     Raises:
         ValueError: the text is shorter than one window.
@@ -185,14 +153,9 @@ def score_batches(
     stride: int,
     between: Callable[[], None] = lambda: None,
 ) -> TokenScores:
-    """Score all that some batches ask.
+    """Score all that some batches (at least one, on the model's device) ask.
 
-    Args:
-        model: called with a batch's inputs, gives (B, T, V) logits.
-        batches: at least one, on the model's device.
-        context: the model's, for the score's name.
-        stride: likewise.
-        between: called between batches; may raise to stop.
+    `context` and `stride` are only for the score's name; `between` is called between batches and may raise to stop.
     """
     nll, correct, place = [], [], []
     with evaluating(model):
@@ -219,7 +182,7 @@ def _equal_lengths(plan: list[tuple[int, int, int]], size: int) -> Iterator[list
 
 
 def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
-    """NanoGPT's `estimate_loss`: the mean over random batches of their mean loss, nats per token.
+    """Return NanoGPT's `estimate_loss`: the mean over random batches of their mean loss, nats per token.
 
     Comparable with published nanoGPT figures only: 20 batches of its CPU recipe have a standard error of 0.017.
     """
@@ -233,13 +196,13 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
 
 
 def places_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
-    """(n,) which places counted in records of version 1: those with at least context − stride tokens of history."""
+    """Return (n,) which places counted in records of version 1: those with context − stride tokens of history."""
     counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
     return counted
 
 
 def places_shown(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
-    """(n,) which of a probe's places count: those whose evidence lies inside the window they were predicted in."""
+    """Return (n,) which of a probe's places count: those with their evidence inside the window."""
     shown: NDArray[np.bool_] = probe.distance <= scores.place[probe.at - 1] + 1
     return shown
 
@@ -250,12 +213,8 @@ Counted = Callable[[TokenScores, Probe], NDArray[np.bool_]]
 def probe_counts(
     scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
 ) -> dict[str, tuple[int, int]]:
-    """How many of each probe's places were right, and how many count; a probe without places is left out.
-
-    Args:
-        scores: of every token of the text, one token per character.
-        probes: of the same text.
-        counted: which places count.
+    """Return (right, counted) places of each probe of the text, one token a character; probes without places are left
+    out.
     """
     result = {}
     for probe in probes:
@@ -266,12 +225,51 @@ def probe_counts(
 
 
 def excess_over_floor(scores: TokenScores, floor: NDArray[np.float64]) -> float:
-    """Nats per character above a perfect predictor, over the same characters.
+    """Return the nats per character above a perfect predictor, over the same characters.
 
-    Args:
-        scores: of every token of the text but the first, one token per character.
-        floor: (n,) nats that the perfect predictor needs for each character of the text; nan if unknown.
+    `floor` (n,) has the nats that the perfect predictor needs for each character; nan where unknown.
     """
     known = np.isfinite(floor[1:])
     n = int(known.sum())
     return math.fsum(scores.nll[known]) / n - math.fsum(floor[1:][known]) / n
+
+
+Stretch = list[int]  # [distance from, distance to, right, of]: characters, from ≤ distance < to; places
+
+
+def scores_by_distance(
+    scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
+) -> dict[str, list[Stretch]]:
+    """Return how many of the places that `probe_counts` counts were right, by how far back the evidence stands.
+
+    A model's reach shows here: what stands further back than its layers can carry cannot be known. Only places whose
+    evidence lies inside the window count: at a stride of half the context, a third of what is 170 characters back would
+    else be counted wrong for having been cut off. The stretches are the probe's own, so the counts of runs on other
+    texts and of other seeds can be added up. Parts of one family (near and far recall) are counted together; probes
+    without borders are left out.
+
+    Returns:
+        Family → stretches with a place in them, nearest first. What stands nearer than the first border or further
+        than the last counts to the stretch beside it.
+    """
+    found: dict[str, np.ndarray] = {}
+    borders: dict[str, tuple[int, ...]] = {}
+    for probe in probes:
+        if len(probe.edges) < 2:
+            continue
+        family, last = probe.family or probe.name, len(probe.edges) - 2
+        places = counted(scores, probe)
+        stretch = np.searchsorted(probe.edges, probe.distance[places], side="right") - 1
+        stretch = stretch.clip(0, last)
+        right = scores.correct[probe.at[places] - 1]
+        sums = np.stack([np.bincount(of, minlength=last + 1) for of in (stretch[right], stretch)])
+        borders[family] = probe.edges
+        found[family] = found.get(family, 0) + sums
+    return {
+        family: [
+            [start, stop, int(right), int(of)]
+            for start, stop, right, of in zip(borders[family], borders[family][1:], *sums, strict=False)
+            if of
+        ]
+        for family, sums in found.items()
+    }

@@ -27,40 +27,31 @@ UNLUCKY = 1e-6  # chance that an honest model is below the bound
 
 @dataclass(frozen=True)
 class ReachableFloor:
-    """What the optimal predictor of a window needs for each character of a text.
+    """The nats that the optimal predictor of a window needs for each character of a text."""
 
-    Args:
-        nats: (n,) −log p(character | its window); nan for the first character, and where no window was read.
-        nats_per_char: their mean.
-        se: its standard error as an estimate for all texts of the grammar, clustered by scene.
-        context: characters of a window.
-        stride: characters between two windows.
-        read: windows that were read.
-        windows: all windows.
-        luck: nats per character that a model can be below `nats` by chance, except once in a million.
-    """
-
+    # (n,) −log p(character | its window); nan for the first character, and where no window was read
     nats: NDArray[np.float64]
-    nats_per_char: float
-    se: float
-    context: int
-    stride: int
-    read: int
-    windows: int
-    luck: float
+    nats_per_char: float  # their mean
+    se: float  # its standard error as an estimate for all texts of the grammar, clustered by scene
+    context: int  # characters of a window
+    stride: int  # characters between two windows
+    read: int  # windows that were read
+    windows: int  # all windows
+    luck: float  # nats per character that a model can be below `nats` by chance, except once in a million
 
     def facts(self) -> dict[str, Any]:
-        """The entry in data.json and in evaluation records."""
+        """Return the entry in data.json and in evaluation records."""
         found: dict[str, Any] = {"nats_per_char": self.nats_per_char, "se": self.se, "luck": self.luck}
         found |= {"context": self.context, "stride": self.stride}
         return found if self.read == self.windows else found | {"windows": [self.read, self.windows]}
 
 
 def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor | None:
-    """The floor of a split when it is scored in these windows; None without a filter for its text.
+    """Return the floor of a split when it is scored in the windows of `score_tokens`; None without a filter for its
+    text.
 
-    The windows are those of `score_tokens`. If there are too many, evenly spaced ones are read, and their mean above
-    the floor given the whole past is used for all.
+    If there are too many windows, evenly spaced ones are read, and their mean above the floor given the whole past is
+    used for all.
     """
     generated = split.generated
     if generated is None or generated.version not in FILTERS or len(generated.text) < 2:
@@ -91,7 +82,8 @@ def _read(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDA
 
 
 def _luck(generated: GeneratedText, missing: float, n: int, context: int, apart: int) -> float:
-    """Nats per character by which an honest model can be below the reachable floor, except once in a million.
+    """Return the nats per character by which an honest model can be below the reachable floor, except once in a
+    million.
 
     Let q be the model's probabilities, r the grammar's given the whole past, p those given the window. Σ log q/r is
     the logarithm of a martingale with mean 1, so it exceeds log 1/α with a probability of at most α (Ville 1939):

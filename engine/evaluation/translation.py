@@ -14,14 +14,7 @@ SENTENCE_METRIC = "chrF"  # of one sentence; BLEU counts runs of four words, whi
 
 @dataclass(frozen=True)
 class ScoredSentence:
-    """One sentence.
-
-    Args:
-        source: as it was given.
-        reference: as the corpus has it.
-        output: the translation, detokenised.
-        score: its `SENTENCE_METRIC`, 0 to 100.
-    """
+    """A sentence, its reference, the translation (detokenised), and its `SENTENCE_METRIC`, 0 to 100."""
 
     source: str
     reference: str
@@ -31,42 +24,27 @@ class ScoredSentence:
 
 @dataclass(frozen=True)
 class TranslationScores:
-    """The scores of a set of translations.
+    """The scores of a set of translations."""
 
-    Args:
-        bleu: corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, 13a tokens, exponential smoothing.
-        bleu_signature: sacreBLEU's, with its version.
-        chrf: corpus chrF2, 0 to 100 (Popović 2015).
-        chrf_signature: sacreBLEU's, with its version.
-        exact_match: share of outputs equal to their reference, but for white space at the ends; 0 to 1.
-        n: sentences.
-        rows: the sentences in their order.
-    """
-
-    bleu: float
-    bleu_signature: str
-    chrf: float
-    chrf_signature: str
-    exact_match: float
-    n: int
-    rows: tuple[ScoredSentence, ...]
+    bleu: float  # corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, 13a tokens, exponential smoothing.
+    bleu_signature: str  # sacreBLEU's, with its version
+    chrf: float  # corpus chrF2, 0 to 100 (Popović 2015)
+    chrf_signature: str  # sacreBLEU's, with its version
+    exact_match: float  # share of outputs equal to their reference, except for white space at the ends; 0 to 1
+    n: int  # sentences
+    rows: tuple[ScoredSentence, ...]  # the sentences in their order
 
     def best(self, most: int) -> list[ScoredSentence]:
-        """The sentences that score highest, best first; at a tie in their order."""
+        """Return the sentences that score highest, best first; ties in their order."""
         return sorted(self.rows, key=lambda row: -row.score)[:most]
 
     def worst(self, most: int) -> list[ScoredSentence]:
-        """The sentences that score lowest, worst first; at a tie in their order."""
+        """Return the sentences that score lowest, worst first; ties in their order."""
         return sorted(self.rows, key=lambda row: row.score)[:most]
 
 
 def score_translations(sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> TranslationScores:
-    """Score translations as the `sacrebleu` command would.
-
-    Args:
-        sources: what was translated.
-        references: the original translations, one a source.
-        outputs: the model's, detokenised; may be empty texts.
+    """Score detokenised translations as the `sacrebleu` command would.
 
     Raises:
         InputError: no sentences, or not as many of each.
@@ -81,11 +59,11 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
     from sacrebleu import BLEU, CHRF  # 0.1 s that a start need not take
 
     bleu, chrf = BLEU(force=True), CHRF()  # force: no warnings on the terminal about what looks tokenised
-    shown, expected = ([_one_line(text) for text in texts] for texts in (outputs, references))
+    shown, expected = _lines(outputs), _lines(references)
     corpus_bleu, corpus_chrf = (metric.corpus_score(shown, [expected]) for metric in (bleu, chrf))
     rows = tuple(
-        ScoredSentence(*texts, score=chrf.sentence_score(_one_line(texts[2]), [_one_line(texts[1])]).score)
-        for texts in zip(sources, references, outputs, strict=True)
+        ScoredSentence(source, reference, output, chrf.sentence_score(written, [right]).score)
+        for source, reference, output, written, right in zip(sources, references, outputs, shown, expected, strict=True)
     )
     return TranslationScores(
         bleu=min(100.0, corpus_bleu.score),  # which comes out at 100.00000000000004
@@ -99,11 +77,59 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
 
 
 def exact_match(references: Sequence[str], outputs: Sequence[str]) -> float:
-    """The share of outputs equal to their reference, but for white space at the ends."""
+    """Return the share of outputs equal to their reference, except for white space at the ends."""
     pairs = zip(references, outputs, strict=True)
     return sum(output.strip() == reference.strip() for reference, output in pairs) / len(references)
 
 
-def _one_line(text: str) -> str:
-    """A sentence as a line of a file would hold it: a model may write line ends."""
-    return text.replace("\n", " ")
+SAMPLES = 1_000  # drawn sets of sentences, by sacreBLEU's own seed: the same p each time
+
+
+@dataclass(frozen=True)
+class SentenceNoise:
+    """How far the difference of two systems on the same sentences may come from the choice of sentences.
+
+    This is sampling noise of the test set, not seed noise: it says what other sentences would have given these two
+    models, never what other seeds would have given these sentences. The two are shown side by side and never added.
+    """
+
+    difference: float  # BLEU − the baseline's
+    p: float  # of the paired bootstrap (Koehn 2004), two-sided
+    half: float  # half the width of the 95 % bootstrap interval of our own BLEU
+    n: int  # sentences
+    signature: str  # of the scores and the test
+
+
+def paired_bootstrap(references: Sequence[str], ours: Sequence[str], baseline: Sequence[str]) -> SentenceNoise:
+    """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap.
+
+    Raises:
+        InputError: no sentences, or not as many of each.
+    """
+    if not references or not len(references) == len(ours) == len(baseline):
+        raise InputError(
+            f"{len(references)} references, {len(ours)} and {len(baseline)} outputs: two systems are compared on the "
+            "same sentences"
+        )
+    from sacrebleu import BLEU
+    from sacrebleu.significance import PairedTest, Result
+
+    bleu = BLEU(force=True, references=[_lines(references)])
+    systems: list[tuple[str, Sequence[str]]] = [("baseline", _lines(baseline)), ("ours", _lines(ours))]
+    test = PairedTest(systems, {"BLEU": bleu}, references=None, test_type="bs", n_samples=SAMPLES)
+    signatures, results = test()
+    before, after = results["BLEU"]
+    assert isinstance(before, Result) and isinstance(after, Result)
+    assert after.p_value is not None and after.ci is not None
+    return SentenceNoise(
+        difference=after.score - before.score,
+        p=1.0 if list(ours) == list(baseline) else float(after.p_value),  # sacreBLEU would say 0.001
+        half=float(after.ci),
+        n=len(references),
+        signature=str(signatures["BLEU"]),
+    )
+
+
+def _lines(texts: Sequence[str]) -> list[str]:
+    """Texts as the lines of a file would hold them: a model may write line ends."""
+    return [text.replace("\n", " ") for text in texts]

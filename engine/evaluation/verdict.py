@@ -13,24 +13,14 @@ When = Literal["before", "evaluation", "after"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found: `ok`, or the name of what is wrong.
+    """What a check found: `ok`, or the name of what is wrong."""
 
-    Args:
-        check: which check.
-        when: before training, at an evaluation, or after.
-        step: the optimizer step.
-        verdict: `ok` or a badge.
-        value: the number it rests on.
-        why: one sentence, with what is likely to be the cause where something is wrong.
-    """
-
-    check: str
-    when: When
-    step: int
-    verdict: str
-    value: float
-    why: str
+    check: str  # which check
+    when: When  # before training, at an evaluation, or after
+    step: int  # the optimizer step
+    verdict: str  # `ok` or a badge
+    value: float  # the number it rests on
+    why: str  # one sentence, with what is likely to be the cause where something is wrong
 
     def to_json(self) -> dict[str, Any]:
-        """As a record of checks.json."""
         return asdict(self)

@@ -16,21 +16,18 @@ from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.data.padding import Tokens
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating, windows
-from engine.generation.prompts import Prompt
+from engine.evaluation.metrics import windows
+from engine.generation.answering import Prompt
 from engine.generation.sampling import Alternative
-from engine.generation.translator import Translator
-from engine.model.transformer import EncoderDecoder, Network
+from engine.generation.translation import Translator
+from engine.model.transformer import EncoderDecoder, Network, evaluating
 
 
 @dataclass(frozen=True)
-class Surprising:
-    """One token of a text.
+class TokenSurprise:
+    """A token and its nats, −log p(token | what comes before it); None where nothing predicts it.
 
-    Args:
-        token: its id.
-        nats: −log p(token | what comes before it); None where nothing predicts it.
-        alternatives: the likeliest tokens in its place, best first; their `chance` is their probability.
+    `alternatives` are the likeliest tokens in its place, best first; their `chance` is their probability.
     """
 
     token: int
@@ -40,28 +37,22 @@ class Surprising:
 
 @dataclass(frozen=True)
 class Surprise:
-    """A text, token by token; for a model with a source the text is its target.
+    """A text, token by token, scored in windows of `context` tokens that are `stride` tokens apart.
 
-    Args:
-        tokens: of the text; the first has no surprise where nothing comes before it.
-        source: ids of what was read before, () for a model without a source.
-        context: of a window, tokens.
-        stride: tokens between two windows.
+    The first token has no surprise where nothing comes before it. For a model with a `source` the text is its target.
     """
 
-    tokens: tuple[Surprising, ...]
+    tokens: tuple[TokenSurprise, ...]
     source: tuple[int, ...]
     context: int
     stride: int
 
     @property
     def scored(self) -> int:
-        """Tokens that have a surprise."""
         return sum(token.nats is not None for token in self.tokens)
 
     @property
     def total(self) -> float:
-        """Nats."""
         return math.fsum(token.nats for token in self.tokens if token.nats is not None)
 
     @property
@@ -75,8 +66,8 @@ class Surprise:
         return math.exp(self.mean) if self.mean < 700 else math.inf
 
 
-def why_none(config: RunConfig) -> str | None:
-    """Why a model of this kind has no surprise of a text, or None if it has."""
+def why_no_surprise(config: RunConfig) -> str | None:
+    """Return why a model of this kind has no surprise of a text, or None if it has."""
     if config.objective.kind == "masked":
         return (
             "this model fills gaps that it sees from both sides: it has no probability of a character given only what "
@@ -88,28 +79,23 @@ def why_none(config: RunConfig) -> str | None:
 
 
 def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int = 0) -> Surprise:
-    """How surprised a model is by each token of a text.
+    """Return how surprised a model is by each token of a text (T,).
 
-    Args:
-        model: of the config.
-        config: the run's.
-        vocab_size: tokens of the text.
-        ids: (T,) the text. For a model with a source: what its objective makes source and target of.
-        alternatives: how many of the likeliest tokens to tell in each place, K.
+    For a model with a source, its objective makes source and target of the text. `alternatives` is K.
 
     Raises:
         InputError: it is not defined for this kind of model, or the text is too short.
     """
-    reason = why_none(config)
+    reason = why_no_surprise(config)
     if reason is not None:
         raise InputError(f"surprise: {reason}")
     if isinstance(model, EncoderDecoder):
-        return _of_target(model, config, vocab_size, ids, alternatives)
+        return _target_surprise(model, config, vocab_size, ids, alternatives)
     if ids.numel() < 2:
         raise InputError("surprise: a text needs at least two characters: the first has nothing before it")
     context = config.model.context_length
     stride = max(1, context // 2)
-    found = [Surprising(int(ids[0]), None)]
+    found = [TokenSurprise(int(ids[0]), None)]
     with evaluating(model):
         for start, length, scored in windows(ids.numel(), context, stride):
             logits = model(ids[None, start : start + length])[0, -scored:]
@@ -118,8 +104,10 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     return Surprise(tuple(found), (), context, stride)
 
 
-def _of_target(model: EncoderDecoder, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int) -> Surprise:
-    """Of the target that the objective makes of a text, given its source."""
+def _target_surprise(
+    model: EncoderDecoder, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int
+) -> Surprise:
+    """Score the target that the objective makes of a text, given its source."""
     kind, source, context = config.objective.kind, config.model.source_tokens, config.model.context_length
     split = kind == "continuation"  # the text goes on after its source
     least, most = (source + 1, source + context) if split else (3 if kind == "shifted" else 1, source)
@@ -134,14 +122,8 @@ def _of_target(model: EncoderDecoder, config: RunConfig, vocab_size: int, ids: T
     return Surprise(tuple(found), tuple(batch.source[0].tolist()), context, context)
 
 
-def of_translation(translator: Translator, source: str, target: str, alternatives: int = 0) -> Surprise:
-    """How surprised a translator is by each token of a translation, its end included.
-
-    Args:
-        translator: the model.
-        source: the sentence.
-        target: its translation.
-        alternatives: how many of the likeliest tokens to tell in each place.
+def translation_surprise(translator: Translator, source: str, target: str, alternatives: int = 0) -> Surprise:
+    """Return how surprised a translator is by each token of a translation, its end included.
 
     Raises:
         InputError: characters the model has never seen, or a translation longer than its context.
@@ -159,17 +141,10 @@ def of_translation(translator: Translator, source: str, target: str, alternative
     return Surprise(tuple(found), tuple(read.tolist()), context, context)
 
 
-def of_answer(
+def answer_surprise(
     model: Network, prompt: Prompt, answer: Tokens, vocab_size: int, alternatives: int = 0
-) -> list[Surprising]:
-    """How surprised a model of documents is by each token of an answer, its end included.
-
-    Args:
-        model: a decoder, or an encoder-decoder where the prompt has a source.
-        prompt: what stands before the answer.
-        answer: (T,) without its end.
-        vocab_size: tokens of the text.
-        alternatives: how many of the likeliest tokens to tell in each place.
+) -> list[TokenSurprise]:
+    """Return how surprised a model of documents is by each token (T,) of an answer, its end included.
 
     Raises:
         InputError: the context has no room for it.
@@ -188,15 +163,15 @@ def of_answer(
         return _scored(logits[-asked.numel() :], asked, vocab_size, alternatives)
 
 
-def _scored(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[Surprising]:
-    """(T, V) logits and (T,) targets → one each."""
+def _scored(logits: Tensor, targets: Tensor, vocab_size: int, alternatives: int) -> list[TokenSurprise]:
+    """(T, V) logits and (T,) targets → one `TokenSurprise` each."""
     belief = logits.float().log_softmax(-1)
     nats = (-belief.gather(1, targets[:, None])[:, 0]).tolist()
     if alternatives <= 0:
-        return [Surprising(token, value) for token, value in zip(targets.tolist(), nats, strict=True)]
+        return [TokenSurprise(token, value) for token, value in zip(targets.tolist(), nats, strict=True)]
     values, ranked = belief[:, :vocab_size].topk(min(alternatives, vocab_size))
     rows = zip(targets.tolist(), nats, ranked.tolist(), torch.exp(values).tolist(), strict=True)
     return [
-        Surprising(token, value, tuple(Alternative(id_, p, p) for id_, p in zip(best, likely, strict=True)))
+        TokenSurprise(token, value, tuple(Alternative(id_, p, p) for id_, p in zip(best, likely, strict=True)))
         for token, value, best, likely in rows
     ]

@@ -15,20 +15,13 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from engine.model.dropout import dropout, keep_mask
-from engine.model.positions import PositionScheme
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import SMALLEST_BLOCK, Visibility
 
 
 @dataclass(frozen=True)
 class Bands:
-    """How T slots are cut.
-
-    Args:
-        time: T.
-        before: slots before a query that its window reaches.
-        after: slots after it.
-    """
+    """How `time` slots are cut, for a window that reaches `before` slots back and `after` ahead of a query."""
 
     time: int
     before: int
@@ -36,7 +29,7 @@ class Bands:
 
     @classmethod
     def of(cls, time: int, see: Visibility) -> "Bands":
-        """The bands of a window over `time` slots side by side."""
+        """Return the bands of a window over `time` slots side by side."""
         before = min(see.reach(1) or 0, time - 1)
         return cls(time, before, 0 if see.causal else before)
 
@@ -47,7 +40,7 @@ class Bands:
 
     @property
     def n(self) -> int:
-        """Blocks; the last one may be filled up."""
+        """Number of blocks; the last one may be padded."""
         return -(-self.time // self.block)
 
     @property
@@ -74,7 +67,7 @@ class Bands:
         return out.view(-1, self.reach, x.shape[-1])
 
     def unbanded(self, d: Tensor, shape: torch.Size) -> Tensor:
-        """What flows back through `bands`: (B · H · n, R, Dh) → (B, H, T, Dh), each slot's parts summed."""
+        """Adjoint of `bands`: sum each band's gradient (B · H · n, R, Dh) back into its slots (B, H, T, Dh)."""
         d = d.view(-1, self.n, self.reach, d.shape[-1])
         own = self.before + self.block
         out = d[:, :, self.before : own].contiguous()
@@ -82,8 +75,8 @@ class Bands:
         out[:, 1:, : self.after] += d[:, :-1, own:]
         return out.view(*shape[:2], -1, shape[-1])[:, :, : self.time]
 
-    def places(self, span: Span) -> tuple[Tensor, Tensor]:
-        """Positions of the blocks' queries (N, n, L) and of the bands' keys (N, n, R); −1 past either end."""
+    def places(self, span: Positions) -> tuple[Tensor, Tensor]:
+        """Return positions of the blocks' queries (N, n, L) and of the bands' keys (N, n, R); −1 past either end."""
         filled = self.n * self.block - self.time
         queries = F.pad(span.index, (0, filled), value=-1).unfold(1, self.block, self.block)
         keys = F.pad(span.index, (self.before, filled + self.after), value=-1).unfold(1, self.reach, self.block)
@@ -91,22 +84,12 @@ class Bands:
 
 
 def banded_attention(
-    q: Tensor, k: Tensor, v: Tensor, at: Span, see: Visibility, scheme: PositionScheme, scale: float, rate: float
+    q: Tensor, k: Tensor, v: Tensor, at: Positions, see: Visibility, scheme: PositionScheme, scale: float, rate: float
 ) -> Tensor:
-    """Attention of a window over slots side by side.
+    """Attention (B, H, T, Dh) of a window without links over slots side by side.
 
-    Args:
-        q: (B, H, T, Dh), rotated.
-        k: (B, H, T, Dh), rotated.
-        v: (B, H, T, Dh).
-        at: positions of queries and keys; rows that see nothing give zeros.
-        see: a window without links.
-        scheme: for its bias; it adds no content terms.
-        scale: of the scores.
-        rate: share of the weights that is dropped.
-
-    Returns:
-        (B, H, T, Dh).
+    q, k, v are (B, H, T, Dh), rotated. `at` are positions of queries and keys; rows that see nothing give zeros.
+    `scheme` is for its bias; it adds no content terms. `rate` is the share of the weights that is dropped.
     """
     bands = Bands.of(q.shape[2], see)
     alike = see.causal and at.start is not None  # all blocks but the first, whose band begins past the end

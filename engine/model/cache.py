@@ -10,60 +10,48 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.model.span import Span
+from engine.model.positions import Positions
 
-SMALLEST_ROOM = 64  # tokens
+SMALLEST_CAPACITY = 64  # tokens
 
 
 class LayerState(Protocol):
-    """What every kind of memory can do."""
+    """A layer's memory, of any kind."""
 
     def select(self, rows: Tensor) -> None:
         """Reorder batch rows: row i becomes the old row rows[i]."""
 
 
 class KeyValueCache:
-    """All keys and values so far, (B, H, T, Dh) each, in one buffer (B, 2 H, room, Dh) that doubles when full.
+    """All keys and values so far, (B, H, T, Dh) each, in one buffer (B, 2 H, capacity, Dh) that doubles when full."""
 
-    Args:
-        room: tokens the buffer holds at first; its other sizes are those of the first keys.
-    """
-
-    def __init__(self, room: int = 0) -> None:
-        self.room = room
+    def __init__(self, capacity: int = 0) -> None:
+        self.capacity = capacity
         self.length = 0
         self._buffer: Tensor | None = None
         self._heads = 0
         self._start: int | None = None  # tokens stand in a row from here
-        self._index: Tensor | None = None  # (N, room) their positions, where they do not
+        self._index: Tensor | None = None  # (N, capacity) their positions, where they do not
 
-    def extend(self, k: Tensor, v: Tensor, at: Span) -> tuple[Tensor, Tensor, Span]:
-        """Append new keys and values, give back all of them with their positions.
-
-        Args:
-            k: (B, H, T, Dh), already rotated.
-            v: (B, H, T, Dh).
-            at: positions of the new tokens.
-        """
+    def extend(self, k: Tensor, v: Tensor, at: Positions) -> tuple[Tensor, Tensor, Positions]:
+        """Append new, rotated keys and values (B, H, T, Dh); return all of them with their positions."""
         length, heads = self.length, k.shape[1]
         known = self._place(at)
-        buffer = self._room_for(k.shape[0], heads, k.shape[2], k.shape[3], k)
+        buffer = self._buffer_for(k.shape[0], heads, k.shape[2], k.shape[3], k)
         self.length = stop = length + k.shape[2]
         buffer[:, :heads, length:stop] = k
         buffer[:, heads:, length:stop] = v
         return buffer[:, :heads, :stop], buffer[:, heads:, :stop], known
 
     def append(self, keys_values: Tensor, window: int | None) -> tuple[Tensor, Tensor]:
-        """Append one token, which stands right after the others; give back all it may see.
+        """Append the keys and values (B, 2 H, 1, Dh) of one token, which stands right after the others.
 
-        Args:
-            keys_values: (B, 2 H, 1, Dh), keys first.
-            window: the newest so many only, itself included.
+        Return the newest `window` of them (None: all), the token's own included.
         """
         length, heads = self.length, self._heads
         buffer = self._buffer
         if buffer is None or buffer.shape[2] == length:
-            buffer = self._room_for(
+            buffer = self._buffer_for(
                 keys_values.shape[0], keys_values.shape[1] // 2, 1, keys_values.shape[3], keys_values
             )
         self.length = stop = length + 1
@@ -72,7 +60,7 @@ class KeyValueCache:
         return buffer[:, :heads, first:stop], buffer[:, heads:, first:stop]
 
     def contents(self) -> tuple[Tensor, int]:
-        """(B, 2 H, T, Dh) keys and values so far, and where the first of them stands.
+        """Return (B, 2 H, T, Dh) keys and values so far, and the position of the first.
 
         Raises:
             ValueError: nothing is remembered, or tokens do not stand in a row.
@@ -81,35 +69,34 @@ class KeyValueCache:
             raise ValueError("needs tokens that stand in a row")
         return self._buffer[:, :, : self.length], self._start
 
-    def _place(self, at: Span) -> Span:
-        """The positions of all tokens when those at `at` have joined; remembered."""
+    def _place(self, at: Positions) -> Positions:
+        """Remember the positions of new tokens; return those of all."""
         stop, first = self.length + at.length, self.length == 0
         in_a_row = at.start is not None and (
             first or (self._start is not None and at.start == self._start + self.length)
         )
         if in_a_row:
             self._start = at.start if first else self._start
-            return Span.run(stop, self._start or 0, at.index.device)
+            return Positions.consecutive(stop, self._start or 0, at.index.device)
         before = self._index
         if before is None:
             before = torch.arange(self.length, device=at.index.device)[None] + (self._start or 0)
         rows = max(before.shape[0], at.index.shape[0])
         self._start = None
         self._index = torch.cat((before.expand(rows, -1), at.index.expand(rows, -1)), dim=1)
-        return Span(self._index)
+        return Positions(self._index)
 
-    def _room_for(self, rows: int, heads: int, new: int, width: int, like: Tensor) -> Tensor:
+    def _buffer_for(self, rows: int, heads: int, new: int, width: int, like: Tensor) -> Tensor:
         needed, old = self.length + new, self._buffer
         if old is not None and old.shape[2] >= needed:
             return old
-        room = max(needed, 2 * self.length, self.room, SMALLEST_ROOM)
-        self._buffer, self._heads = like.new_zeros(rows, 2 * heads, room, width), heads
+        capacity = max(needed, 2 * self.length, self.capacity, SMALLEST_CAPACITY)
+        self._buffer, self._heads = like.new_zeros(rows, 2 * heads, capacity, width), heads
         if old is not None:
             self._buffer[:, :, : self.length] = old[:, :, : self.length]
         return self._buffer
 
     def select(self, rows: Tensor) -> None:
-        """Reorder batch rows: row i becomes the old row rows[i]."""
         if self._buffer is not None:
             chosen = self._buffer[:, :, : self.length].index_select(0, rows)
             if rows.numel() > self._buffer.shape[0]:
@@ -123,21 +110,20 @@ class KeyValueCache:
 class WindowCache(KeyValueCache):
     """Only what a causal window can still reach: the newest w − 1 keys besides the new ones.
 
-    Padded rows, whose newest keys are not the same for all, keep everything: as right, only larger.
+    Batches with padding keep all keys: the newest keys differ per row. Equally correct, uses more memory.
     """
 
     def __init__(self, window: int) -> None:
         super().__init__()
         self.window = window
 
-    def extend(self, k: Tensor, v: Tensor, at: Span) -> tuple[Tensor, Tensor, Span]:
-        """Append new keys and values, give back those the new queries may see, then forget what no later one will."""
+    def extend(self, k: Tensor, v: Tensor, at: Positions) -> tuple[Tensor, Tensor, Positions]:
+        """Append new keys and values, return those the new queries may see, then forget what no later one will."""
         seen = super().extend(k, v, at)
         self._forget(k.shape[2])
         return seen
 
     def append(self, keys_values: Tensor, window: int | None) -> tuple[Tensor, Tensor]:
-        """One token; see `KeyValueCache.append`."""
         seen = super().append(keys_values, window)
         self._forget(1)
         return seen
@@ -152,14 +138,13 @@ class WindowCache(KeyValueCache):
 
 
 class LinearState:
-    """Linear attention's memory, of one size for ever: Σ φ(k) vᵀ and Σ φ(k) over all keys so far, fp32 or wider."""
+    """Linear attention's memory of constant size: Σ φ(k) vᵀ and Σ φ(k) over all keys so far, fp32 or wider."""
 
     def __init__(self) -> None:
         self.key_values: Tensor | None = None  # (B, H, Dh, Dh)
         self.keys: Tensor | None = None  # (B, H, Dh)
 
     def select(self, rows: Tensor) -> None:
-        """Reorder batch rows: row i becomes the old row rows[i]."""
         if self.key_values is not None and self.keys is not None:
             self.key_values, self.keys = self.key_values[rows], self.keys[rows]
 
@@ -175,14 +160,12 @@ class Cache:
     layers: list[LayerState] = field(default_factory=list)
     length: int = 0
     memory: list[tuple[Tensor, Tensor]] | None = None
-    memory_at: Span | None = None
+    memory_at: Positions | None = None
 
     def select(self, rows: Tensor, *, same_sources: bool = False) -> None:
-        """Reorder batch rows in every layer (beam search).
+        """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i].
 
-        Args:
-            rows: row i becomes the old row rows[i].
-            same_sources: known: row i's source is already that of the old row rows[i], so it need not be copied.
+        `same_sources`: row i's source is known to be that of the old row rows[i] already, so it need not be copied.
         """
         for layer in self.layers:
             layer.select(rows)
@@ -191,4 +174,4 @@ class Cache:
         if self.memory is not None:
             self.memory = [(k[rows], v[rows]) for k, v in self.memory]
         if self.memory_at is not None and self.memory_at.index.shape[0] > 1:
-            self.memory_at = Span(self.memory_at.index[rows], self.memory_at.start, self.memory_at.one_side)
+            self.memory_at = Positions(self.memory_at.index[rows], self.memory_at.start, self.memory_at.one_side)

@@ -29,20 +29,19 @@ class Decoding:
 
     Args:
         model: in evaluation mode.
-        room: tokens that memory and tables are made for at first; more may come.
-        fixed: steps of one shape, the whole room every time, which CUDA replays as one graph. Its memory is not `cache`
-            then, but for the length: rows cannot be reordered. Where a layer is not simple enough, as without.
+        capacity: tokens that memory and tables are made for at first; more may come.
+        fixed: steps of one shape, over the whole capacity every time, which CUDA replays as one graph. Its memory is
+            not in `cache` then, except for the length: rows cannot be reordered. Ignored where a layer is not simple.
     """
 
-    def __init__(self, model: DecoderLM, room: int, *, fixed: bool = False) -> None:
-        self.model, self.cache = model, model.new_cache(room)
-        self._room = room
+    def __init__(self, model: DecoderLM, capacity: int, *, fixed: bool = False) -> None:
+        self.model, self.cache = model, model.new_cache(capacity)
+        self._capacity = capacity
         kind = _FixedSteps if fixed else _Steps
         self._steps = kind(self) if not model.training and simple(model) else None
 
     @property
     def length(self) -> int:
-        """Tokens so far."""
         return self.cache.length
 
     def feed(self, tokens: Tensor) -> Tensor:
@@ -57,15 +56,15 @@ class Decoding:
         return logits
 
 
-class _Now:
-    """What all layers of one step share."""
+class _SharedByLayers:
+    """The position and bias that all layers of one step share."""
 
     at: Tensor  # (1, 1) the token's position
-    bias: Tensor | None  # (1, H, 1, room) what is added to the scores; the last entry is the token's own
+    bias: Tensor | None  # (1, H, 1, capacity) what is added to the scores; the last entry is the token's own
 
 
 def simple(model: DecoderLM) -> bool:
-    """Whether layers need no more than the keys that their window shows, and a bias by distance."""
+    """Return whether layers need no more than the keys that their window shows, and a bias by distance."""
     parts = [layer.get_submodule("attention") for layer in model.layers]
     return all(
         isinstance(part, SoftmaxSelfAttention)
@@ -81,45 +80,45 @@ class _Steps:
 
     def __init__(self, decoding: Decoding) -> None:
         model = decoding.model
-        self._model, self._cache, self._now = model, decoding.cache, _Now()
+        self._model, self._cache, self._shared = model, decoding.cache, _SharedByLayers()
         self._first = next(part for part in model.modules() if isinstance(part, SoftmaxSelfAttention))
         self._states = [state for state in decoding.cache.layers if isinstance(state, KeyValueCache)]
         self._layers = [
-            _layer(layer, self._memory(state), self._now)
+            _layer(layer, self._memory(state), self._shared)
             for layer, state in zip(model.layers, self._states, strict=True)
             if isinstance(layer, Layer)
         ]
         self._final_norm, self._head = _norm(model.final_norm), _linear(model.head)
         self._embedding = model.token_embedding.weight
         self._scale = math.sqrt(model.config.d_model) if model.config.embedding_scale else None
-        self._tables(decoding._room)
+        self._tables(decoding._capacity)
 
     def _memory(self, state: KeyValueCache) -> Remember:
-        now, window = self._now, self._first.see.window
+        shared, window = self._shared, self._first.see.window
 
         def remember(keys_values: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
             k, v = state.append(keys_values, window)
-            return k, v, None if now.bias is None else now.bias[..., -k.shape[2] :]
+            return k, v, None if shared.bias is None else shared.bias[..., -k.shape[2] :]
 
         return remember
 
-    def _tables(self, room: int) -> None:
-        """Positions for `room` tokens: what is added to embeddings, and to scores by distance."""
+    def _tables(self, capacity: int) -> None:
+        """Look up positions for `capacity` tokens: what is added to embeddings, and to scores by distance."""
         weight, longest = self._embedding, self._model.positions.longest
-        self._room = room
-        self._numbers = torch.arange(room, device=weight.device)[None]
+        self._capacity = capacity
+        self._numbers = torch.arange(capacity, device=weight.device)[None]
         table = self._model.positions.embed(self._numbers[:, :longest])
         self._rows = None if table is None else table[0].to(weight.dtype)
         bias = self._first.scheme.bias(self._numbers[:, -1:], self._numbers)
-        self._now.bias = None if bias is None else bias.to(weight.dtype)
+        self._shared.bias = None if bias is None else bias.to(weight.dtype)
 
     def take(self, tokens: Tensor) -> Tensor:
         """(B, 1) → (B, V)."""
         at = self._cache.length
         self._model.check_positions(at + 1)
-        if at >= self._room:
+        if at >= self._capacity:
             self._tables(2 * at)
-        self._now.at = self._numbers[:, at : at + 1]
+        self._shared.at = self._numbers[:, at : at + 1]
         logits = self._compute(tokens, None if self._rows is None else self._rows[at])
         self._cache.length = at + 1
         return logits
@@ -137,13 +136,13 @@ class _Steps:
 
 @dataclass
 class _Slots:
-    """One layer's memory at its full size: (B, 2 Hkv, room, Dh), keys first; what is not yet written is not seen."""
+    """One layer's memory at its full size: (B, 2 Hkv, capacity, Dh), keys first; unwritten slots are masked."""
 
     buffer: Tensor
 
 
 class _FixedSteps(_Steps):
-    """Steps of one shape: keys and values of the whole room, most of them masked; on CUDA replayed as one graph."""
+    """Steps of one shape: keys and values of the whole capacity, most of them masked; on CUDA replayed as one graph."""
 
     def __init__(self, decoding: Decoding) -> None:
         self._slots: list[_Slots] = []
@@ -153,25 +152,24 @@ class _FixedSteps(_Steps):
         super().__init__(decoding)
 
     def _memory(self, state: KeyValueCache) -> Remember:
-        now, slots = self._now, _Slots(torch.empty(0))
+        shared, slots = self._shared, _Slots(torch.empty(0))
         self._slots.append(slots)
 
         def remember(keys_values: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-            slots.buffer.index_copy_(2, now.at[0], keys_values)
+            slots.buffer.index_copy_(2, shared.at[0], keys_values)
             k, v = slots.buffer.chunk(2, dim=1)
             return k, v, self._masks
 
         return remember
 
-    def _tables(self, room: int) -> None:
-        super()._tables(room)
+    def _tables(self, capacity: int) -> None:
+        super()._tables(capacity)
         self._replay = None
 
     def take(self, tokens: Tensor) -> Tensor:
-        """(B, 1) → (B, V)."""
         at = self._cache.length
         self._model.check_positions(at + 1)
-        if at >= self._room:
+        if at >= self._capacity:
             self._tables(2 * at)
         if self._replay is None:
             self._inputs = tokens.clone()
@@ -185,28 +183,28 @@ class _FixedSteps(_Steps):
         return logits.clone()
 
     def _take_over(self, rows: int, length: int) -> None:
-        """Fill the slots with what was read before: by the prefill, or in a smaller room."""
+        """Copy what was read before into the slots: from the prefill, or from smaller slots."""
         for slots, state in zip(self._slots, self._states, strict=True):
             old, start = (slots.buffer, 0) if slots.buffer.numel() else state.contents()
-            slots.buffer = old.new_zeros(rows, old.shape[1], self._room, old.shape[3])
+            slots.buffer = old.new_zeros(rows, old.shape[1], self._capacity, old.shape[3])
             slots.buffer[:, :, start : start + old.shape[2]] = old
 
     def _whole(self) -> Tensor:
         # A scheme may remember what it made of a tensor of positions, so each step's is a new one.
         at, numbers = self._at.clone(), self._numbers
-        self._now.at = at
-        seen = self._first.see(at, numbers)[:, None, None]  # (1, 1, 1, room)
-        bias = self._now.bias
+        self._shared.at = at
+        seen = self._first.see(at, numbers)[:, None, None]  # (1, 1, 1, capacity)
+        bias = self._shared.bias
         if bias is None:
             bias = torch.zeros((), dtype=self._embedding.dtype, device=numbers.device)
         else:
-            bias = bias.index_select(3, (self._room - 1 - at + numbers)[0].clamp(max=self._room - 1))
+            bias = bias.index_select(3, (self._capacity - 1 - at + numbers)[0].clamp(max=self._capacity - 1))
         self._masks = torch.where(seen, bias, -math.inf)
         return self._compute(self._inputs, None if self._rows is None else self._rows.index_select(0, at[0]))
 
 
 def _recorded(compute: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """A CUDA graph of what `compute` does, after the warm-up that recording needs: all is computed a few times."""
+    """Record `compute` as a CUDA graph, after the warm-up that recording needs: it runs a few times."""
     aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     aside.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(aside):
@@ -236,11 +234,11 @@ def _norm(part: nn.Module) -> Map:
     return part.forward
 
 
-def _layer(layer: Layer, remember: Remember, now: _Now) -> Map:
+def _layer(layer: Layer, remember: Remember, shared: _SharedByLayers) -> Map:
     attention, feed_forward = layer.get_submodule("attention"), layer.feed_forward
     assert isinstance(attention, SoftmaxSelfAttention)
     first, second = _norm(layer.attention_norm), _norm(layer.feed_forward_norm)
-    attend, apply = _attention(attention, remember, now), _feed_forward(feed_forward)
+    attend, apply = _attention(attention, remember, shared), _feed_forward(feed_forward)
     pre_norm, residual = layer.pre_norm, layer.residual
 
     def step(x: Tensor) -> Tensor:  # (B, D) → (B, D)
@@ -255,7 +253,7 @@ def _feed_forward(part: FeedForward) -> Map:
     return lambda x: output(activation(expand(x)))
 
 
-def _attention(part: SoftmaxSelfAttention, remember: Remember, now: _Now) -> Map:
+def _attention(part: SoftmaxSelfAttention, remember: Remember, shared: _SharedByLayers) -> Map:
     project, output = _linear(part.query_key_value), _linear(part.output)
     n_heads, width, scheme = part.n_heads, part.head_width, part.scheme
     turned = n_heads + part.widths[1] // width  # queries and keys
@@ -265,7 +263,7 @@ def _attention(part: SoftmaxSelfAttention, remember: Remember, now: _Now) -> Map
     def attend(x: Tensor) -> Tensor:  # (B, D) → (B, D)
         heads = project(x).view(x.shape[0], -1, 1, width)  # (B, H + 2 Hkv, 1, Dh)
         if rotates:
-            heads = torch.cat((scheme.rotate(heads[:, :turned], now.at), heads[:, turned:]), dim=1)
+            heads = torch.cat((scheme.rotate(heads[:, :turned], shared.at), heads[:, turned:]), dim=1)
         k, v, bias = remember(heads[:, n_heads:])
         if shared_keys:
             k, v = for_each_query(k, n_heads), for_each_query(v, n_heads)

@@ -16,18 +16,16 @@ COARSE = 0.1  # relative error of a rate up to which one byte an element will do
 
 
 def _levels(p: float) -> tuple[int, int]:
-    """(dropped, of): the rate as a fraction of 256, or of 65,536 where that is too coarse."""
+    """Return (dropped, of): the rate as a fraction of 256, or of 65,536 where that is too coarse."""
     dropped = round(p * 256)
     return (dropped, 256) if abs(dropped / 256 - p) <= COARSE * p * (1 - p) else (round(p * 65_536), 65_536)
 
 
 def keep_mask(shape: tuple[int, ...] | torch.Size, p: float, dtype: torch.dtype = torch.float32) -> Tensor:
-    """What to multiply with: 0 where an element is dropped, elsewhere the factor that keeps the mean. On the CPU.
+    """Return a mask to multiply with, on the CPU: 0 where an element is dropped, else the factor that keeps the mean.
 
-    Args:
-        shape: of the mask.
-        p: the share that is dropped, 0 < p < 1.
-        dtype: that of what it multiplies; with another one, torch would convert the mask at each use.
+    `p` is the share that is dropped, 0 < p < 1. `dtype` is that of what the mask multiplies; with another one, torch
+    would convert the mask at each use.
     """
     dropped, of = _levels(p)
     count = int(np.prod(shape))
@@ -57,7 +55,7 @@ class _Dropped(torch.autograd.Function):
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Drop a share p of the elements, scale the others so that the mean stays."""
+    """Drop a share p of the elements, and scale the others so that the mean stays."""
     if p == 0.0:
         return x
     if x.device.type != "cpu":
@@ -67,16 +65,14 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """`dropout` while training, nothing else."""
+    """`dropout` in training mode only."""
 
     def __init__(self, p: float) -> None:
         super().__init__()
         self.p = p
 
     def forward(self, x: Tensor) -> Tensor:
-        """Any shape, the same shape back."""
         return dropout(x, self.p) if self.training else x
 
     def extra_repr(self) -> str:
-        """The rate."""
         return f"p={self.p}"

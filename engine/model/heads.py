@@ -13,12 +13,11 @@ from engine.model.attention import softmax_attention
 from engine.model.cache import KeyValueCache, LayerState, LinearState, WindowCache
 from engine.model.dropout import Dropout
 from engine.model.linear_attention import linear_attention
-from engine.model.positions import PositionScheme
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
-Observe = Callable[[Tensor, Tensor, Span, Span], None]
-"""Is shown the very queries and keys (B, H, T, Dh) that are about to be compared, and where they stand."""
+Observe = Callable[[Tensor, Tensor, Positions, Positions], None]
+"""Called with the very queries and keys (B, H, T, Dh) that are about to be compared, and their positions."""
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:
@@ -27,13 +26,13 @@ def into_heads(x: Tensor, head_width: int) -> Tensor:
 
 
 def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
-    """Keys or values (B, Hkv, T, Dh) repeated for the query heads that share them: (B, H, T, Dh)."""
+    """Repeat keys or values (B, Hkv, T, Dh) for the query heads that share them: (B, H, T, Dh)."""
     times = n_heads // shared.shape[1]
     return shared if times == 1 else shared.repeat_interleave(times, dim=1)
 
 
 class SelfAttention(nn.Module):
-    """What every kind of self-attention shares: one projection in, one out."""
+    """What all kinds of self-attention share: one projection in, one out."""
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
         super().__init__()
@@ -50,17 +49,17 @@ class SelfAttention(nn.Module):
         q, k, v = self.query_key_value(x).split(self.widths, dim=-1)
         return into_heads(q, self.head_width), into_heads(k, self.head_width), into_heads(v, self.head_width)
 
-    def mix(self, q: Tensor, k: Tensor, v: Tensor, at: Span, state: LayerState | None) -> Tensor:
-        """The attention itself: → (B, H, T, Dh)."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
+        """Mix the values: → (B, H, T, Dh)."""
         raise NotImplementedError
 
-    def new_state(self, room: int) -> LayerState:
-        """An empty memory for decoding, at first with room for so many tokens."""
+    def new_state(self, capacity: int) -> LayerState:
+        """Return an empty memory for decoding, with room for `capacity` tokens at first."""
         raise NotImplementedError
 
-    def forward(self, x: Tensor, at: Span, state: LayerState | None = None) -> Tensor:
+    def forward(self, x: Tensor, at: Positions, state: LayerState | None = None) -> Tensor:
         """(B, T, D) → (B, T, D); with a state, also over all it remembers."""
-        mixed = self.mix(*self.project(x), at, state)
+        mixed = self.attend(*self.project(x), at, state)
         output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))
         return output
 
@@ -70,8 +69,7 @@ class SoftmaxSelfAttention(SelfAttention):
 
     observe: Observe | None = None
 
-    def mix(self, q: Tensor, k: Tensor, v: Tensor, at: Span, state: LayerState | None) -> Tensor:
-        """→ (B, H, T, Dh)."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         q, k, k_at = self.scheme.rotate(q, at.index), self.scheme.rotate(k, at.index), at
         if state is not None:
             assert isinstance(state, KeyValueCache)
@@ -82,23 +80,20 @@ class SoftmaxSelfAttention(SelfAttention):
         dropout = self.dropout if self.training else 0.0
         return softmax_attention(q, k, v, at, k_at, self.see, self.scheme, dropout=dropout, backend=self.backend)
 
-    def new_state(self, room: int) -> LayerState:
-        """Keys and values so far; of a window only those it can reach."""
+    def new_state(self, capacity: int) -> LayerState:
         window = self.see.window if self.see.link_every is None else None
-        return KeyValueCache(room) if window is None else WindowCache(window)
+        return KeyValueCache(capacity) if window is None else WindowCache(window)
 
 
 class LinearSelfAttention(SelfAttention):
     """Self-attention through a feature map; see `engine.model.linear_attention`."""
 
-    def mix(self, q: Tensor, k: Tensor, v: Tensor, at: Span, state: LayerState | None) -> Tensor:
-        """→ (B, H, T, Dh)."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
         assert state is None or isinstance(state, LinearState)
         k, v = for_each_query(k, self.n_heads), for_each_query(v, self.n_heads)
         return linear_attention(q, k, v, at, self.scheme, causal=self.see.causal, state=state, backend=self.backend)
 
-    def new_state(self, room: int) -> LayerState:
-        """Two sums, whatever is to come."""
+    def new_state(self, capacity: int) -> LayerState:
         return LinearState()
 
 
@@ -127,12 +122,12 @@ class CrossAttention(nn.Module):
         self.output_dropout = Dropout(model.attention_output_dropout)
 
     def keys_and_values(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """The encoder's output (B, S, D) → keys and values (B, H, S, Dh): once a source, however long the target."""
+        """The encoder's output (B, S, D) → keys and values (B, H, S, Dh), once a source."""
         k, v = self.key_value(hidden).chunk(2, dim=-1)
         k, v = (for_each_query(into_heads(part, self.head_width), self.n_heads) for part in (k, v))
         return k, v
 
-    def forward(self, x: Tensor, at: Span, source: tuple[Tensor, Tensor], source_at: Span) -> Tensor:
+    def forward(self, x: Tensor, at: Positions, source: tuple[Tensor, Tensor], source_at: Positions) -> Tensor:
         """(B, T, D) → (B, T, D)."""
         k, v = source
         q = into_heads(self.query(x), self.head_width)

@@ -25,63 +25,30 @@ JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
 }
 
 
-def _parts(name: str, values: Tensor, model: ModelConfig) -> tuple[Tensor, ...]:
-    for suffix, rows in JOINED.items():
-        if name.endswith("." + suffix):
-            return torch.split(values, rows(model))
-    return (values,)
-
-
 def _residual_branches(name: str, model: ModelConfig) -> int:
-    """How many branches are added to the stream that this one is added to."""
+    """Return how many branches are added to the stream that this one is added to."""
     if model.architecture != "encoder-decoder":
         return 2 * model.n_layers
     return 2 * model.encoder_layers if name.startswith("encoder.") else 3 * model.n_layers
 
 
-def _normal(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
-    weight.normal_(0.0, model.init_std, generator=generator)
-
-
-def _scaled_normal(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
-    # GPT-2: the stream's variance grows with the number of branches that are added to it.
-    residual = name.endswith(RESIDUAL_OUTPUTS)
-    std = model.init_std / math.sqrt(_residual_branches(name, model)) if residual else model.init_std
-    weight.normal_(0.0, std, generator=generator)
-
-
-def _xavier(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
-    # Glorot and Bengio 2010.
-    fan_out, fan_in = weight.shape
-    bound = math.sqrt(6.0 / (fan_in + fan_out))
-    weight.uniform_(-bound, bound, generator=generator)
-
-
-def _torch(weight: Tensor, model: ModelConfig, name: str, generator: Generator) -> None:
-    # torch's defaults: N(0, 1) for embeddings, U(±1/√fan_in) for linear layers.
-    if "embedding" in name or "table" in name:
-        weight.normal_(0.0, 1.0, generator=generator)
-    else:
-        bound = 1.0 / math.sqrt(weight.shape[1])
+def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Generator) -> None:
+    if model.init == "xavier":  # Glorot and Bengio 2010
+        fan_out, fan_in = weight.shape
+        bound = math.sqrt(6.0 / (fan_in + fan_out))
         weight.uniform_(-bound, bound, generator=generator)
-
-
-INITIALISERS: dict[str, Callable[[Tensor, ModelConfig, str, Generator], None]] = {
-    "normal": _normal,
-    "scaled-normal": _scaled_normal,
-    "xavier": _xavier,
-    "torch": _torch,
-}
-
-
-def _fill_matrix(name: str, values: Tensor, model: ModelConfig, generator: Generator) -> None:
-    if name.endswith("positions.table.weight") and model.position_init == "zero":
-        return
-    if name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
-        values.normal_(0.0, model.embedding_std, generator=generator)
-        return
-    for part in _parts(name, values, model):
-        INITIALISERS[model.init](part, model, name, generator)
+    elif model.init == "torch":  # its defaults: N(0, 1) for embeddings, U(±1/√fan_in) for linear layers
+        if "embedding" in name or "table" in name:
+            weight.normal_(0.0, 1.0, generator=generator)
+        else:
+            bound = 1.0 / math.sqrt(weight.shape[1])
+            weight.uniform_(-bound, bound, generator=generator)
+    else:
+        std = model.init_std
+        if model.init == "scaled-normal" and name.endswith(RESIDUAL_OUTPUTS):
+            # GPT-2: the stream's variance grows with the number of branches that are added to it.
+            std = std / math.sqrt(_residual_branches(name, model))
+        weight.normal_(0.0, std, generator=generator)
 
 
 @torch.no_grad()
@@ -94,8 +61,14 @@ def initialise(network: nn.Module, model: ModelConfig, seed: int) -> None:
         owner, _, leaf = name.rpartition(".")
         if name.endswith("norm.weight"):
             values.fill_(1.0)
+        elif name in ("token_embedding.weight", "source_embedding.weight") and model.embedding_std is not None:
+            values.normal_(0.0, model.embedding_std, generator=generator)
+        elif name.endswith("positions.table.weight") and model.position_init == "zero":
+            pass
         elif parameter.dim() >= 2:
-            _fill_matrix(name, values, model, generator)
+            joined = next((rows(model) for suffix, rows in JOINED.items() if name.endswith("." + suffix)), None)
+            for part in [values] if joined is None else torch.split(values, joined):
+                _fill_matrix(part, name, model, generator)
         elif leaf == "bias" and model.init == "torch" and owner in linears:
             bound = 1.0 / math.sqrt(linears[owner].in_features)
             values.uniform_(-bound, bound, generator=generator)

@@ -10,8 +10,7 @@ from engine.config.sections import ModelConfig
 from engine.model.cache import LayerState
 from engine.model.dropout import Dropout
 from engine.model.heads import SELF_ATTENTION, CrossAttention
-from engine.model.positions import PositionScheme
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
 
@@ -35,7 +34,6 @@ NORMS: dict[str, Callable[[ModelConfig], nn.Module]] = {
 
 
 def make_norm(model: ModelConfig) -> nn.Module:
-    """The normalisation over features."""
     return NORMS[model.norm](model)
 
 
@@ -77,19 +75,15 @@ class Layer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        at: Span,
+        at: Positions,
         state: LayerState | None = None,
         source: tuple[Tensor, Tensor] | None = None,
-        source_at: Span | None = None,
+        source_at: Positions | None = None,
     ) -> Tensor:
         """(B, T, D) → (B, T, D).
 
-        Args:
-            x: the stream.
-            at: its positions.
-            state: what self-attention remembers while decoding.
-            source: this layer's keys and values of the source, in a decoder over one.
-            source_at: the source's positions.
+        `state` is what self-attention remembers while decoding; `source` are this layer's keys and values of the
+        source, at `source_at`, in a decoder over one.
         """
         wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
         x = wrap(x, self.attention_norm, lambda y: self.attention(y, at, state))
@@ -102,7 +96,7 @@ class Layer(nn.Module):
 def around(
     x: Tensor, norm: Callable[[Tensor], Tensor], f: Callable[[Tensor], Tensor], *, pre_norm: bool, residual: bool
 ) -> Tensor:
-    """A part of a layer with its norm, before it or after, and the stream that goes past it."""
+    """Apply a part of a layer with its norm before or after it, and add the stream that goes past it."""
     y = f(norm(x)) if pre_norm else f(x)
     if residual:
         y = x + y

@@ -14,8 +14,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from engine.model.cache import LinearState
-from engine.model.positions import PositionScheme
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import CHUNK
 
 
@@ -45,8 +44,8 @@ def feature_map(x: Tensor) -> Tensor:
 class _Before(torch.autograd.Function):
     """(R, n, …) → the sum of what stands before each of n places.
 
-    It is shifted in, not got by taking the place out of its own sum again: that would leave its rounding behind, and
-    with it a trace of later tokens.
+    It is shifted in, not computed by subtracting the place from its own prefix sum: that would leave its rounding
+    behind, and with it a trace of later tokens.
     """
 
     @staticmethod
@@ -66,8 +65,8 @@ class _Before(torch.autograd.Function):
         return out
 
 
-def _features(q: Tensor, k: Tensor, at: Span, scheme: PositionScheme) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """φ(q), φ(k) and the two of them rotated, fp32 or wider; φ(k) is zero where there is no token."""
+def _features(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Return φ(q), φ(k) and both rotated, fp32 or wider; φ(k) is zero where there is no token."""
     wide = torch.promote_types(q.dtype, torch.float32)
     plain_q, plain_k = feature_map(q.to(wide)), feature_map(k.to(wide))
     if at.start is None:
@@ -75,18 +74,11 @@ def _features(q: Tensor, k: Tensor, at: Span, scheme: PositionScheme) -> tuple[T
     return plain_q, plain_k, scheme.rotate(plain_q, at.index), scheme.rotate(plain_k, at.index)
 
 
-def linear_weights(q: Tensor, k: Tensor, at: Span, scheme: PositionScheme, *, causal: bool) -> Tensor:
-    """The whole T × T matrix written out: the readable reference.
+def linear_weights(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, *, causal: bool) -> Tensor:
+    """Return the whole T × T matrix (B, H, T, T) written out: the readable reference.
 
-    Args:
-        q: (B, H, T, Dh), not rotated.
-        k: (B, H, T, Dh), not rotated.
-        at: positions.
-        scheme: for its rotation.
-        causal: whether a query sees only keys at or before it.
-
-    Returns:
-        (B, H, T, T); rows sum to 1 (rotated ones do not: only their denominators do), or to 0 where nothing is seen.
+    q and k are (B, H, T, Dh), not rotated. Rows sum to 1 (rotated ones do not: only their denominators do), or to 0
+    where nothing is seen.
     """
     plain_q, plain_k, turned_q, turned_k = _features(q, k, at, scheme)
     seen = (at.index[:, None, :] >= 0) & (at.index[:, :, None] >= 0)
@@ -98,7 +90,7 @@ def linear_weights(q: Tensor, k: Tensor, at: Span, scheme: PositionScheme, *, ca
 
 
 def _reference(
-    q: Tensor, k: Tensor, v: Tensor, at: Span, scheme: PositionScheme, causal: bool, state: LinearState | None
+    q: Tensor, k: Tensor, v: Tensor, at: Positions, scheme: PositionScheme, causal: bool, state: LinearState | None
 ) -> Tensor:
     if state is not None:  # the reference keeps nothing: what was seen before is in the sums only
         return _chunked(q, k, v, at, scheme, causal, state)
@@ -107,7 +99,7 @@ def _reference(
 
 
 def _chunked(
-    q: Tensor, k: Tensor, v: Tensor, at: Span, scheme: PositionScheme, causal: bool, state: LinearState | None
+    q: Tensor, k: Tensor, v: Tensor, at: Positions, scheme: PositionScheme, causal: bool, state: LinearState | None
 ) -> Tensor:
     plain_q, plain_k, turned_q, turned_k = _features(q, k, at, scheme)
     v = v.to(plain_q.dtype)
@@ -123,7 +115,7 @@ def _chunked(
 def _prefix(
     plain_q: Tensor, plain_k: Tensor, turned_q: Tensor, turned_k: Tensor, v: Tensor, state: LinearState | None
 ) -> tuple[Tensor, Tensor]:
-    """Numerators (B, H, T, Dh) and denominators (B, H, T, 1) over all keys up to each query, and what `state` holds."""
+    """Return numerators (B, H, T, Dh) and denominators (B, H, T, 1) over all keys up to each query, and in `state`."""
     batch, heads, time, _ = v.shape
     chunk = min(CHUNK, time)
     n = -(-time // chunk)
@@ -155,7 +147,7 @@ def _prefix(
     return mixed, total
 
 
-Kernel = Callable[[Tensor, Tensor, Tensor, Span, PositionScheme, bool, LinearState | None], Tensor]
+Kernel = Callable[[Tensor, Tensor, Tensor, Positions, PositionScheme, bool, LinearState | None], Tensor]
 LINEAR_BACKENDS: dict[str, Kernel] = {"auto": _chunked, "chunked": _chunked, "reference": _reference}
 
 
@@ -163,14 +155,14 @@ def linear_attention(
     q: Tensor,
     k: Tensor,
     v: Tensor,
-    at: Span,
+    at: Positions,
     scheme: PositionScheme,
     *,
     causal: bool,
     state: LinearState | None = None,
     backend: str = "auto",
 ) -> Tensor:
-    """Linear attention; no T × T matrix but in the reference.
+    """Linear attention (B, H, T, Dh), zeros where nothing is seen; no T × T matrix except in the reference.
 
     Args:
         q: (B, H, T, Dh), not rotated.
@@ -181,9 +173,6 @@ def linear_attention(
         causal: whether a query sees only keys at or before it.
         state: the sums over what was seen before, extended in place; causal only.
         backend: a name from `LINEAR_BACKENDS`.
-
-    Returns:
-        (B, H, T, Dh); zeros where nothing is seen.
     """
     with torch.autocast(q.device.type, enabled=False):  # else the prefix sums would be rounded to bf16
         return LINEAR_BACKENDS[backend](q, k, v, at, scheme, causal, state).to(v.dtype)

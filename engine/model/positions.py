@@ -1,4 +1,4 @@
-"""Position schemes: what tells a Transformer where a token stands.
+"""Positions of tokens, and position schemes: what tells a Transformer where a token stands.
 
 A scheme gives some of `embed`, `rotate`, `bias` and `content`, all on ABSOLUTE positions, so that cached decoding is
 right by construction. Notation: B batch, N ∈ {1, B}, T time, H heads, D model width, Dh head width.
@@ -6,6 +6,7 @@ right by construction. Notation: B batch, N ∈ {1, B}, T time, H heads, D model
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +14,39 @@ from torch import Tensor, nn
 from engine.config.sections import ModelConfig
 
 
+@dataclass(frozen=True)
+class Positions:
+    """Absolute positions of T tokens, for one row that all share or for each of the batch."""
+
+    index: Tensor  # (N, T) int64 with N ∈ {1, B}; −1 where there is no token
+    # known on the host: every row is start, start + 1, … without −1. Allows fast kernels without a device
+    # synchronisation. None: not known to be so.
+    start: int | None = None
+    one_side: bool = False  # known on the host: padding stands at one side of a row only, so tokens stand side by side
+
+    @classmethod
+    def consecutive(cls, length: int, start: int = 0, device: torch.device | str | None = None) -> "Positions":
+        """Return `length` positions in a row from `start`, the same in each row of the batch."""
+        return cls(torch.arange(start, start + length, device=device)[None], start)
+
+    @classmethod
+    def of_tokens(cls, keep: Tensor, *, one_side: bool = False) -> "Positions":
+        """Count positions over real tokens only, so that padding changes nothing; `keep` (B, T) is False at padding."""
+        return cls(torch.where(keep, keep.long().cumsum(-1) - 1, -1), one_side=one_side)
+
+    @property
+    def packed(self) -> bool:
+        """Known on the host: two tokens are as many slots apart as positions."""
+        return self.start is not None or self.one_side
+
+    @property
+    def length(self) -> int:
+        """T, padding included."""
+        return self.index.shape[-1]
+
+
 def widest_float(device: torch.device) -> torch.dtype:
-    """float64, or float32 on MPS, which has no wider one. The angles of far positions need it."""
+    """Return float64, or float32 on MPS, which has no wider one. The angles of far positions need it."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
@@ -33,19 +65,19 @@ class PositionScheme(nn.Module):
         """Fill the buffers that are not learned, if the scheme has any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
-        """What is added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
+        """Return what is added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
         return None
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
-        """Queries or keys (B, H, T, Dh) turned by their positions (N, T); keys before they are cached."""
+        """Return queries or keys (B, H, T, Dh) turned by their positions (N, T); keys before they are cached."""
         return x
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        """What is added to the scaled scores: (N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
+        """Return what is added to the scaled scores: (N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
         return None
 
     def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        """What is added to the scores before scaling, from queries and keys: → (B, H, Tq, Tk)."""
+        """Return what is added to the scores before scaling, from queries and keys: → (B, H, Tq, Tk)."""
         return None
 
 
@@ -60,7 +92,6 @@ class Sinusoidal(PositionScheme):
         self.d_model = d_model
 
     def embed(self, pos: Tensor) -> Tensor:
-        """(N, T) → (N, T, D)."""
         dtype = widest_float(pos.device)
         even = torch.arange(0, self.d_model, 2, device=pos.device, dtype=dtype)
         angle = pos[..., None].to(dtype) * 10_000.0 ** (-even / self.d_model)  # (N, T, D/2)
@@ -76,7 +107,7 @@ class Learned(PositionScheme):
         self.table = nn.Embedding(longest, d_model)
 
     def embed(self, pos: Tensor) -> Tensor:
-        """(N, T) → (N, T, D); an empty slot (−1) takes row 0, which nobody sees."""
+        """An empty slot (−1) takes row 0, which nobody sees."""
         found: Tensor = self.table(pos.clamp(min=0))
         return found
 
@@ -94,7 +125,6 @@ class Rope(PositionScheme):
         self._turn: tuple[Tensor, torch.dtype, Tensor, Tensor] | None = None
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
-        """(B, H, T, Dh), (N, T) → (B, H, T, Dh), same dtype."""
         cos, sin = self._cos_sin(pos, torch.promote_types(x.dtype, torch.float32))  # (N, 1, T, Dh/2)
         if self.pairing == "half":
             a, b = x.chunk(2, dim=-1)
@@ -129,7 +159,6 @@ class Relative(PositionScheme):
         self.table = nn.Embedding(2 * max_distance + 1, n_heads)
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
-        """(N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
         far = self.max_distance
         values: Tensor = self.table(distances(q_pos, k_pos).clamp(-far, far) + far)
         return values.permute(0, 3, 1, 2)
@@ -150,16 +179,14 @@ class Alibi(PositionScheme):
         self.fill()
 
     def fill(self) -> None:
-        """See `PositionScheme`."""
         self.slopes.copy_(torch.tensor(alibi_slopes(self.slopes.numel()), dtype=torch.float32))
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
-        """(N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
         return -self.slopes[:, None, None] * distances(q_pos, k_pos)[:, None].abs()
 
 
 def alibi_slopes(n_heads: int) -> list[float]:
-    """ALiBi's slopes, steepest first: 2^(−8/H), 2^(−16/H) … for a power of two.
+    """Return ALiBi's slopes, steepest first: 2^(−8/H), 2^(−16/H) … for a power of two.
 
     For other H, those of the next lower power of two, then every second one of the next higher (the authors' code).
     """
@@ -185,7 +212,7 @@ class T5(PositionScheme):
         self.table = nn.Embedding(n_buckets, n_heads)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """The bucket of each k − q, int64."""
+        """Return the bucket of each k − q, int64."""
         n_buckets, back = self.n_buckets, -distance
         first = torch.zeros_like(distance)
         if not self.causal:
@@ -200,7 +227,6 @@ class T5(PositionScheme):
         return first + torch.where(back < exact, back, far.clamp(max=n_buckets - 1))
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor:
-        """(N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
         values: Tensor = self.table(self.bucket(distances(q_pos, k_pos)))
         return values.permute(0, 3, 1, 2)
 
@@ -220,7 +246,6 @@ class TransformerXL(PositionScheme):
         self.v = nn.Parameter(torch.empty(n_heads, d_model // n_heads))
 
     def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor:
-        """(B, H, Tq, Dh), (B, H, Tk, Dh) → (B, H, Tq, Tk)."""
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
         somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
         apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
@@ -242,13 +267,9 @@ def distances(q_pos: Tensor, k_pos: Tensor) -> Tensor:
 
 
 def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: bool) -> list[PositionScheme]:
-    """One scheme a layer of a stack; the same object where the paper shares it between layers.
+    """Return one scheme a layer of a stack; the same object where the paper shares it between layers.
 
-    Args:
-        model: the network.
-        n_layers: of the stack.
-        longest: tokens the stack ever gets at once, the size of a learned table.
-        causal: whether the stack is.
+    `longest` is the number of tokens the stack ever gets at once, the size of a learned table.
     """
     heads = model.n_heads
     builders: dict[str, Callable[[], PositionScheme]] = {

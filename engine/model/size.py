@@ -1,35 +1,94 @@
-"""How large and how costly a model is, from the config alone. No torch here.
+"""How large and how costly a model is, from the config alone: parameters, operations, memory. No torch here.
 
-Parameters are counted exactly and equal the built module's; so are the operations of its matrix products.
+Parameters are counted exactly and equal the built module's; so are the operations of its matrix products. Memory is an
+account of a training step's peak:
+
+    weights, gradients, AdamW's two moments    4 numbers per parameter
+    what layers keep for the backward pass     `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
+    log probabilities and their gradients      3 numbers per token and vocabulary entry
+    gradients of the current layer             2 tensors as large as its widest
+
+Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more than these tensors: its
+allocator leaves gaps between kept and freed memory, `SLACK`. docs/benchmarks.md compares estimates to measured peaks on
+a CPU; `doctor --gpu` does on a GPU, but has not been run on one yet. `engine.model.attention` chooses a kernel call by
+call, but here it must be known before anything is built; tests check that the two agree. Notation: D model width, H
+heads, T keys; counts of memory are in numbers per token unless stated otherwise.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
+from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.model.kernel import Kernel, training_kernel
+from engine.model.visibility import CHUNK, LONG, NARROW, QUICKER, SMALLEST_BLOCK, self_attention
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel and how it cuts T tokens."""
+
+    # from `BACKENDS` or `LINEAR_BACKENDS`; `math` is torch's fallback on a CPU from its fused kernel under dropout or
+    # with a learned mask: the scores are materialized
+    name: str
+    blocks: int  # parts of the text, the last one padded
+    queries: int  # in a block
+    keys: int  # keys that each block's queries are multiplied by
+
+    @property
+    def filled(self) -> int:
+        """Queries of all blocks, padding included."""
+        return self.blocks * self.queries
+
+    @property
+    def writes_scores(self) -> bool:
+        """Whether a tensor of queries × keys is materialized."""
+        return self.name in ("reference", "dense", "math", "banded")
+
+
+def training_kernel(
+    model: ModelConfig, causal: bool, length: int, *, padded: bool = False, gpu: bool = False
+) -> Kernel:
+    """Return the kernel of a stack's self-attention over `length` tokens; `padded`: rows differ in length."""
+    if model.attention == "linear":
+        chunk = min(CHUNK, length) if causal else length
+        if model.backend == "reference":
+            return Kernel("reference", 1, length, length)
+        return Kernel("chunked", -(-length // chunk), chunk, chunk)
+    see, wanted = self_attention(model, causal=causal), model.backend
+    reach = see.reach(1)
+    if reach is not None:
+        narrow = NARROW * reach <= length and (length >= LONG or (not gpu and QUICKER * reach <= length))
+        if wanted == "banded" or (wanted == "auto" and narrow):
+            before = min(reach, length - 1)
+            block = min(max(SMALLEST_BLOCK, before), length)
+            return Kernel("banded", -(-length // block), block, before + block + (0 if causal else before))
+    return Kernel(_over_all(model, padded, gpu), 1, length, length)
+
+
+def _over_all(model: ModelConfig, padded: bool, gpu: bool) -> str:
+    dropped = model.attention_dropout > 0.0
+    if model.backend == "reference" or model.position == "xl":
+        return "reference"
+    if model.backend == "dense" or (model.backend == "auto" and dropped and not padded and not gpu):
+        return "dense"
+    if gpu:  # its fused kernels also handle dropout and learned masks
+        return "sdpa"
+    return "math" if dropped or model.position in ("relative", "t5") else "sdpa"
 
 
 @dataclass(frozen=True)
 class StackShape:
-    """One stack of layers.
+    """One stack of layers."""
 
-    Args:
-        layers: how many.
-        longest: most tokens it gets.
-        causal: whether it may not see its future.
-        over_source: whether its layers also look at a source.
-        encodes: whether it reads that source.
-    """
-
-    layers: int
-    longest: int
-    causal: bool
-    over_source: bool = False
-    encodes: bool = False
+    layers: int  # how many
+    longest: int  # most tokens it gets
+    causal: bool  # whether it may not see its future
+    over_source: bool = False  # whether its layers also look at a source
+    encodes: bool = False  # whether it reads that source
 
 
 def stacks(model: ModelConfig) -> list[StackShape]:
-    """The stacks of a network: one, or an encoder and a decoder over it."""
+    """Return the stacks of a network: one, or an encoder and a decoder over it."""
     if model.architecture != "encoder-decoder":
         return [StackShape(model.n_layers, model.context_length, model.causal)]
     encoder = StackShape(model.encoder_layers, model.source_tokens, causal=False, encodes=True)
@@ -48,12 +107,7 @@ def _positions(model: ModelConfig, layers: int, longest: int) -> int:
 
 
 def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
-    """Parameters by component; the sum is the module's exact count.
-
-    Args:
-        model: the network.
-        vocab_size: tokens of the tokenizer; `model.vocab_size` wins where it is set.
-    """
+    """Return parameters by component; their sum is exact. `model.vocab_size` wins over `vocab_size` where it is set."""
     vocab = model.vocab_size or vocab_size
     d, ff, wide, bias = model.d_model, model.d_ff, model.ff_expansion, int(model.bias)
     joined = 2 * d + 2 * model.kv_width  # rows of the query, key, value and output maps
@@ -78,22 +132,18 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
 
 
 def parameter_count(model: ModelConfig, vocab_size: int) -> int:
-    """All parameters, tied ones once."""
+    """Return the number of all parameters, tied ones once."""
     return sum(parameters(model, vocab_size).values())
 
 
 def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
-    """Floating-point operations to train on one token: the matrix products of a forward and a backward pass.
+    """Return the floating-point operations to train on one token, in the products of a forward and a backward pass.
 
     Counts what the kernel of a training step multiplies, 2 operations per product: all T keys of a mask (a fused
     kernel that skips the masked half does half of that), the band of a window with its padded blocks, the chunks of
     linear attention. The backward pass costs two forward passes (Kaplan et al. 2020). A target token of an
-    encoder-decoder also pays for its share of the source.
-
-    Args:
-        model: the network; rows as long as its context.
-        vocab_size: tokens of the tokenizer; `model.vocab_size` wins where it is set.
-        rows: per batch; Transformer-XL projects its distances once for all of them.
+    encoder-decoder also pays for its share of the source. Rows are as long as the context; Transformer-XL projects its
+    distances once for all `rows` of a batch.
     """
     d, kv, target = model.d_model, model.kv_width, model.context_length
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
@@ -115,10 +165,174 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
 
 
 def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
-    """Multiplications of one query in attention itself, over all heads."""
+    """Return the multiplications of one query in attention itself, over all heads."""
     if model.attention != "linear":
         return 2 * kernel.keys * model.d_model
     if kernel.name == "reference":
         return 3 * kernel.keys * model.d_model
     within = (3 if model.position == "rope" else 2) * kernel.keys if causal else 0
     return (within + 2 * model.head_width + 1) * model.d_model
+
+
+BYTES = 4
+STATE = 4  # weights, gradients, two moments
+LOGITS = 3  # log probabilities, their gradient, the logits' gradient
+WORKING = 2  # the incoming and the outgoing gradient
+SLACK = 1.35  # resident / allocated, for glibc, which keeps freed memory; measured 1.15 to 1.6
+MASK = {False: 1.0, True: 0.25}  # numbers per element of a dropout mask, by whether a GPU, which keeps one byte
+CONTENT = 2  # Transformer-XL scores are gathered from the distances to all keys, before and after: 2 T − 1
+
+
+@dataclass(frozen=True)
+class BatchShape:
+    """The shape of a step's largest batch: B rows of T target tokens, and S source tokens (0 without a source)."""
+
+    rows: int
+    target: int
+    source: int = 0
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "BatchShape":
+        """Return the batch of a config; an upper bound if row lengths depend on the data."""
+        target = config.model.context_length if config.on_rows else config.window_targets
+        source = config.model.source_tokens if config.has_source else 0
+        budget = config.train.batch_tokens  # tokens on the longer side
+        rows = config.train.batch_size if budget is None else max(1, budget // max(target, source))
+        return cls(rows, target, source)
+
+    @classmethod
+    def of_batch(cls, batch: Any) -> "BatchShape":
+        source = 0 if batch.source is None else batch.source.shape[1]
+        return cls(batch.tokens.shape[0], batch.tokens.shape[1], source)
+
+
+def memory_bytes(
+    config: RunConfig,
+    vocab_size: int,
+    shape: BatchShape | None = None,
+    *,
+    slack: float | None = None,
+    gpu: bool = False,
+) -> int:
+    """Estimate a training step's peak, in bytes, beyond what the process held before the model was built.
+
+    `shape` is that of the largest batch, if the data is known; `slack` that of the allocator, by default `SLACK` on a
+    CPU and 1, tensors only, on a GPU.
+    """
+    shape = shape or BatchShape.of(config)
+    slack = slack if slack is not None else 1.0 if gpu else SLACK
+    state = STATE * parameter_count(config.model, vocab_size)
+    return int(BYTES * (state + slack * activations(config, vocab_size, shape, gpu=gpu)))
+
+
+def activations(config: RunConfig, vocab_size: int, shape: BatchShape, *, gpu: bool = False) -> float:
+    """Return the numbers besides the state at the peak: kept for the backward pass, or in use."""
+    logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
+    return kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
+
+
+def kept(config: RunConfig, shape: BatchShape, *, gpu: bool = False) -> float:
+    """Return the numbers that the forward pass keeps for the backward pass, without the logits."""
+    model, d, total = config.model, config.model.d_model, 0.0
+    for stack in stacks(model):
+        length = shape.target if stack.causal or not shape.source else shape.source
+        tokens = shape.rows * length
+        padded = stack.encodes and config.on_rows
+        kernel = training_kernel(model, stack.causal, length, padded=padded, gpu=gpu)
+        layer = _norm(model) + _attention(model, kernel, stack.causal, length, MASK[gpu])
+        layer += _norm(model) + _feed_forward(model, MASK[gpu])
+        across = 0.0
+        if stack.over_source:
+            layer += _norm(model)
+            across = _cross_attention(config, shape, gpu)
+        per_layer = tokens * layer + across + _mask(model, kernel, length, padded=padded) * length
+        if config.train.activation_checkpointing:  # the input of each layer, and all of one layer
+            total += stack.layers * tokens * d + per_layer
+        else:
+            total += stack.layers * per_layer
+        total += tokens * (_norm(model) if model.final_norm else d)
+        total += tokens * d * MASK[gpu] * (model.embedding_dropout > 0.0)
+    return total
+
+
+def _norm(model: ModelConfig) -> float:
+    """A norm's input, and its output, which goes into a product."""
+    return model.d_model * {"layer": 2, "rms": 3, "none": 1}[model.norm]
+
+
+def _feed_forward(model: ModelConfig, mask: float) -> float:
+    """The features before the activation, after it, and after dropout."""
+    ff, dropped = model.d_ff, model.ff_dropout > 0.0
+    before = {"relu": 0, "swiglu": 3 * ff}.get(model.activation, ff)  # ReLU's gradient needs only its output
+    after = (1 + mask) * ff + (ff if model.activation == "relu" else 0) if dropped else ff
+    return before + after + mask * model.d_model * (model.dropout > 0.0)
+
+
+def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, mask: float) -> float:
+    """Queries, keys, values, weights if the kernel keeps them, the output, and the dropout mask."""
+    d = model.d_model
+    filled, rotated, dropped = kernel.filled / length, model.position == "rope", model.attention_dropout > 0.0
+    scores = filled * model.n_heads * kernel.keys
+    out = d + mask * d * (model.attention_output_dropout > 0.0)
+    if kernel.name == "sdpa":
+        joined = d + 2 * model.kv_width  # one tensor, of which queries, keys and values are views
+        repeated = model.kv_heads < model.n_heads  # keys and values are repeated for the queries that share them
+        held = 3 * d if rotated and repeated else joined + 2 * d * (rotated or repeated)
+        return out + held + d * rotated + model.n_heads  # the output of rotated heads is reordered once more
+    if kernel.name == "chunked":  # features, plain and rotated, perhaps padded; values, numerators
+        cut = kernel.filled > length
+        features = (10 if cut else 8.5) if rotated else (7.5 if cut else 6.5)
+        return out + (scores if causal else 0) + features * d
+    if kernel.name == "banded" and model.position != "xl":
+        bands = d + 2 * d * kernel.keys / kernel.queries
+        return out + filled * bands + scores * (1 + mask * dropped)
+    if kernel.name == "math":
+        return out + 3 * d + scores * (2.25 if dropped else 1)  # the dropout mask has one byte per number
+    if kernel.name == "dense":
+        return out + 3 * d + scores * (3 if dropped else 1)
+    copies = (7 if model.position == "xl" else 3) * d * max(1.0, kernel.keys / kernel.queries)
+    return out + copies + scores * _reference_weights(model)
+
+
+def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
+    """Return what is added to the scores, shared by all rows: numbers per query."""
+    if model.position in ("relative", "t5", "xl") and kernel.name != "banded":
+        learned = model.n_heads * length if kernel.name == "sdpa" else 0
+        return 2.5 * length + learned  # the table row of each score, 8 bytes each
+    if kernel.name != "sdpa":
+        return 0.0
+    if model.position == "alibi":
+        return model.n_heads * length
+    return 2.0 * length if model.attention != "global" or padded else 0.0
+
+
+def _reference_weights(model: ModelConfig) -> float:
+    """Tensors as large as the scores: the softmax, its masked version, and that after dropout."""
+    return (3 if model.attention_dropout > 0.0 else 2) + (CONTENT if model.position == "xl" else 0)
+
+
+def _cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
+    """Per layer and whole batch: queries and output of each target, keys and values of each source."""
+    model, d = config.model, config.model.d_model
+    targets, sources = shape.rows * shape.target, shape.rows * shape.source
+    dropped = model.attention_dropout > 0.0
+    weights = 0.0
+    if model.backend == "reference":
+        weights = 2 + MASK[gpu] * dropped
+    elif dropped and not gpu:
+        weights = 2.25 if config.on_rows or shape.target != shape.source else 3
+    repeated = model.kv_heads < model.n_heads and not weights
+    of_source = 2 * (d if weights else model.kv_width) + (2 * d if repeated else 0)
+    of_target = 2 * d + MASK[gpu] * d * (model.attention_output_dropout > 0.0) + model.n_heads * shape.source * weights
+    return targets * of_target + sources * of_source
+
+
+def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
+    """Numbers of the widest tensor of a layer, over a batch."""
+    model, widest = config.model, 0.0
+    for stack in stacks(model):
+        length = shape.target if stack.causal or not shape.source else shape.source
+        kernel = training_kernel(model, stack.causal, length, padded=stack.encodes and config.on_rows, gpu=gpu)
+        scores = model.n_heads * kernel.keys * kernel.writes_scores * (CONTENT if model.position == "xl" else 1)
+        widest = max(widest, shape.rows * length * max(model.ff_expansion, 3 * model.d_model, scores))
+    return widest

@@ -4,6 +4,8 @@ Notation: B batch, T time, S source time, D model width, V vocabulary.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -16,8 +18,7 @@ from engine.model.dropout import Dropout
 from engine.model.heads import CrossAttention, SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
-from engine.model.positions import PositionScheme, make_schemes
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme, make_schemes
 from engine.model.visibility import self_attention
 
 
@@ -39,13 +40,13 @@ class Stack(nn.Module):
         """Keep only what goes into each layer, and compute the rest again in the backward pass (Chen et al. 2016)."""
         self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
 
-    def run(
+    def run_layers(
         self,
         x: Tensor,
-        at: Span,
+        at: Positions,
         cache: Cache | None = None,
         source: list[tuple[Tensor, Tensor]] | None = None,
-        source_at: Span | None = None,
+        source_at: Positions | None = None,
     ) -> Tensor:
         """(B, T, D) token embeddings → (B, T, D).
 
@@ -82,10 +83,10 @@ class Stack(nn.Module):
         if longest is not None and length > longest:
             raise ValueError(f"position {length - 1} is past the {longest} learned positions")
 
-    def new_cache(self, room: int = 0) -> Cache:
-        """An empty cache for incremental decoding, at first with room for so many tokens."""
+    def new_cache(self, capacity: int = 0) -> Cache:
+        """Return an empty cache for incremental decoding, with room for `capacity` tokens at first."""
         attentions = [layer.get_submodule("attention") for layer in self.layers]
-        return Cache([part.new_state(room) for part in attentions if isinstance(part, SelfAttention)])
+        return Cache([part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)])
 
 
 class LanguageModel(Stack):
@@ -101,21 +102,16 @@ class LanguageModel(Stack):
 class DecoderLM(LanguageModel):
     """A language model: each token is predicted from those before it (GPT: Radford et al. 2018)."""
 
-    def hidden(self, tokens: Tensor, at: Span | None = None, cache: Cache | None = None) -> Tensor:
+    def hidden(self, tokens: Tensor, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
         """`forward` without the head: (B, T) → (B, T, D)."""
-        at = at or Span.run(tokens.shape[1], cache.length if cache else 0, tokens.device)
-        return self.run(self.token_embedding(tokens), at, cache)
+        at = at or Positions.consecutive(tokens.shape[1], cache.length if cache else 0, tokens.device)
+        return self.run_layers(self.token_embedding(tokens), at, cache)
 
-    def forward(self, tokens: Tensor, at: Span | None = None, cache: Cache | None = None) -> Tensor:
-        """Logits of the next token at every position.
+    def forward(self, tokens: Tensor, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
+        """Return logits (B, T, V) of the next token at every position.
 
-        Args:
-            tokens: (B, T) int64.
-            at: their absolute positions; by default in a row, after what the cache holds.
-            cache: the decoder's memory, extended in place.
-
-        Returns:
-            (B, T, V).
+        `at` are the absolute positions of the tokens (B, T), by default in a row after what the `cache` holds, which is
+        extended in place.
 
         Raises:
             ValueError: a position past the learned table.
@@ -127,23 +123,23 @@ class DecoderLM(LanguageModel):
 class EncoderLM(LanguageModel):
     """A model of the gaps in a text, which it sees from both sides (BERT: Devlin et al. 2019)."""
 
-    def forward(self, tokens: Tensor, at: Span | None = None) -> Tensor:
-        """Logits at every position: (B, T) int64 → (B, T, V).
+    def forward(self, tokens: Tensor, at: Positions | None = None) -> Tensor:
+        """Return logits at every position: (B, T) int64 → (B, T, V).
 
         Raises:
             ValueError: a position past the learned table.
         """
-        at = at or Span.run(tokens.shape[1], 0, tokens.device)
-        logits: Tensor = self.head(self.run(self.token_embedding(tokens), at))
+        at = at or Positions.consecutive(tokens.shape[1], 0, tokens.device)
+        logits: Tensor = self.head(self.run_layers(self.token_embedding(tokens), at))
         return logits
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What an encoder made of a source: (B, S, D), and where its tokens stand."""
+    """The encoder's output (B, S, D), and the positions of the source's tokens."""
 
     hidden: Tensor
-    at: Span
+    at: Positions
 
 
 class EncoderDecoder(nn.Module):
@@ -162,61 +158,50 @@ class EncoderDecoder(nn.Module):
         self.decoder = Stack(model, model.n_layers, model.context_length, causal=True, over_source=True)
         self.head = make_head(model, self.token_embedding)
 
-    def encode(self, source: Tensor, at: Span | None = None) -> Memory:
-        """Read a source.
-
-        Args:
-            source: (B, S) int64.
-            at: its positions, −1 at padding; by default in a row.
-        """
-        at = at or Span.run(source.shape[1], 0, source.device)
+    def encode(self, source: Tensor, at: Positions | None = None) -> Memory:
+        """Read a source (B, S); its positions are −1 at padding, by default in a row."""
+        at = at or Positions.consecutive(source.shape[1], 0, source.device)
         embedding = self.token_embedding if self.source_embedding is None else self.source_embedding
-        return Memory(self.encoder.run(embedding(source), at), at)
+        return Memory(self.encoder.run_layers(embedding(source), at), at)
 
     def read(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each decoder layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D)."""
+        """Return each decoder layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D)."""
         parts = [layer.get_submodule("cross_attention") for layer in self.layers]
         return [part.keys_and_values(hidden) for part in parts if isinstance(part, CrossAttention)]
 
-    def decode(self, target: Tensor, memory: Memory, at: Span | None = None, cache: Cache | None = None) -> Tensor:
-        """Logits of the next target token at every position.
+    def decode(self, target: Tensor, memory: Memory, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
+        """Return logits (B, T, V) of the next target token at every position.
 
-        Args:
-            target: (B, T) int64.
-            memory: the source.
-            at: positions of the target; by default in a row, after what the cache holds.
-            cache: the decoder's memory, extended in place.
-
-        Returns:
-            (B, T, V).
+        `at` are the positions of the target (B, T), by default in a row after what the `cache` holds, which is extended
+        in place.
         """
-        at = at or Span.run(target.shape[1], cache.length if cache else 0, target.device)
+        at = at or Positions.consecutive(target.shape[1], cache.length if cache else 0, target.device)
         source = cache.memory if cache else None
         if source is None:
             source = self.read(memory.hidden)
             if cache is not None:
                 cache.memory, cache.memory_at = source, memory.at
         source_at = cache.memory_at if cache else memory.at  # a cache may have reordered its rows
-        x = self.decoder.run(self.token_embedding(target), at, cache, source, source_at)
+        x = self.decoder.run_layers(self.token_embedding(target), at, cache, source, source_at)
         logits: Tensor = self.head(x)
         return logits
 
-    def forward(self, source: Tensor, target: Tensor, source_at: Span | None = None, at: Span | None = None) -> Tensor:
+    def forward(
+        self, source: Tensor, target: Tensor, source_at: Positions | None = None, at: Positions | None = None
+    ) -> Tensor:
         """(B, S), (B, T) → (B, T, V)."""
         return self.decode(target, self.encode(source, source_at), at)
 
     @property
     def layers(self) -> nn.ModuleList:
-        """The decoder's."""
         return self.decoder.layers
 
-    def new_cache(self, room: int = 0) -> Cache:
-        """An empty cache for incremental decoding, at first with room for so many tokens."""
-        return self.decoder.new_cache(room)
+    def new_cache(self, capacity: int = 0) -> Cache:
+        return self.decoder.new_cache(capacity)
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
-    """The map to the vocabulary; with the embedding's own weights where they are tied (Press and Wolf 2017)."""
+    """Return the map to the vocabulary; with the embedding's own weights where they are tied (Press and Wolf 2017)."""
     head = nn.Linear(model.d_model, embedding.num_embeddings, bias=model.head_bias)
     if model.tie_embeddings:
         head.weight = embedding.weight
@@ -232,7 +217,7 @@ NETWORKS: dict[str, type[DecoderLM] | type[EncoderLM] | type[EncoderDecoder]] = 
 
 
 def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.device | str = "cpu") -> Network:
-    """The network of a config with its initial weights, fp32, in training mode.
+    """Return the network of a config with its initial weights, fp32, in training mode.
 
     Args:
         model: what to build; `model.vocab_size`, where set, may be larger.
@@ -253,3 +238,15 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
         network.head.weight = network.token_embedding.weight  # to_empty gives each its own storage
     initialise(network, model, seed)
     return network
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Turn dropout and gradients off, then restore the mode."""
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        model.train(was_training)

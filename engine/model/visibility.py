@@ -18,26 +18,18 @@ LINEAR_FROM = 512  # tokens from which linear attention is quicker than attentio
 
 @dataclass(frozen=True)
 class Visibility:
-    """Which keys a query may see.
+    """Which keys a query may see."""
 
-    Args:
-        causal: only keys at or before the query.
-        window: causal: the newest `window` keys, self included; else |q − k| ≤ window // 2.
-        link_every: besides the window, every key k with k % link_every == link_every − 1
-            (the summary places of the fixed pattern of Child et al. 2019, Sparse Transformers, one a block).
-    """
-
-    causal: bool
-    window: int | None = None
+    causal: bool  # only keys at or before the query
+    window: int | None = None  # causal: the newest `window` keys, self included; else |q − k| ≤ window // 2
+    # besides the window, every key k with k % link_every == link_every − 1 (the summary places of the fixed pattern of
+    # Child et al. 2019, Sparse Transformers, one a block).
     link_every: int | None = None
 
     def __call__(self, q: Any, k: Any) -> Any:
-        """True where query position `q` sees key position `k`.
+        """Return whether query position `q` sees key position `k`.
 
-        Args:
-            q: absolute positions, broadcastable with `k`; −1 marks padding or an empty slot, which never sees
-                and is never seen.
-            k: absolute positions.
+        Positions are absolute and broadcastable; −1 marks padding or an empty slot, which never sees and is never seen.
         """
         seen = (q >= 0) & (k >= 0)
         if self.causal:
@@ -50,19 +42,14 @@ class Visibility:
         return seen
 
     def reach(self, n_layers: int) -> int | None:
-        """How many tokens back information can travel through `n_layers` layers; None if without limit."""
+        """Return how many tokens back information can travel through `n_layers` layers; None if without limit."""
         if self.window is None or self.link_every is not None:
             return None
         return n_layers * (self.window - 1 if self.causal else self.window // 2)
 
 
 def self_attention(model: ModelConfig, *, causal: bool | None = None) -> Visibility:
-    """The visibility that a model config asks of its self-attention.
-
-    Args:
-        model: the network.
-        causal: of one stack of it (an encoder-decoder has both kinds); by default the model's own.
-    """
+    """Return the visibility of a model's self-attention; `causal` is that of one stack, by default the model's own."""
     causal = model.causal if causal is None else causal
     window = model.window if model.attention in ("window", "sparse") else None
     return Visibility(causal, window, model.link_every if model.attention == "sparse" else None)

@@ -10,18 +10,19 @@ from torch import Tensor
 
 from engine.capabilities import NO_BIAS
 from engine.config.sections import ModelConfig
-from engine.model.attention import BACKENDS, Situation, softmax_attention
+from engine.model.attention import BACKENDS, AttentionCall, softmax_attention
 from engine.model.linear_attention import LINEAR_BACKENDS, linear_attention
-from engine.model.positions import PositionScheme, make_schemes
-from engine.model.span import Span
+from engine.model.positions import Positions, PositionScheme, make_schemes
 from engine.model.visibility import Visibility, self_attention
 from engine.proof.result import Context, Proof, Result, judged
+from engine.training.self_check import relative_error
 
 POSITIONS: tuple[str, ...] = get_args(ModelConfig.model_fields["position"].annotation)
 ATTENTIONS: tuple[str, ...] = get_args(ModelConfig.model_fields["attention"].annotation)
 ROWS, HEADS, WIDTH, TOKENS, PADDING = 2, 4, 32, 160, 37
 # Largest difference relative to the largest entry; bf16 has 8 significant bits. Measured on a CPU: 4e-6 and 0.042.
 ALLOWED = {torch.float32: 3e-5, torch.bfloat16: 0.1}
+DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 
 
 def attention_proofs() -> list[Proof]:
@@ -41,41 +42,48 @@ class _Case:
     def name(self) -> str:
         return f"{self.model.attention}{', causal' if self.causal else ''}{', padded' if self.padded else ''}"
 
-    def span(self, device: torch.device) -> Span:
+    @property
+    def see(self) -> Visibility:
+        return self_attention(self.model, causal=self.causal)
+
+    def span(self, device: torch.device) -> Positions:
         if not self.padded:
-            return Span.run(TOKENS, 0, device)
+            return Positions.consecutive(TOKENS, 0, device)
         keep = torch.ones(ROWS, TOKENS, dtype=torch.bool)
         keep[-1, :PADDING] = False
-        return Span.of(keep.to(device), one_side=True)
+        return Positions.of_tokens(keep.to(device), one_side=True)
+
+    def scheme(self, dtype: torch.dtype, device: torch.device) -> PositionScheme:
+        scheme = make_schemes(self.model, 1, TOKENS, causal=self.causal)[0]
+        draw = torch.Generator().manual_seed(2)
+        with torch.no_grad():
+            for parameter in scheme.parameters():
+                parameter.copy_(torch.randn(parameter.shape, generator=draw) * 0.3)
+        wide = torch.promote_types(dtype, torch.float32)  # parameters are never bf16
+        return scheme.to(device=device, dtype=wide)
 
 
 def attention(position: str, context: Context) -> Result:
-    """Compare every backend that applies to a case with the reference.
-
-    Args:
-        position: the scheme.
-        context: where.
-    """
+    """Compare every backend that applies to a case of a position scheme with the reference."""
     device, wrong = torch.device(context.device), []
     worst = dict.fromkeys(ALLOWED, 0.0)
     tried = 0
     for case in _cases(position):
         for dtype, allowed in ALLOWED.items():
-            inputs = _draw(dtype)
-            meant = _outcome(case, inputs, torch.float64, torch.device("cpu"), "reference")
+            # Queries, keys, values and the gradient of the output, (B, H, T, Dh), rounded to the dtype.
+            draw = torch.Generator().manual_seed(1)
+            inputs = [torch.randn(ROWS, HEADS, TOKENS, WIDTH, generator=draw).to(dtype) for _ in range(4)]
+            expected = _outcome(case, inputs, torch.float64, torch.device("cpu"), "reference")
             for backend in _backends(case, inputs, device):
                 found = _outcome(case, inputs, dtype, device, backend)
-                apart = max(_apart(one, other) for one, other in zip(found, meant, strict=True))
-                worst[dtype], tried = max(worst[dtype], apart), tried + 1
-                if not apart <= allowed:
-                    wrong.append(f"{backend} for {case.name} in {_named(dtype)} is off by {apart:.2g} (relative)")
+                error = max(relative_error(one, other) for one, other in zip(found, expected, strict=True))
+                worst[dtype], tried = max(worst[dtype], error), tried + 1
+                if not error <= allowed:
+                    name = DTYPE_NAMES[dtype]
+                    wrong.append(f"{backend} for {case.name} in {name} is off by {error:.2g} (relative)")
     said = "every backend that applies matches the reference's values and gradients"
-    figures = {f"attention_difference_{_named(dtype)}": value for dtype, value in worst.items()}
+    figures = {f"attention_difference_{DTYPE_NAMES[dtype]}": value for dtype, value in worst.items()}
     return judged(not wrong, said, "; ".join(wrong[:6]), comparisons=tried, **figures)
-
-
-def _named(dtype: torch.dtype) -> str:
-    return {torch.float32: "fp32", torch.bfloat16: "bf16"}[dtype]
 
 
 def _cases(position: str) -> Iterator[_Case]:
@@ -89,46 +97,25 @@ def _cases(position: str) -> Iterator[_Case]:
             yield from (_Case(model, causal, padded) for padded in (False, True))
 
 
-def _draw(dtype: torch.dtype) -> list[Tensor]:
-    """Queries, keys, values and the gradient of the output, (B, H, T, Dh), rounded to a dtype."""
-    draw = torch.Generator().manual_seed(1)
-    return [torch.randn(ROWS, HEADS, TOKENS, WIDTH, generator=draw).to(dtype) for _ in range(4)]
-
-
-def _scheme(case: _Case, dtype: torch.dtype, device: torch.device) -> PositionScheme:
-    scheme = make_schemes(case.model, 1, TOKENS, causal=case.causal)[0]
-    draw = torch.Generator().manual_seed(2)
-    with torch.no_grad():
-        for parameter in scheme.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=draw) * 0.3)
-    wide = torch.promote_types(dtype, torch.float32)  # parameters are never bf16
-    return scheme.to(device=device, dtype=wide)
-
-
-def _see(case: _Case) -> Visibility:
-    return self_attention(case.model, causal=case.causal)
-
-
 def _backends(case: _Case, inputs: list[Tensor], device: torch.device) -> list[str]:
-    """The names of the backends that apply to a case."""
     if case.model.attention == "linear":
         return [name for name in LINEAR_BACKENDS if name != "auto"]
     q, k = (part.to(device) for part in inputs[:2])
     at = case.span(device)
-    situation = Situation(q, k, at, at, _see(case), _scheme(case, q.dtype, device), 0.0)
-    return [backend.name for backend in BACKENDS if backend.legal(situation) is None]
+    situation = AttentionCall(q, k, at, at, case.see, case.scheme(q.dtype, device), 0.0)
+    return [backend.name for backend in BACKENDS if backend.why_not(situation) is None]
 
 
 def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torch.device, backend: str) -> list[Tensor]:
-    """The output and the gradients of queries, keys, values and the scheme's parameters, float64 on the CPU."""
+    """Return the output and the gradients of queries, keys, values and the scheme's parameters, float64 on the CPU."""
     *texts, weight = (part.to(device=device, dtype=dtype) for part in inputs)
     q, k, v = (text.detach().clone().requires_grad_() for text in texts)
-    at, scheme = case.span(device), _scheme(case, dtype, device)
+    at, scheme = case.span(device), case.scheme(dtype, device)
     if case.model.attention == "linear":
         out = linear_attention(q, k, v, at, scheme, causal=case.causal, backend=backend)
     else:
         turned_q, turned_k = (scheme.rotate(part, at.index) for part in (q, k))
-        out = softmax_attention(turned_q, turned_k, v, at, at, _see(case), scheme, backend=backend)
+        out = softmax_attention(turned_q, turned_k, v, at, at, case.see, scheme, backend=backend)
     if case.padded:  # outputs at padding are never used
         weight = weight * (at.index >= 0)[:, None, :, None]
         out = out * (at.index >= 0)[:, None, :, None]
@@ -136,9 +123,3 @@ def _outcome(case: _Case, inputs: list[Tensor], dtype: torch.dtype, device: torc
     gradients = torch.autograd.grad((out * weight).sum(), leaves, allow_unused=True)
     kept = [out, *(torch.zeros_like(x) if g is None else g for x, g in zip(leaves, gradients, strict=True))]
     return [part.detach().cpu().double() for part in kept]
-
-
-def _apart(found: Tensor, meant: Tensor) -> float:
-    """The largest difference, relative to the largest expected value; infinite if it is NaN."""
-    apart = float((found - meant).abs().max() / meant.abs().max().clamp(min=1e-30))
-    return apart if apart == apart else float("inf")

@@ -1,7 +1,6 @@
 """Memory: a step that does not fit is cut into pieces, and the estimate is close to the measured peak."""
 
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -10,7 +9,7 @@ from engine.capabilities import with_value
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.proof.result import Context, Figure, Proof, Result, failed, judged, skipped
-from engine.proof.resuming import small_run
+from engine.proof.resuming import small_run, trained
 from engine.runs.files import read_json, read_lines
 from engine.runs.reader import RunReader
 from engine.training import checkpoint
@@ -25,7 +24,6 @@ ESTIMATED = ("demo", "rope", "relative", "encoder-mlm", "win16", "phrasebook")
 
 
 def memory_proofs() -> list[Proof]:
-    """Out of memory, and the estimates."""
     return [
         Proof("out of memory (simulated), handled by auto_batch", "memory", cut_planted, seconds=4.0),
         Proof("out of memory (limited allocator), handled by auto_batch", "memory", cut_really, seconds=8.0),
@@ -43,8 +41,9 @@ def cut_planted(context: Context) -> Result:
         if model.training and len(inputs[0]) > FITS:
             raise torch.OutOfMemoryError("CUDA out of memory")
 
-    whole = _losses(context, "whole", {"batch_size": WINDOWS}, None)
-    pieces = _losses(context, "pieces", {"batch_size": WINDOWS, "auto_batch": True}, crowded)
+    whole = trained(context, "whole", small_run(dropout=0.0, batch_size=WINDOWS))
+    config = small_run(dropout=0.0, batch_size=WINDOWS, auto_batch=True)
+    pieces = trained(context, "pieces", config, hook=crowded)
     ready = assemble(
         small_run(dropout=0.0, batch_size=WINDOWS), runs_dir=context.folder, name="refused", device=context.device
     )
@@ -52,8 +51,12 @@ def cut_planted(context: Context) -> Result:
     refused = ready.trainer.run()
     if refused.state != "failed" or "auto_batch=true" not in refused.reason:
         return failed(f"without auto_batch the run {refused.state}: {refused.reason}")
-    cut = _pieces(context, "pieces")
-    apart = max(abs(a - b) for a, b in zip(whole, pieces, strict=True))
+    cut = int(read_json(checkpoint.find(RunReader(pieces), "last") / checkpoint.STATE)["pieces"])
+    losses = [
+        [record["loss"] for record in read_lines(run / "metrics.jsonl") if record["kind"] == "train"]
+        for run in (whole, pieces)
+    ]
+    apart = max(abs(a - b) for a, b in zip(*losses, strict=True))
     right = f"{WINDOWS} windows in {cut} pieces give the same losses; without auto_batch, one line says what to do"
     wrong = f"cut into {cut} pieces, the losses differ by {apart:.2g} nats"
     return judged(apart <= LOSS and cut == WINDOWS // FITS, right, wrong, loss_difference=apart, pieces=cut)
@@ -74,7 +77,7 @@ def cut_really(context: Context) -> Result:
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats(device)
     before = torch.cuda.memory_allocated(device)
-    ready.trainer.stepper.take(1)
+    ready.trainer.stepper.step(1)
     torch.cuda.synchronize(device)
     peak = torch.cuda.max_memory_allocated(device)
     ready.trainer.stepper.optimizer.zero_grad(set_to_none=True)
@@ -95,30 +98,8 @@ def cut_really(context: Context) -> Result:
     )
 
 
-def _losses(context: Context, name: str, train: dict[str, Any], hook: Any) -> list[float]:
-    """The train losses of a run."""
-    ready = assemble(small_run(dropout=0.0, **train), runs_dir=context.folder, name=name, device=context.device)
-    if hook is not None:
-        ready.trainer.model.register_forward_pre_hook(hook)
-    outcome = ready.trainer.run()
-    if outcome.state != "finished":
-        raise RuntimeError(f"run '{name}' {outcome.state}: {outcome.reason}")
-    return [record["loss"] for record in read_lines(ready.path / "metrics.jsonl") if record["kind"] == "train"]
-
-
-def _pieces(context: Context, name: str) -> int:
-    """The number of pieces a run ended up with."""
-    folder = checkpoint.find(RunReader(context.folder / name), "last")
-    return int(read_json(folder / checkpoint.STATE)["pieces"])
-
-
 def estimated(name: str, context: Context) -> Result:
-    """The estimate of a training's memory against its measured peak.
-
-    Args:
-        name: of a preset.
-        context: where.
-    """
+    """Compare the estimate of a preset's training memory with its measured peak."""
     preset = presets.find(name)
     config = presets.resolve(preset, on="demo" if context.device == "cpu" and preset.extends else None)
     peak = training_peak(with_value(config, "train.precision", "fp32"), device=context.device)

@@ -42,14 +42,7 @@ VARIABLES = (
 
 @dataclass(frozen=True)
 class Done:
-    """A proof with its result, and the progress of all proofs.
-
-    Args:
-        proof: what was tried.
-        result: its outcome.
-        number: how many are done.
-        left: seconds that the rest will probably take.
-    """
+    """A proof with its result, how many are done, and the seconds that the rest will probably take."""
 
     proof: Proof
     result: Result
@@ -58,15 +51,7 @@ class Done:
 
 
 class Record:
-    """The JSON file: everything found so far, rewritten as a whole after each proof.
-
-    Args:
-        path: of the file.
-        settings: of the proofs.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """The JSON file: everything found so far, rewritten as a whole after each proof; raises if it cannot be written."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path, self._started = path, time.monotonic()
@@ -86,24 +71,20 @@ class Record:
         self.write()
 
     def machine(self, facts: Mapping[str, Any]) -> None:
-        """Add what is known about the machine."""
         self.content["machine"] = dict(facts)
         self.write()
 
     def add(self, proof: Proof, result: Result) -> None:
-        """Add a result."""
         self.content["proofs"].append({"name": proof.name, "group": proof.group, **asdict(result)})
         statuses = [entry["status"] for entry in self.content["proofs"]]
         self.content["counts"] = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
         self.write()
 
     def close(self) -> None:
-        """Mark the record as complete."""
         self.content["complete"] = True
         self.write()
 
     def write(self) -> None:
-        """Replace the file."""
         self.content["seconds"] = round(time.monotonic() - self._started, 1)
         try:
             write_named(self.path, json.dumps(finite(self.content), indent=1, ensure_ascii=True) + "\n")
@@ -166,12 +147,9 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
             worker.end()  # nothing more can be computed in that process
         result = Result("failed", str(error))
     except TimedOut as error:
-        in_time = left < proof.limit
-        result = (
-            Result("skipped", f"not finished within the {budget / 60:.0f}-minute limit")
-            if in_time
-            else Result("failed", f"it hung: {error}")
-        )
+        result = Result("failed", f"it hung: {error}")
+        if left < proof.limit:
+            result = Result("skipped", f"not finished within the {budget / 60:.0f}-minute limit")
     except Ended as error:
         result = Result("failed", str(error))
     finally:
@@ -213,7 +191,7 @@ def _facts(worker: Worker, device: str, threads: int) -> dict[str, Any]:
 
 
 def device_facts(device: str) -> dict[str, Any]:
-    """Name, capability, memory and driver of a device, and torch's versions."""
+    """Return name, capability, memory and driver of a device, and torch's versions."""
     import torch
 
     from engine.training.devices import device_name
@@ -235,19 +213,15 @@ def device_facts(device: str) -> dict[str, Any]:
             "multiprocessors": properties.multi_processor_count,
             "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
             "bf16": has_bf16(where),
-            "driver": _driver(),
+            "driver": None,
         }
+        with suppress(Exception):  # no NVIDIA library, or an AMD device
+            import pynvml
+
+            pynvml.nvmlInit()
+            try:
+                version = pynvml.nvmlSystemGetDriverVersion()
+            finally:
+                pynvml.nvmlShutdown()
+            facts["driver"] = version.decode() if isinstance(version, bytes) else str(version)
     return facts
-
-
-def _driver() -> str | None:
-    with suppress(Exception):  # no NVIDIA library, or an AMD device
-        import pynvml
-
-        pynvml.nvmlInit()
-        try:
-            version = pynvml.nvmlSystemGetDriverVersion()
-        finally:
-            pynvml.nvmlShutdown()
-        return version.decode() if isinstance(version, bytes) else str(version)
-    return None

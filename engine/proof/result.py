@@ -11,14 +11,7 @@ Figure = float | int | str | bool
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a proof.
-
-    Args:
-        status: `skipped` if this machine cannot run it.
-        why: one sentence.
-        figures: what was measured, by name; a unit is part of the name.
-        seconds: how long it took.
-    """
+    """The outcome of a proof; figures are named with their unit, `skipped` means that this machine cannot run it."""
 
     status: Status
     why: str
@@ -27,34 +20,25 @@ class Result:
 
 
 def passed(why: str, **figures: Figure) -> Result:
-    """The claim holds."""
     return Result("passed", why, figures)
 
 
 def failed(why: str, **figures: Figure) -> Result:
-    """The claim does not hold."""
     return Result("failed", why, figures)
 
 
 def skipped(why: str, **figures: Figure) -> Result:
-    """This machine cannot decide it."""
     return Result("skipped", why, figures)
 
 
 def judged(holds: bool, right: str, wrong: str, **figures: Figure) -> Result:
-    """Passed with one sentence, or failed with another."""
+    """Return passed with one sentence, or failed with another."""
     return Result("passed" if holds else "failed", right if holds else wrong, figures)
 
 
 @dataclass(frozen=True)
 class Context:
-    """Where a proof runs.
-
-    Args:
-        device: cpu, cuda:i or mps.
-        folder: an empty folder for its files.
-        threads: CPU threads.
-    """
+    """Where a proof runs: cpu, cuda:i or mps, an empty folder for its files, and CPU threads."""
 
     device: str
     folder: Path
@@ -62,7 +46,6 @@ class Context:
 
     @property
     def on_cuda(self) -> bool:
-        """Whether the device is an NVIDIA or AMD GPU."""
         return self.device.startswith("cuda")
 
 

@@ -1,6 +1,6 @@
 """Runs that end early and are resumed: in the same process, in another, on another device, after losing the device."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from engine.runs.twins import fingerprint
 from engine.training import checkpoint
 from engine.training.assemble import Ready, assemble, resume
 from engine.training.control import Control
-from engine.training.copies import DROPOUTS
+from engine.training.self_check import DROPOUTS
 from engine.training.tensors import load_tensors
 
 STEPS, STOPPED = 12, 5  # the run's length, and where it is stopped: no checkpoint is due there
@@ -30,26 +30,21 @@ CHILD = 100.0  # seconds for a call in another process
 
 def resuming_proofs() -> list[Proof]:
     """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
-    proofs = []
-    for precision in ("fp32", "bf16"):
-        named: dict[str, partial[Result]] = {
-            "the same run twice": partial(repeats, precision),
-            "resumed in the same process": partial(resumes_here, precision),
-            "resumed in another process": partial(resumes_elsewhere, precision),
-        }
-        proofs += [Proof(f"{name}, {precision}", "resume", run, seconds=6.0) for name, run in named.items()]
+    named = {
+        "the same run twice": repeats,
+        "resumed in the same process": resumes_here,
+        "resumed in another process": resumes_elsewhere,
+    }
     return [
-        *proofs,
-        Proof("saved on the device, loaded on the CPU, and back", "resume", crosses_devices, seconds=5.0),
-        Proof(
-            "device lost (simulated), then resumed", "resume", partial(loses_device, False), seconds=12.0, limit=240.0
+        *(
+            Proof(f"{name}, {precision}", "resume", partial(run, precision), seconds=6.0)
+            for precision in ("fp32", "bf16")
+            for name, run in named.items()
         ),
-        Proof(
-            "device lost (a kernel fails), then resumed",
-            "resume",
-            partial(loses_device, True),
-            seconds=12.0,
-            limit=240.0,
+        Proof("saved on the device, loaded on the CPU, and back", "resume", crosses_devices, seconds=5.0),
+        *(
+            Proof(f"device lost ({how}), then resumed", "resume", partial(loses_device, really), 12.0, 240.0)
+            for how, really in (("simulated", False), ("a kernel fails", True))
         ),
     ]
 
@@ -62,7 +57,6 @@ class _StopAfter(Control):
         self._left = steps + 1  # the trainer also polls before its first step
 
     def poll(self) -> Command | None:
-        """The next command to obey, if any."""
         self._left -= 1
         if self._left == 0:
             self.request(Command.STOP, "stopped by a proof")
@@ -70,12 +64,7 @@ class _StopAfter(Control):
 
 
 def small_run(*, dropout: float = 0.1, **train: Any) -> RunConfig:
-    """The demo in miniature with two micro-batches per step; it saves and evaluates every four steps.
-
-    Args:
-        dropout: the rate of every kind of dropout.
-        train: settings of `train`.
-    """
+    """The demo in miniature with two micro-batches per step; it saves and evaluates every four steps."""
     tables = presets.resolve(presets.find("demo")).miniature().dump()
     tables["train"] |= {"steps": STEPS, "accumulation": 2, "precision": "fp32"} | train
     tables["model"] |= dict.fromkeys(DROPOUTS, dropout)
@@ -93,9 +82,20 @@ def left_behind(run: Path) -> dict[str, bytes]:
     }
 
 
-def _whole(context: Context, name: str, config: RunConfig) -> Path:
-    ready = assemble(config, runs_dir=context.folder, name=name, device=context.device)
-    _end(ready, "finished")
+def trained(
+    context: Context,
+    name: str,
+    config: RunConfig,
+    *,
+    stop_after: int | None = None,
+    hook: Callable[..., None] | None = None,
+) -> Path:
+    """Train a run to its end, or to a step, and return its folder; `hook` is called before each forward pass."""
+    control = None if stop_after is None else _StopAfter(stop_after)
+    ready = assemble(config, runs_dir=context.folder, name=name, device=context.device, control=control)
+    if hook is not None:
+        ready.trainer.model.register_forward_pre_hook(hook)
+    _end(ready, "finished" if stop_after is None else "stopped")
     return ready.path
 
 
@@ -106,29 +106,27 @@ def _end(ready: Ready, state: str) -> None:
 
 
 def _compared(one: Path, other: Path, said: str) -> Result:
-    """Whether two runs left the same files, and if not, how far apart their weights are."""
+    """Judge whether two runs left the same files, and if not, how far apart their weights are."""
     ours, theirs = left_behind(one), left_behind(other)
     differ = [what for what in ours if ours[what] != theirs[what]]
-    apart = _weights_apart(one, other) if differ else 0.0
+    apart = 0.0
+    if differ:
+        weights = [load_tensors(checkpoint.find(RunReader(run), "last") / checkpoint.WEIGHTS) for run in (one, other)]
+        largest = max(float(value.abs().max()) for value in weights[0].values())
+        apart = max(float((value - weights[1][name]).abs().max()) for name, value in weights[0].items()) / largest
     wrong = f"not bit-identical: {', '.join(differ)} differ, weights by {apart:.2g} (relative)"
     return judged(not differ, f"{said}: {', '.join(ours)} are bit-identical", wrong, weights_difference=apart)
-
-
-def _weights_apart(one: Path, other: Path) -> float:
-    ours, theirs = (load_tensors(checkpoint.find(RunReader(run), "last") / checkpoint.WEIGHTS) for run in (one, other))
-    largest = max(float(value.abs().max()) for value in ours.values())
-    return max(float((ours[name] - theirs[name]).abs().max()) for name in ours) / largest
 
 
 def repeats(precision: str, context: Context) -> Result:
     """Two undisturbed runs of one config: unless these agree, no resumed run can."""
     config = small_run(precision=precision)
-    found = _compared(_whole(context, "one", config), _whole(context, "other", config), f"{STEPS} steps")
+    found = _compared(trained(context, "one", config), trained(context, "other", config), f"{STEPS} steps")
     if found.status == "passed":
         return found
     torch.use_deterministic_algorithms(True, warn_only=True)
     try:  # is one of torch's kernels nondeterministic?
-        again = _compared(_whole(context, "third", config), _whole(context, "fourth", config), "")
+        again = _compared(trained(context, "third", config), trained(context, "fourth", config), "")
     finally:
         torch.use_deterministic_algorithms(False)
     equal = again.status == "passed"
@@ -137,18 +135,10 @@ def repeats(precision: str, context: Context) -> Result:
     return failed(f"{found.why}; with torch.use_deterministic_algorithms they are {then}", **figures)
 
 
-def _stopped(context: Context, config: RunConfig) -> Path:
-    ready = assemble(
-        config, runs_dir=context.folder, name="stopped", device=context.device, control=_StopAfter(STOPPED)
-    )
-    _end(ready, "stopped")
-    return ready.path
-
-
 def resumes_here(precision: str, context: Context) -> Result:
     """A run is stopped and resumed in this process."""
     config = small_run(precision=precision)
-    whole, stopped = _whole(context, "whole", config), _stopped(context, config)
+    whole, stopped = trained(context, "whole", config), trained(context, "stopped", config, stop_after=STOPPED)
     _end(resume(stopped, device=context.device), "finished")
     return _compared(whole, stopped, f"stopped at step {STOPPED} of {STEPS}")
 
@@ -156,7 +146,7 @@ def resumes_here(precision: str, context: Context) -> Result:
 def resumes_elsewhere(precision: str, context: Context) -> Result:
     """A run is stopped, then resumed in another process."""
     config = small_run(precision=precision)
-    whole, stopped = _whole(context, "whole", config), _stopped(context, config)
+    whole, stopped = trained(context, "whole", config), trained(context, "stopped", config, stop_after=STOPPED)
     with Worker(context.folder / "log.txt") as other:
         other.call(go_on, stopped, context.device, context.threads, limit=CHILD)
     return _compared(whole, stopped, f"stopped at step {STOPPED} of {STEPS}")
@@ -174,10 +164,10 @@ def crosses_devices(context: Context) -> Result:
     ready = assemble(config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED))
     _end(ready, "stopped")
     reader = RunReader(ready.path)
-    trained = checkpoint.weights_of(ready.trainer.model)
+    weights = checkpoint.weights_of(ready.trainer.model)
     wrong = []
     for device in ("cpu", context.device):
-        if not _equal(trained, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
+        if not _equal(weights, checkpoint.weights_of(checkpoint.load_network(reader, "last", device)[0])):
             wrong.append(f"weights saved on {context.device} differ when loaded on {device}")
     on_cpu = resume(ready.path, device="cpu", control=_StopAfter(1))
     wrong += _state_differs(ready, on_cpu)
@@ -186,22 +176,17 @@ def crosses_devices(context: Context) -> Result:
     wrong += _state_differs(on_cpu, back)
     _end(back, "finished")
     said = f"weights and moments are bit-identical from {context.device} to the CPU and back; training continues"
-    return judged(not wrong, said, "; ".join(wrong), tensors=len(trained))
+    return judged(not wrong, said, "; ".join(wrong), tensors=len(weights))
 
 
 def _state_differs(saved: Ready, loaded: Ready) -> list[str]:
-    one, other = (_state(ready) for ready in (saved, loaded))
+    one, other = (
+        checkpoint.weights_of(ready.trainer.model)
+        | checkpoint.moments_of(ready.trainer.model, ready.trainer.stepper.optimizer)
+        for ready in (saved, loaded)
+    )
     wrong = f"state saved on {saved.trainer.device} differs when loaded on {loaded.trainer.device}"
     return [] if _equal(one, other) else [wrong]
-
-
-def _state(ready: Ready) -> dict[str, Tensor]:
-    trainer = ready.trainer
-    state = dict(checkpoint.weights_of(trainer.model))
-    for name, parameter in trainer.model.named_parameters():
-        for key, value in trainer.stepper.optimizer.state[parameter].items():
-            state[f"{name}/{key}"] = value.detach().cpu()
-    return {name: value.clone() for name, value in state.items()}
 
 
 def _equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
@@ -211,14 +196,12 @@ def _equal(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
 def loses_device(really: bool, context: Context) -> Result:
     """A device fails in the middle of a step; another process resumes the run from its last checkpoint.
 
-    Args:
-        really: make a kernel fail, which needs CUDA; otherwise only raise its error.
-        context: where.
+    `really` makes a kernel fail, which needs CUDA; otherwise only its error is raised.
     """
     if really and not context.on_cuda:
         return Result("skipped", "only a CUDA kernel can fail like this")
     config = small_run()
-    whole = _whole(context, "whole", config)
+    whole = trained(context, "whole", config)
     with Worker(context.folder / "log.txt") as broken:
         try:
             state, reason, step = broken.call(
@@ -241,7 +224,7 @@ def _broken(config: RunConfig, root: Path, device: str, threads: int, really: bo
     """(state, reason, step of the newest checkpoint) of a run whose device breaks in step `LOST`."""
     torch.set_num_threads(threads)
     ready = assemble(config, runs_dir=root, name="broken", device=device)
-    stepper, take = ready.trainer.stepper, ready.trainer.stepper.take
+    stepper, step_as_meant = ready.trainer.stepper, ready.trainer.stepper.step
 
     def broken(step: int, **given: Any) -> Any:
         if step == LOST and not really:
@@ -249,9 +232,9 @@ def _broken(config: RunConfig, root: Path, device: str, threads: int, really: bo
         if step == LOST:
             row = torch.zeros(4, device=stepper.device)
             row[torch.full((4,), 10**6, device=stepper.device)]  # out of bounds: the kernel asserts
-        return take(step, **given)
+        return step_as_meant(step, **given)
 
-    stepper.take = broken  # type: ignore[method-assign]
+    stepper.step = broken  # type: ignore[method-assign]
     outcome = ready.trainer.run()
     folder, _ = checkpoint.newest_intact(ready.path)
     return outcome.state, outcome.reason, int(folder.name.removeprefix("step-"))

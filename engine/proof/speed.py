@@ -5,29 +5,25 @@ import os
 import shutil
 import sysconfig
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from engine.benchmark.cases import PRECISIONS
+from engine.benchmark.cases import PRECISIONS, VOCABULARY, BenchmarkSpec, Effort, steps_of
 from engine.benchmark.measure import Contender, interleaved
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.data.loader import training_batches
-from engine.data.objectives import make_objective
-from engine.generation.sampling import FromDecoder, Sampling, columns
+from engine.generation.sampling import DecoderPredictor, Sampling, stream_batch
 from engine.model.decoding import Decoding
 from engine.model.transformer import DecoderLM, build_model
 from engine.proof.attention import POSITIONS
 from engine.proof.result import Context, Figure, Proof, Result, judged, passed, skipped
-from engine.training.copies import NO_DROPOUT
 from engine.training.numerics import set_fp32_matmul
+from engine.training.self_check import NO_DROPOUT
 from engine.training.step import Stepper
 
-VOCABULARY = 65
 PROMPT, WRITTEN, ROWS = 7, 90, 3
 DECODED = 1e-4  # relative difference of logits
 COMPILED = {"fp32": 1e-4, "bf16": 1e-2, "fp32-fast": 1e-2}  # relative difference of losses
@@ -51,16 +47,16 @@ def speed_proofs() -> list[Proof]:
     ]
 
 
-def _demo(**model: object) -> RunConfig:
-    """The demo's network without dropout, resolved for random tokens."""
+def _demo(compile_: str = "never", **model: object) -> RunConfig:
+    """The demo's network without dropout."""
     tables = presets.resolve(presets.find("demo")).dump()
     tables["model"] |= NO_DROPOUT | model
-    config = RunConfig.model_validate(tables)
-    return config.resolved(vocab_size=VOCABULARY, threads=torch.get_num_threads(), train_tokens=1_000_000)
+    tables["train"]["compile"] = compile_
+    return RunConfig.model_validate(tables)
 
 
 def _decoder(context: Context, position: str) -> tuple[DecoderLM, Tensor]:
-    """A decoder in evaluation mode and (B, T) tokens to read."""
+    """Return a decoder in evaluation mode and (B, T) tokens to read."""
     config = _demo(position=position)
     model = build_model(config.model, VOCABULARY, 1, context.device).eval()
     assert isinstance(model, DecoderLM)
@@ -68,23 +64,17 @@ def _decoder(context: Context, position: str) -> tuple[DecoderLM, Tensor]:
     return model, drawn.to(context.device)
 
 
-def _fed(model: DecoderLM, tokens: Tensor, *, fixed: bool) -> Tensor:
-    """(B, T', V) logits of a prompt's last token and of each token after it, read one by one."""
-    with torch.inference_mode():
-        decoding = Decoding(model, WRITTEN // 2, fixed=fixed)  # too small at first, so it has to grow
-        found = [decoding.feed(tokens[:, :PROMPT])]
-        found += [decoding.feed(tokens[:, at : at + 1]) for at in range(PROMPT, WRITTEN)]
-        return torch.stack(found, dim=1)
-
-
 def _parity(context: Context) -> tuple[float, str]:
-    """The largest difference between fixed and full-pass logits, over position schemes; and where."""
+    """Return the largest difference between fixed and full-pass logits, over position schemes, and where."""
     worst, where = 0.0, ""
     for position in ("sinusoidal", "learned", "rope", "alibi", "t5"):
         model, tokens = _decoder(context, position)
         with torch.inference_mode():
             full = model(tokens)[:, PROMPT - 1 :]
-        apart = float((_fed(model, tokens, fixed=True) - full).abs().max() / full.abs().max())
+            decoding = Decoding(model, WRITTEN // 2, fixed=True)  # too small at first, so it has to grow
+            fed = [decoding.feed(tokens[:, :PROMPT])]  # then token by token
+            fed += [decoding.feed(tokens[:, at : at + 1]) for at in range(PROMPT, WRITTEN)]
+        apart = float((torch.stack(fed, dim=1) - full).abs().max() / full.abs().max())
         if not apart <= worst:
             worst, where = apart, position
     return worst, where
@@ -108,8 +98,8 @@ def decodes_as_graph(context: Context) -> Result:
     length, how = 200, Sampling()
 
     def write(*, fixed: bool) -> int:
-        writer, start = FromDecoder(model, fixed=fixed), tokens[:1, :1]
-        return sum(1 for _ in columns(writer, start, length, how, [1], context=model.config.context_length))
+        writer, start = DecoderPredictor(model, fixed=fixed), tokens[:1, :1]
+        return sum(1 for _ in stream_batch(writer, start, length, how, [1], context=model.config.context_length))
 
     contenders = [Contender("graph", partial(write, fixed=True)), Contender("plain", partial(write, fixed=False))]
     graph, plain = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
@@ -148,7 +138,10 @@ def compiles(precision: str, context: Context) -> Result:
     figures: dict[str, Figure] = {"compiled_loss_difference": apart, "compiling_seconds": round(compiling, 1)}
     if not apart <= COMPILED[precision]:
         return judged(False, "", f"compiled losses differ by {apart:.2g} (relative)", **figures)
-    contenders = [Contender("compiled", _steps(compiled)), Contender("plain", _steps(plain))]
+    contenders = [
+        Contender("compiled", steps_of(compiled, PARITY_STEPS)),
+        Contender("plain", steps_of(plain, PARITY_STEPS)),
+    ]
     fast, slow = interleaved(contenders, rounds=ROUNDS, seconds=SECONDS, device=context.device)
     ratio = fast.median / slow.median
     figures |= {"compiled_tokens_per_second": fast.median, "plain_tokens_per_second": slow.median}
@@ -156,31 +149,17 @@ def compiles(precision: str, context: Context) -> Result:
 
 
 def _stepper(precision: str, compile_: str, context: Context, **model: object) -> Stepper:
-    tables = _demo(**model).dump()
-    chosen, matmul = PRECISIONS[precision]
-    tables["train"] |= {"precision": chosen, "fp32_matmul": matmul, "compile": compile_}
-    config = RunConfig.model_validate(tables)
-    set_fp32_matmul(matmul)
-    tokens = torch.randint(VOCABULARY, (100_000,), generator=torch.Generator().manual_seed(0))
-    device = torch.device(context.device)
-    batches = training_batches(tokens, config, make_objective(config, VOCABULARY), device)
-    return Stepper(config, build_model(config.model, VOCABULARY, config.seed, device), batches)
+    threads, effort = torch.get_num_threads(), Effort(ROUNDS, SECONDS)
+    config, device = _demo(compile_, **model), torch.device(context.device)
+    spec = BenchmarkSpec(config, (precision,), (), device, threads, effort)
+    config = spec.resolved(config, precision)
+    set_fp32_matmul(config.train.fp32_matmul)
+    return spec.stepper(config)
 
 
 def _losses(stepper: Stepper, steps: int, *, first: int = 1) -> list[float]:
-    taken = [stepper.take(step) for step in range(first, first + steps)]
-    return [one.read()[0] / one.n_targets for one in taken]
-
-
-def _steps(stepper: Stepper) -> Callable[[], int]:
-    done = PARITY_STEPS
-
-    def work() -> int:
-        nonlocal done
-        done += 1
-        return stepper.take(done).n_targets
-
-    return work
+    results = [stepper.step(step) for step in range(first, first + steps)]
+    return [result.read()[0] / result.n_targets for result in results]
 
 
 def waits(precision: str, context: Context) -> Result:
@@ -193,9 +172,9 @@ def waits(precision: str, context: Context) -> Result:
         torch.cuda.synchronize()
         torch.cuda.set_sync_debug_mode("error")
         try:
-            taken = [stepper.take(step) for step in range(3, 9)]
+            results = [stepper.step(step) for step in range(3, 9)]
         finally:
             torch.cuda.set_sync_debug_mode("default")
-        for one in taken:
-            one.read()
-    return passed(f"no wait in {len(taken)} steps with each of {len(POSITIONS)} position schemes")
+        for result in results:
+            result.read()
+    return passed(f"no wait in {len(results)} steps with each of {len(POSITIONS)} position schemes")

@@ -34,12 +34,7 @@ class TimedOut(Ended):
 
 
 class Raised(Exception):
-    """The call raised: its exception in one line.
-
-    Args:
-        text: type and message.
-        device_lost: whether the process can no longer use its device.
-    """
+    """The call raised: its exception in one line; `device_lost` means the process can no longer use its device."""
 
     def __init__(self, text: str, *, device_lost: bool = False) -> None:
         super().__init__(text)
@@ -47,11 +42,7 @@ class Raised(Exception):
 
 
 class Worker:
-    """One process, started by the first call and replaced after it ends.
-
-    Args:
-        log: the file for its output.
-    """
+    """One process, started by the first call and replaced after it ends; its output goes to the file `log`."""
 
     def __init__(self, log: Path) -> None:
         self.log = log
@@ -65,16 +56,11 @@ class Worker:
         self.end(at_once=kind is not None)
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
-        """The value of a call in the process.
-
-        Args:
-            function: picklable, as are its arguments and its value.
-            arguments: positional.
-            limit: seconds.
+        """Return the value of a call in the process; function, arguments and value must be picklable.
 
         Raises:
             Raised: the call raised.
-            TimedOut: it took longer than the limit; the process has been ended.
+            TimedOut: it took longer than `limit` seconds; the process has been ended.
             Ended: the process died; says how.
         """
         if self._process is None or not self._process.is_alive():
@@ -94,11 +80,7 @@ class Worker:
         return cast(T, value)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End the process and everything it started.
-
-        Args:
-            at_once: kill it without waiting for it to exit.
-        """
+        """End the process and everything it started; `at_once` kills it without waiting for it to exit."""
         process, self._process = self._process, None
         if self._connection is not None:
             self._connection.close()
@@ -132,7 +114,7 @@ class Worker:
         raise Ended(f"the process did not start within {START:.0f} s")
 
     def _obituary(self) -> str:
-        """How it died, with the last line of its output."""
+        """Return how the process died, with the last line of its output."""
         process = self._process
         code: int | None = None
         if process is not None:
@@ -148,7 +130,7 @@ class Worker:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a file that is not blank; "" if there is none."""
+    """Return the last line of a file that is not blank; "" if there is none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
@@ -159,7 +141,7 @@ def last_line(log: Path) -> str:
 
 
 def shortened(text: str) -> str:
-    """A message on one line, without the names of this user's folders."""
+    """Return a message on one line, without the names of this user's folders."""
     line = " ".join(text.split())
     for place, name in ((tempfile.gettempdir(), "TMP"), (str(Path.home()), "~")):
         line = line.replace(place, name) if len(place) > 1 else line

@@ -3,8 +3,7 @@
 Everything that can be wrong with the input is found here, before a run directory exists.
 """
 
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,28 +13,27 @@ import torch
 
 from engine import capabilities
 from engine.command_line import command_line
-from engine.config.lints import Lint, lint
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.evaluation.alarms import overlapping
+from engine.lints import Lint, lint
 from engine.model import size
-from engine.model.attention import Situation, choose
+from engine.model.attention import AttentionCall, choose
 from engine.model.heads import SelfAttention
-from engine.model.memory import BatchShape, memory_bytes
-from engine.model.span import Span
+from engine.model.positions import Positions
+from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import Network, build_model
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
-from engine.training.beginning import Beginning, begun_from
-from engine.training.control import Control
+from engine.training.control import Control, StopRequested
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
-from engine.training.ends import StopRequested
-from engine.training.init_from import find_parent
+from engine.training.init_from import InitFrom, InitReport
 from engine.training.numerics import chosen_precision, compiles
-from engine.training.task import Shower, Task, load_task, load_task_of, reseeded
+from engine.training.task import RunParts
+from engine.training.tasks import make_task, task_of_run
 from engine.training.trainer import Trainer
 
 HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
@@ -49,84 +47,6 @@ class Ready:
     trainer: Trainer
     path: Path
     lints: Sequence[Lint] = field(default_factory=list)
-
-
-def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
-    """Threads that wait for each other are many times slower where another program takes one of their cores."""
-    threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
-    if device.type != "cpu" or threads < 2:
-        return []
-    busy = busy_share()  # takes a fifth of a second
-    if threads <= cores * (1.0 - busy) + 0.5:
-        return []
-    text = (
-        f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each other "
-    )
-    return [Lint("train.threads", text + "can be many times slower then; --set train.threads=1 is safer meanwhile")]
-
-
-def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[str, Any]:
-    """The content of model.json: what was built, read from the module, not the config.
-
-    Args:
-        config: resolved.
-        model: as built.
-        shape: of the largest batch.
-    """
-    return {
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "components": size.parameters(config.model, model.vocab_size),
-        "flops_per_token": size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
-        "memory_bytes": memory_bytes(config, model.vocab_size, shape),
-        "largest_batch": asdict(shape),
-        "built": {
-            "architecture": type(model).__name__,
-            "position": type(_attention(model).scheme).__name__,
-            "attention": type(_attention(model)).__name__,
-            "backend": training_backend(config, model),
-            "precision": chosen_precision(config.train, next(model.parameters()).device),
-            "fp32_matmul": config.train.fp32_matmul,
-            "compiled": compiles(config, next(model.parameters()).device),
-        },
-    }
-
-
-def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
-    """The model on its device.
-
-    Raises:
-        InputError: it does not fit into memory; says how large it is.
-    """
-    weights = 16 * size.parameter_count(config.model, vocab_size)
-    try:
-        if device.type == "cpu" and weights > psutil.virtual_memory().available:
-            raise MemoryError
-        return build_model(config.model, vocab_size, config.seed, device)
-    except (RuntimeError, MemoryError):
-        count = size.parameter_count(config.model, vocab_size)
-        raise InputError(
-            f"the model does not fit on {device}: {count:,} parameters with gradients and moments need "
-            f"{weights / 1e9:,.1f} GB; fewer layers or a smaller d_model fit"
-        ) from None
-
-
-def _attention(model: Network) -> SelfAttention:
-    attention = model.layers[0].get_submodule("attention")
-    assert isinstance(attention, SelfAttention)
-    return attention
-
-
-def training_backend(config: RunConfig, model: Network) -> str:
-    """The attention backend that a training step uses."""
-    if config.model.attention == "linear":
-        return "chunked" if config.model.backend == "auto" else config.model.backend
-    attention = _attention(model)
-    at = Span.run(config.window_targets)
-    device = next(model.parameters()).device
-    dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
-    heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
-    case = Situation(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
-    return choose(case, config.model.backend).name
 
 
 def assemble(
@@ -156,11 +76,11 @@ def assemble(
     """
     if name is not None:
         check_name(name)
-    loaded = _loaded(config, runs_dir, data_dir, device, control)
+    loaded = _load(config, runs_dir, data_dir, device, control)
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
-    writer = RunWriter.create(runs_dir, name, loaded.config, {"command": command})
+    writer = RunWriter.create(runs_dir, name, loaded.parts.config, {"command": command})
     try:
-        return _opened(loaded, writer, control)
+        return _open(loaded, writer, control)
     except BaseException:  # including a stop request
         writer.discard()
         raise
@@ -176,12 +96,7 @@ def begin(
 ) -> Ready:
     """Take a queued run and make it ready. What is wrong with it is also its end: it has failed.
 
-    Args:
-        run: its directory, made by `RunWriter.create` with the state `queued`.
-        data_dir: where named corpora are looked for first.
-        device: auto, cpu, cuda, cuda:i or mps.
-        control: how the run will be told to stop.
-        launch: "thread" or "process", for its status.
+    Arguments as for `assemble`; `launch` is "thread" or "process", for its status.
 
     Raises:
         InputError: anything wrong with its config, data or device, or it is not queued.
@@ -189,9 +104,9 @@ def begin(
     """
     writer = RunWriter.adopt(run, launch=launch)
     try:
-        loaded = _loaded(RunReader(run).config, run.parent, data_dir, device, control)
-        writer.keep_config(loaded.config)
-        return _opened(loaded, writer, control)
+        loaded = _load(RunReader(run).config, run.parent, data_dir, device, control)
+        writer.keep_config(loaded.parts.config)
+        return _open(loaded, writer, control)
     except StopRequested:
         writer.close("interrupted", "stopped before it began")
         raise
@@ -199,125 +114,6 @@ def begin(
         writer.event("failed", str(error))
         writer.close("failed", str(error))
         raise
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    """All that a run needs besides its directory."""
-
-    config: RunConfig
-    task: Task
-    device: torch.device
-    model: Network
-    shower: Shower
-    lints: Sequence[Lint]
-    beginning: Beginning | None
-
-
-def _heed(control: Control | None) -> None:
-    """Called between pieces of work that may take long."""
-    if control is not None and control.stop_waits():
-        raise StopRequested
-
-
-def _loaded(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str, control: Control | None) -> _Loaded:
-    said = f"preset '{config.preset}'" if config.preset else "config"
-    capabilities.require(config, said)
-    where = resolve_device(device)
-    parent = find_parent(config, runs_dir)
-    _heed(control)
-    task = load_task(config, data_dir, None if parent is None else parent.tokenizer)
-    _heed(control)
-    config = task.resolved(config, said, default_threads())
-    found = {"data.corpus": task.found_again(config)}  # a file: the run's own config must find it from anywhere
-    found |= {} if parent is None else {INIT_FROM: parent.said_as}
-    for key, value in found.items():
-        config = capabilities.with_value(config, key, value)
-    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *_crowded(config, where)]
-    model = built(config, config.needed_tokens(task.vocab_size), where)
-    beginning = None if parent is None else begun_from(model, config, parent, task, data_dir)
-    lints += [] if beginning is None else beginning.lints
-    if task.overlap is not None and task.overlap.worth_saying:
-        lints.append(Lint("data.corpus", overlapping(task.overlap).why))
-    _heed(control)
-    return _Loaded(config, task, where, model, task.shower(config), lints, beginning)
-
-
-def _begun_again(
-    reader: RunReader, writer: RunWriter, data_dir: Path | None, device: str, control: Control | None
-) -> Ready:
-    loaded = _loaded(reader.config, reader.path.parent, data_dir, device, control)
-    writer.begin_again()
-    writer.keep_config(loaded.config)
-    writer.event("begun again", "it had no checkpoint yet")
-    return _opened(loaded, writer, control)
-
-
-def _opened(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
-    config, task, where, beginning = loaded.config, loaded.task, loaded.device, loaded.beginning
-    if beginning is not None:
-        writer.born({"from": beginning.origin.model_dump(by_alias=True)})
-    batches = task.batches(config, where)
-    shape = BatchShape.of_batch(batches.batch(*batches.largest()))
-    writer.facts("model", model_facts(config, loaded.model, shape))
-    facts = task.facts(config)
-    _heed(control)
-    writer.facts("data", facts)
-    if task.overlap is not None and task.overlap.much:
-        writer.verdict(overlapping(task.overlap).to_json())
-    first = environment(where, config.train.threads or 1, writer.attempt)
-    writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
-    writer.text("tokenizer.json", task.tokenizer.to_json())
-    writer.status(device=str(where))
-    for text in () if beginning is None else beginning.said:
-        writer.event("init_from", text)
-    for warning in loaded.lints:
-        writer.event("lint", f"{warning.key}: {warning.text}")
-    trainer = make_trainer(config, loaded.model, task, where, writer, control, loaded.shower, facts)
-    return Ready(trainer, writer.path, loaded.lints)
-
-
-def make_trainer(
-    config: RunConfig,
-    model: Network,
-    task: Task,
-    device: torch.device,
-    writer: RunWriter,
-    control: Control | None,
-    shower: Shower,
-    facts: Mapping[str, Any],
-) -> Trainer:
-    """A trainer for a task, at step 0; `facts` is the content of data.json."""
-    return Trainer(
-        config,
-        model,
-        task.batches(config, device),
-        writer,
-        control or Control(),
-        time.perf_counter,
-        scorer=task.scorer(config, device),
-        shower=shower,
-        tokenizer=task.tokenizer,
-        facts=facts,
-        reseeded=reseeded(task, config, device),
-    )
-
-
-def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
-    """The config with the precision that "auto" meant when the run began on this kind of device; uncompiled if it was.
-
-    A later version or another GPU may choose differently, and a run must not change its arithmetic.
-    """
-    attempts = reader.raw("environment").get("attempts") or [{}]
-    was = reader.raw("model").get("built") or {}
-    if not str(attempts[0].get("device", "")).startswith(device.type):
-        return config
-    train = config.train
-    if train.precision == "auto" and was.get("precision") in ("fp32", "bf16"):
-        config = capabilities.with_value(config, "train.precision", was["precision"])
-    if train.compile == "auto" and was.get("compiled") is False:
-        config = capabilities.with_value(config, "train.compile", "never")
-    return config
 
 
 def resume(
@@ -329,15 +125,15 @@ def resume(
     launch: str = "thread",
     handed_over: bool = False,
 ) -> Ready:
-    """A run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
+    """Return a run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
 
     A run that ended before its first checkpoint is started over from its config: every draw is seeded, so it becomes
-    the run it would have been.
+    the run it would have been. Another kind of device than before is not bit-exact, and is recorded as such.
 
     Args:
         run: its directory; its config and data must be what they were.
         data_dir: where named corpora are looked for first.
-        device: auto, cpu, cuda, cuda:i or mps; another kind than before is not bit-exact, and is recorded as such.
+        device: auto, cpu, cuda, cuda:i or mps.
         control: how the run will be told to stop.
         launch: what trains it, for status.json: thread or process.
         handed_over: wait for the process that is handing it over; only such a run is taken.
@@ -365,10 +161,14 @@ def resume(
         if handed_over and reader.status.state != "handing-over":
             raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.state}")
         if checkpoint.never_saved(reader):
-            return _begun_again(reader, writer, data_dir, device, control)
+            loaded = _load(config, run.parent, data_dir, device, control)
+            writer.begin_again()
+            writer.keep_config(loaded.parts.config)
+            writer.event("begun again", "it had no checkpoint yet")
+            return _open(loaded, writer, control)
         folder, damaged = checkpoint.newest_intact(run)
         _heed(control)
-        task = load_task_of(reader, data_dir)
+        task = task_of_run(reader, data_dir)
         _heed(control)
         recorded = reader.raw("data")
         if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
@@ -376,7 +176,7 @@ def resume(
         config = _as_begun(config, reader, where)
         model = built(config, config.needed_tokens(task.vocab_size), where)
         facts = recorded if "unigram" in recorded else task.facts(config)
-        trainer = make_trainer(config, model, task, where, writer, control, task.shower(config), facts)
+        trainer = Trainer(RunParts(config, task, model, task.sampler(config)), facts, writer, control or Control())
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
     except BaseException:
@@ -391,3 +191,144 @@ def resume(
     writer.facts("environment", {"attempts": [*attempts, {**now, "bit_exact": not differs, "why_not": why}]})
     writer.status(device=str(where))
     return Ready(trainer, run)
+
+
+def _heed(control: Control | None) -> None:
+    """Raise if a stop is waiting. Called between pieces of work that may take long."""
+    if control is not None and control.stop_is_next():
+        raise StopRequested
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    parts: RunParts
+    lints: Sequence[Lint]
+    source: InitFrom | None
+    report: InitReport
+
+
+def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str, control: Control | None) -> _Loaded:
+    """Everything a new run needs besides its directory."""
+    said = f"preset '{config.preset}'" if config.preset else "config"
+    capabilities.require(config, said)
+    where = resolve_device(device)
+    source = InitFrom.find(config, runs_dir)
+    _heed(control)
+    task = make_task(config, data_dir, None if source is None else source.tokenizer)
+    _heed(control)
+    config = task.resolved(config, said, default_threads())
+    # The run's own config must find its files from anywhere.
+    config = capabilities.with_value(config, "data.corpus", task.portable_corpus(config))
+    if source is not None:
+        config = capabilities.with_value(config, INIT_FROM, source.portable)
+    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *_crowded(config, where)]
+    model = built(config, config.needed_tokens(task.vocab_size), where)
+    report = InitReport() if source is None else source.begin(model, config, task, data_dir)
+    lints += report.lints
+    if task.overlap is not None and task.overlap.worth_saying:
+        lints.append(Lint("data.corpus", overlapping(task.overlap).why))
+    _heed(control)
+    return _Loaded(RunParts(config, task, model, task.sampler(config)), lints, source, report)
+
+
+def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
+    """Threads that wait for each other are many times slower where another program takes one of their cores."""
+    threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
+    if device.type != "cpu" or threads < 2:
+        return []
+    busy = busy_share()  # takes a fifth of a second
+    if threads <= cores * (1.0 - busy) + 0.5:
+        return []
+    text = (
+        f"other programs keep {busy:.0%} of this machine's cores busy, and {threads} threads that wait for each other "
+        "can be many times slower then; --set train.threads=1 is safer meanwhile"
+    )
+    return [Lint("train.threads", text)]
+
+
+def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
+    """Return the model on its device; raise `InputError` if it does not fit into memory."""
+    count = size.parameter_count(config.model, vocab_size)
+    try:
+        if device.type == "cpu" and 16 * count > psutil.virtual_memory().available:
+            raise MemoryError
+        return build_model(config.model, vocab_size, config.seed, device)
+    except (RuntimeError, MemoryError):
+        raise InputError(
+            f"the model does not fit on {device}: {count:,} parameters with gradients and moments need "
+            f"{16 * count / 1e9:,.1f} GB; fewer layers or a smaller d_model fit"
+        ) from None
+
+
+def _open(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
+    """Write what is known before the first step into the run directory."""
+    parts, report = loaded.parts, loaded.report
+    config, task, model = parts.config, parts.task, parts.model
+    if loaded.source is not None:
+        writer.born({"from": loaded.source.origin.model_dump(by_alias=True)})
+    shape = BatchShape.of_batch(parts.batches.batch(*parts.batches.largest()))
+    writer.facts("model", model_facts(config, model, shape))
+    facts = task.facts(config)
+    _heed(control)
+    writer.facts("data", facts)
+    if task.overlap is not None and task.overlap.much:
+        writer.verdict(overlapping(task.overlap).to_json())
+    first = environment(parts.device, config.train.threads or 1, writer.attempt)
+    writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
+    writer.text("tokenizer.json", task.tokenizer.to_json())
+    writer.status(device=str(parts.device))
+    for text in report.said:
+        writer.event("init_from", text)
+    for warning in loaded.lints:
+        writer.event("lint", f"{warning.key}: {warning.text}")
+    return Ready(Trainer(parts, facts, writer, control or Control()), writer.path, loaded.lints)
+
+
+def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[str, Any]:
+    """Return the content of model.json: what was built, read from the module; `shape` is of the largest batch."""
+    device = next(model.parameters()).device
+    precision = chosen_precision(config.train, device)
+    attention = model.layers[0].get_submodule("attention")
+    assert isinstance(attention, SelfAttention)
+    backend: str = config.model.backend
+    if config.model.attention == "linear":
+        backend = "chunked" if backend == "auto" else backend
+    else:  # the one that a training step uses
+        at = Positions.consecutive(config.window_targets)
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
+        case = AttentionCall(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
+        backend = choose(case, config.model.backend).name
+    return {
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "components": size.parameters(config.model, model.vocab_size),
+        "flops_per_token": size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
+        "memory_bytes": memory_bytes(config, model.vocab_size, shape),
+        "largest_batch": asdict(shape),
+        "built": {
+            "architecture": type(model).__name__,
+            "position": type(attention.scheme).__name__,
+            "attention": type(attention).__name__,
+            "backend": backend,
+            "precision": precision,
+            "fp32_matmul": config.train.fp32_matmul,
+            "compiled": compiles(config, device),
+        },
+    }
+
+
+def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
+    """Return the config with what "auto" meant for precision and compiling when the run began on this kind of device.
+
+    A later version or another GPU may choose differently, and a run must not change its arithmetic.
+    """
+    attempts = reader.raw("environment").get("attempts") or [{}]
+    was = reader.raw("model").get("built") or {}
+    if not str(attempts[0].get("device", "")).startswith(device.type):
+        return config
+    train = config.train
+    if train.precision == "auto" and was.get("precision") in ("fp32", "bf16"):
+        config = capabilities.with_value(config, "train.precision", was["precision"])
+    if train.compile == "auto" and was.get("compiled") is False:
+        config = capabilities.with_value(config, "train.compile", "never")
+    return config

@@ -9,14 +9,17 @@ import json
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from engine import capabilities
 from engine.command_line import command_line
+from engine.config.schema import RunConfig
+from engine.config.sections import ModelConfig
 from engine.data.tokenizers import (
     AnyTokenizer,
     BpeTokenizer,
@@ -30,8 +33,15 @@ from engine.model.transformer import NETWORKS, DecoderLM, EncoderDecoder, Encode
 from engine.plain_files import read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
-from engine.training.state import TrainerState
-from engine.training.tensors import check_shapes, load_tensors, load_weights, save_tensors, tensor_file_bytes
+from engine.training.tensors import (
+    Shape,
+    check_shapes,
+    load_tensors,
+    load_weights,
+    save_tensors,
+    shapes_of,
+    tensor_file_bytes,
+)
 
 WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "model.safetensors",
@@ -41,21 +51,71 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
     "manifest.json",
 )
 PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
+STATE_SCHEMA = 1
 LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damaged
 AVERAGE = "average"  # has weights and tokenizer only: nothing goes on from it
 
 
+@dataclass
+class TrainerState:
+    """What changes while training, besides weights and moments, at a step boundary before its evaluation.
+
+    Random numbers need no state: every draw is seeded by (run seed, purpose, step, micro-batch).
+    """
+
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    # The validation records of the best, the newest and the averaged weights; evaluations since the best.
+    best: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
+    average: dict[str, Any] | None = None
+    evaluations_since_best: int = 0
+    # The train record being gathered: Σ nll and scored tokens since the last one.
+    interval_nll: float = 0.0
+    interval_tokens: int = 0
+    interval_seconds: float = 0.0
+    # Pieces that a micro-batch is cut into because it did not fit into memory.
+    pieces: int = 1
+    # Length of each stream of the run directory, bytes.
+    offsets: dict[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": STATE_SCHEMA, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> "TrainerState":
+        """Return the state as saved; raise `ValueError` for a piece that is missing, unknown or of another kind."""
+        if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
+            raise ValueError("not a trainer state of this version")
+        names = {f.name for f in fields(cls)}
+        wrong = names ^ (data.keys() - {"schema"})
+        if wrong:
+            raise ValueError(f"'{min(wrong)}' is {'missing' if min(wrong) in names else 'unknown'}")
+        fresh = cls()
+        for name in names - {"best", "last", "average"}:
+            kind = type(getattr(fresh, name))
+            if not isinstance(data[name], (int, float) if kind is float else kind):
+                raise ValueError(f"'{name}' is {data[name]!r}")
+        for name in ("best", "last", "average"):
+            if not isinstance(data[name], dict | None):
+                raise ValueError(f"'{name}' is {data[name]!r}")
+        if not all(isinstance(length, int) and length >= 0 for length in data["offsets"].values()):
+            raise ValueError(f"'offsets' is {data['offsets']!r}")
+        return cls(**{name: data[name] for name in names})
+
+
 def folder_name(step: int) -> str:
-    """`step-00001200`."""
     return f"step-{step:08d}"
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Parameters by name, shared ones once; on the CPU."""
+    """Return the parameters by name, shared ones once, on the CPU."""
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the optimizer's moments by `parameter/moment`, on the CPU."""
     moments = {}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -70,28 +130,24 @@ def save(
     state: TrainerState,
     tokenizer: AnyTokenizer,
 ) -> str:
-    """Write the checkpoint of the state's step and point `last` at it.
-
-    Returns:
-        Its folder's name.
-    """
+    """Write the checkpoint of the state's step, point `last` at it and return its folder's name."""
     parent = run / "checkpoints"
     name = folder_name(state.step)
     final = parent / name
     if final.exists():
         if damage(final) is None:
-            point_last(run, state.step)
+            point(run, "last", state.step)
             return name
         final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: somebody may want to look
-    tensors = {WEIGHTS: weights_of(model), OPTIMIZER: _moments(model, optimizer)}
+    tensors = {WEIGHTS: weights_of(model), OPTIMIZER: moments_of(model, optimizer)}
     texts = {STATE: json.dumps(finite(state.to_json()), allow_nan=False), TOKENIZER: tokenizer.to_json()}
     _write(final, state.step, tensors, texts)
-    point_last(run, state.step)
+    point(run, "last", state.step)
     return name
 
 
 def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], texts: Mapping[str, str]) -> None:
-    """A checkpoint folder: staged, every file synced and hashed, then renamed into place and that synced."""
+    """Write a checkpoint folder: staged, every file synced and hashed, then renamed into place and that synced."""
     parent = final.parent
     staged = parent / f".{final.name}.new"
     shutil.rmtree(staged, ignore_errors=True)
@@ -115,11 +171,7 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
 
 
 def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many: int) -> list[int]:
-    """Put the mean of the newest checkpoints' weights into a model and save it as `average`.
-
-    Returns:
-        The steps that went into it.
-    """
+    """Put the mean of the newest checkpoints' weights into a model, save it as `average` and return their steps."""
     folders = steps_saved(run)[-how_many:]
     total = {name: torch.zeros_like(value, dtype=torch.float64) for name, value in weights_of(model).items()}
     for folder in folders:
@@ -136,14 +188,9 @@ def save_average(run: Path, model: nn.Module, tokenizer: AnyTokenizer, how_many:
     return steps
 
 
-def point_last(run: Path, step: int) -> None:
-    """Say that the checkpoint of a step is the newest; a kill may have come between it and this."""
-    write_atomic(run / "checkpoints" / "last", folder_name(step) + "\n")
-
-
-def point_best(run: Path, step: int) -> None:
-    """Name the checkpoint of a step as the best so far."""
-    write_atomic(run / "checkpoints" / "best", folder_name(step) + "\n")
+def point(run: Path, which: Literal["last", "best"], step: int) -> None:
+    """Name the checkpoint of a step as the newest or the best; a kill may come between writing one and this."""
+    write_atomic(run / "checkpoints" / which, folder_name(step) + "\n")
 
 
 def prune(run: Path, keep_last: int) -> None:
@@ -156,16 +203,12 @@ def prune(run: Path, keep_last: int) -> None:
 
 
 def steps_saved(run: Path) -> list[Path]:
-    """The checkpoint folders of a run, oldest first."""
+    """Return the checkpoint folders of a run, oldest first."""
     return sorted((run / "checkpoints").glob("step-????????"))
 
 
 def newest_intact(run: Path) -> tuple[Path, list[str]]:
-    """The newest checkpoint whose files are all as they were written, and what is wrong with newer ones.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the newest intact checkpoint, and what is wrong with newer ones; raise `InputError` if there is none."""
     wrong: list[str] = []
     for folder in reversed(steps_saved(run)):
         found = damage(folder)
@@ -187,7 +230,7 @@ def never_saved(reader: RunReader) -> bool:
 
 
 def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainerState:
-    """Put a checkpoint's weights and moments into a model and its optimizer; give back the rest.
+    """Put a checkpoint's weights and moments into a model and its optimizer, and return the rest.
 
     Raises:
         InputError: a piece is missing or belongs to another model.
@@ -214,11 +257,7 @@ def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer)
 
 
 def find(reader: RunReader, which: str) -> Path:
-    """The folder of `best`, `last`, or a step's number.
-
-    Raises:
-        InputError: there is none; names those that exist.
-    """
+    """Return the folder of `best`, `last`, `average` or a step; raise `InputError` naming those that exist."""
     parent = reader.path / "checkpoints"
     name = _pointer(parent, which) if which in ("best", "last") else None
     if name is None and which == "best":  # nothing has been evaluated yet, so the last is the best there is
@@ -235,7 +274,7 @@ def find(reader: RunReader, which: str) -> Path:
 
 
 def damage(folder: Path) -> str | None:
-    """What is wrong with a checkpoint's files, in a few words, or None if all are as they were written."""
+    """Return what is wrong with a checkpoint's files, in a few words, or None if all are as they were written."""
     manifest = read_json(folder / MANIFEST)
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
     parts = {WEIGHTS, TOKENIZER} if folder.name == AVERAGE else PARTS
@@ -259,7 +298,6 @@ def damage(folder: Path) -> str | None:
 
 
 def _most_bytes(path: Path) -> int:
-    """The most bytes a checkpoint's file may have, so that a terabyte of holes is never hashed."""
     return tensor_file_bytes(path) if path.name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
 
 
@@ -270,11 +308,7 @@ def _manifest_text(manifest: dict[str, Any]) -> str:
 def load_trained(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, CharacterTokenizer, int]:
-    """The model of a text's run, in evaluation mode, with its tokenizer and step.
-
-    Raises:
-        InputError: no such checkpoint, its files do not belong together, or it translates or is about documents.
-    """
+    """Load a text's run as `load_network` does; raise `InputError` if it translates or is about documents."""
     config = reader.config
     if config.on_documents:
         does = "answers questions" if config.answers else "fills in documents"
@@ -291,11 +325,7 @@ def load_trained(
 def load_translator(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[EncoderDecoder, PairTokenizer, int]:
-    """The model of a translation's run, in evaluation mode, with its tokenizer and step.
-
-    Raises:
-        InputError: no such checkpoint, its files do not belong together, or it does not translate.
-    """
+    """Load a translation's run as `load_network` does; raise `InputError` if it does not translate."""
     model, tokenizer, step = load_network(reader, which, device)
     if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
         raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
@@ -305,11 +335,7 @@ def load_translator(
 def load_of_documents(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[DecoderLM | EncoderDecoder, CharacterTokenizer | BpeTokenizer | WordTokenizer, int]:
-    """The model of a run on documents or questions, in evaluation mode, with its tokenizer and step.
-
-    Raises:
-        InputError: no such checkpoint, its files do not belong together, or it is about something else.
-    """
+    """Load a run on documents or questions as `load_network` does; raise `InputError` if it is another kind."""
     model, tokenizer, step = load_network(reader, which, device)
     if not reader.config.on_documents or isinstance(tokenizer, PairTokenizer) or isinstance(model, EncoderLM):
         raise InputError(f"run '{reader.name}' is not about documents: `{reader.command('sample')}`")
@@ -319,7 +345,7 @@ def load_of_documents(
 def load_network(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, AnyTokenizer, int]:
-    """The model of any run, in evaluation mode, with its tokenizer and step.
+    """Return the model of any run, in evaluation mode, with its tokenizer and step.
 
     Raises:
         InputError: no such checkpoint, or its files do not belong together.
@@ -329,21 +355,34 @@ def load_network(
     if wrong is not None:
         raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
     tokenizer = read_tokenizer(folder / TOKENIZER)
-    config = reader.config
-    capabilities.require(config, str(reader.path / "config.toml"))
-    vocabulary = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
+    config, said = reader.config, reader.path / "config.toml"
+    capabilities.require(config, str(said))
+    size = config.model.vocab_size or config.needed_tokens(tokenizer.vocab_size)
+    model = network_with_weights(config, size, folder / WEIGHTS, device, said)
+    return model, tokenizer, int(read_json(folder / MANIFEST)["step"])
+
+
+def network_with_weights(
+    config: RunConfig, vocab_size: int, weights: Path, device: torch.device | str, said: Path
+) -> Network:
+    """Build a model and load its weights, in evaluation mode.
+
+    Raises:
+        InputError: it cannot be built (names `said`, the config's file), or the weights are damaged or another model's.
+    """
     try:
-        with torch.device("meta"):
-            shapes = {
-                name: p.shape
-                for name, p in NETWORKS[config.model.architecture](config.model, vocabulary).named_parameters()
-            }
-        check_shapes(folder / WEIGHTS, shapes)
-        model = build_model(config.model, vocabulary, config.seed, device)
+        check_shapes(weights, parameter_shapes(config.model, vocab_size))  # before anything large is built
+        model = build_model(config.model, vocab_size, config.seed, device)  # whatever seed: every weight is replaced
     except (ValueError, RuntimeError, MemoryError) as error:
-        raise InputError(f"{reader.path / 'config.toml'}: cannot build this model: {error}") from None
-    load_weights(model, folder / WEIGHTS)
-    return model.eval(), tokenizer, int(read_json(folder / MANIFEST)["step"])
+        raise InputError(f"{said}: cannot build this model: {error}") from None
+    load_weights(model, weights)
+    return model.eval()
+
+
+def parameter_shapes(model: ModelConfig, vocab_size: int) -> dict[str, Shape]:
+    """Return the shape of each parameter of a model that is not built."""
+    with torch.device("meta"):
+        return shapes_of(NETWORKS[model.architecture](model, model.vocab_size or vocab_size))
 
 
 def _pointer(parent: Path, which: str) -> str | None:

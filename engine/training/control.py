@@ -1,13 +1,48 @@
-"""How a trainer hears: a flag that a signal handler or the app sets, or a numbered command in control.json."""
+"""How a run is told to pause or stop, and how it can end. No torch.
 
+Commands come from a signal handler or the app, as a flag, or from control.json, numbered.
+"""
+
+import logging
 import time
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.runs.commands import Command, control_file, read_commands
 from engine.runs.records import Process
+from engine.runs.room import WAITING_FOR_SPACE, full_text
+from engine.runs.writer import RunWriter
 
 LOOKS_PER_SECOND = 20
+PAUSE_INTERVAL = 0.1  # seconds between two looks while paused
+
+log = logging.getLogger(__name__)
+
+
+class StopRequested(Exception):
+    """A stop came in the middle of something that can be dropped."""
+
+
+class Diverged(Exception):
+    """The loss or a gradient is not finite."""
+
+
+class Leaking(Exception):
+    """The probe found, before the first step, that the model sees what it has to predict."""
+
+
+class OutOfMemory(Exception):
+    """A step does not fit into the device's memory."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended: `finished`, `stopped`, `interrupted`, `handing-over` or `failed`, at which step, and why."""
+
+    state: str
+    step: int
+    reason: str = ""
 
 
 class Control:
@@ -25,16 +60,13 @@ class Control:
         self.successor: Process | None = None
 
     def attach(self, run: Path, *, after: int = 0) -> None:
-        """Listen to a run's control.json; commands up to number `after` were for an earlier attempt."""
+        """Listen to a run's control.json; commands up to number `after` were meant for an earlier attempt."""
         self._run, self.obeyed = run, after
 
     def request(self, command: Command, reason: str = "", *, signal: int | None = None) -> None:
-        """Ask for a command to be obeyed at the next boundary.
+        """Ask for a command to be obeyed at the next boundary; `reason` is one sentence for the run's status.
 
-        Args:
-            command: what to do.
-            reason: one sentence for the run's status.
-            signal: the signal it came from, if it was no person's wish to end the run here.
+        `signal` is the signal it came from, if it was no person's wish to end the run here.
         """
         if reason:
             self.reason = reason
@@ -48,7 +80,7 @@ class Control:
         self.request(Command.STOP, reason)
 
     def poll(self) -> Command | None:
-        """The next command to obey, if any."""
+        """Take the next command to obey, if any."""
         self._look()
         if self._requests:
             return self._requests.popleft()
@@ -57,13 +89,13 @@ class Control:
             return command
         return None
 
-    def stop_waits(self) -> bool:
-        """True if the next command is a stop. Asked in the middle of a piece of work, which it ends."""
+    def stop_is_next(self) -> bool:
+        """Whether the next command is a stop, which may end a piece of work in the middle."""
         self._look()
         return Command.STOP in self._requests or bool(self._read and self._read[0][1] is Command.STOP)
 
-    def stopping(self) -> bool:
-        """True if a stop is waiting, perhaps behind other commands; nothing is taken from the queue."""
+    def stop_is_queued(self) -> bool:
+        """Whether a stop is waiting, perhaps behind other commands."""
         self._look()
         return Command.STOP in self._requests or any(command is Command.STOP for _, command in self._read)
 
@@ -81,3 +113,30 @@ class Control:
             self._seen = seen
             newest = self._read[-1][0] if self._read else self.obeyed
             self._read.extend((number, command) for number, command in read_commands(self._run) if number > newest)
+
+
+class WaitingForSpace:
+    """Pauses the run while its disk is full: reports it once, still obeys `stop`, continues when there is room."""
+
+    def __init__(self, writer: RunWriter, control: Control, needed: int) -> None:
+        self.writer, self.control, self.needed = writer, control, needed
+        self._said = False
+        self._untold = ""  # what could not be written to the events
+
+    def wait(self, error: OSError) -> None:
+        reason = full_text(self.writer.path, self.needed)
+        if not self._said:
+            log.warning("%s", reason)
+            self._untold = "" if self.writer.event_if_room("paused", reason) else reason
+        self._said = True
+        self.writer.status(state="paused", phase=WAITING_FOR_SPACE, reason=reason)
+        if self.control.stop_is_queued():
+            raise StopRequested from error
+        time.sleep(PAUSE_INTERVAL)
+
+    def over(self) -> None:
+        self._said = False
+        self.writer.status(state="running", phase="training", reason="")
+        if self._untold:
+            self.writer.event_if_room("paused", self._untold)
+        self.writer.event_if_room("continued", "there is room again")

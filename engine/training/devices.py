@@ -17,22 +17,17 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 
 
 def resolve_device(wanted: str) -> torch.device:
-    """`auto` takes a CUDA GPU, then Apple's, then the CPU.
-
-    Raises:
-        InputError: not a device, or not on this machine.
-    """
+    """Return the device; `auto` takes a CUDA GPU, then Apple's, then the CPU. Raise if it is not on this machine."""
     if wanted == "auto":
         if torch.cuda.is_available():
             return torch.device("cuda", 0)
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    right = "must be auto, cpu, cuda, cuda:0 or mps"
     try:
         device = torch.device(wanted)
     except RuntimeError:
-        raise InputError(f"--device {wanted[:40]!r}: {right}") from None
+        device = torch.device("meta")  # refused below
     if device.type not in ("cpu", "cuda", "mps"):
-        raise InputError(f"--device {wanted[:40]!r}: {right}")
+        raise InputError(f"--device {wanted[:40]!r}: must be auto, cpu, cuda, cuda:0 or mps")
     if device.type == "cuda":
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if (device.index or 0) >= count:
@@ -64,9 +59,9 @@ def seed_generators(device: torch.device, seed: int) -> None:
 def keep_memory() -> None:
     """Let glibc keep freed memory for the next step instead of giving it back.
 
-    By default each block above 32 MiB is mapped and faulted in anew, page by page, for every activation of every step:
-    an eighth of an fp32 step on two cores. One arena, because those of other threads cannot hold such blocks. Memory
-    then stays at the process's peak. Elsewhere than on glibc nothing happens.
+    By default each block above 32 MiB is mapped and faulted in anew for every activation of every step: an eighth of an
+    fp32 step on two cores. One arena, because those of other threads cannot hold such blocks. Memory then stays at the
+    process's peak. Elsewhere than on glibc nothing happens.
     """
     if platform.libc_ver()[0] != "glibc":
         return
@@ -77,7 +72,7 @@ def keep_memory() -> None:
 
 @cache
 def default_threads() -> int:
-    """CPU threads that torch uses by itself: the physical cores this process may run on, unless told otherwise."""
+    """Return the CPU threads that torch uses by itself: the physical cores of this process, unless told otherwise."""
     return torch.get_num_threads()
 
 
@@ -92,26 +87,25 @@ def leave_cores_to_training() -> None:
 
 
 def busy_share() -> float:
-    """Share of all cores that were busy over a fifth of a second, 0 to 1: before a run starts, with others' work."""
+    """Return the share of all cores that were busy over a fifth of a second, 0 to 1."""
     return psutil.cpu_percent(interval=0.2) / 100.0
 
 
 def device_name(device: torch.device) -> str:
-    """A name for people: the GPU's, or the processor's kind."""
     if device.type == "cuda":
         return f"cuda:{device.index or 0} {torch.cuda.get_device_name(device)}"
     return str(device)
 
 
 def memory_in_use(device: torch.device) -> int:
-    """Bytes: allocated by torch on a GPU, resident in this process on a CPU."""
+    """Return the bytes allocated by torch on a GPU, or resident in this process on a CPU."""
     if device.type == "cuda":
         return int(torch.cuda.memory_allocated(device))
     return int(psutil.Process().memory_info().rss)
 
 
 def device_load(device: torch.device) -> float | None:
-    """Share of the device that is busy, 0 to 1, since the last call; None where it cannot be asked."""
+    """Return the share of the device that was busy since the last call, 0 to 1; None where unknown."""
     if device.type == "cuda":
         try:
             return float(torch.cuda.utilization(device)) / 100.0
@@ -121,7 +115,7 @@ def device_load(device: torch.device) -> float | None:
 
 
 def environment(device: torch.device, threads: int, attempt: int) -> dict[str, Any]:
-    """One entry of environment.json."""
+    """Return one entry of environment.json."""
     return {
         "attempt": attempt,
         "host": socket.gethostname(),

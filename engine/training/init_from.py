@@ -1,8 +1,8 @@
-"""A run that starts from another run's checkpoint: its weights and its tokenizer; optimizer and step begin anew.
+"""Start a run from another run's checkpoint: its weights and tokenizer; optimizer and step begin anew.
 
-Weights are taken over by name and shape. What the vocabulary numbers (embeddings, the head) goes by the name of the
-token: special tokens are numbered after the text's, and another objective has others. What is new keeps the initial
-weights of the run's own seed.
+Weights are copied by name and shape. What the vocabulary numbers (embeddings, the head) goes by the name of the token:
+special tokens are numbered after the text's, and another objective has others. What is new keeps the initial weights
+of the run's own seed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,20 +14,32 @@ import torch
 
 from engine import capabilities
 from engine.config.keys import diff
-from engine.config.lints import Lint
 from engine.config.schema import RunConfig
-from engine.data.tokenizers import AnyTokenizer, PairTokenizer, described, read_tokenizer
+from engine.data.tokenizers import (
+    AnyTokenizer,
+    CharacterTokenizer,
+    PairTokenizer,
+    described,
+    difference,
+    read_tokenizer,
+)
 from engine.errors import InputError
 from engine.evaluation.verdict import BROKEN, DIVERGED, IMPLAUSIBLE, INERT, LEAK, NO_ORDER, NOT_LEARNING
+from engine.lints import Lint
 from engine.model.transformer import Network
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM, found_again, located, origin_of
 from engine.runs.reader import RunReader
 from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
+from engine.training.task import Task
+from engine.training.tasks import task_of_run
+from engine.training.tensors import Shape
+from engine.training.text_task import TextTask
 
-Shape = tuple[int, ...]
+Changed = Mapping[str, tuple[Any, Any]]  # settings of the model that differ: (there, here)
 SHOWN = 4  # weights that do not fit, named one by one
+MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on
 # Parameters whose rows are tokens; those of a source that has a vocabulary of its own.
 TOKEN_ROWS, SOURCE_ROWS = ("token_embedding.weight", "head.weight", "head.bias"), "source_embedding.weight"
 # Settings of the model that may differ without a word: they act on training only, or on what is drawn at the start.
@@ -41,204 +53,181 @@ OF_A_SCHEME = tuple(
 )
 PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the names of a scheme's parameters
 LENGTHS = ("model.context_length", "model.source_length")
-# How the text was read; of byte pairs their number too.
-READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")
-SERIOUS = (
-    LEAK,
-    BROKEN,
-    NO_ORDER,
-    INERT,
-    IMPLAUSIBLE,
-    DIVERGED,
-    NOT_LEARNING,
-)  # badges that the next run should know about
+READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")  # settings of the data that decide what a token is
+SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges the next run should know about
 
 
 @dataclass(frozen=True)
-class Parent:
-    """The run that another one starts from.
+class InitReport:
+    """What a new run's directory says about the weights it started from: sentences for events, and lints."""
 
-    Args:
-        reader: of the run.
-        folder: the checkpoint that is taken.
-        origin: the entry for the new run's run.json.
-        tokenizer: of the checkpoint.
-        said_as: what `train.init_from` must say to mean the same wherever one stands.
+    said: tuple[str, ...] = ()
+    lints: tuple[Lint, ...] = ()
+
+
+@dataclass(frozen=True)
+class InitFrom:
+    """The run that another one starts from, and the checkpoint of it that is copied.
+
+    `origin` is the entry for the new run's run.json; `portable` is what `train.init_from` must say from any folder.
     """
 
     reader: RunReader
     folder: Path
     origin: Origin
     tokenizer: AnyTokenizer
-    said_as: str
+    portable: str
 
     @property
     def name(self) -> str:
-        """Of the run."""
         return self.reader.name
 
-    @property
-    def config(self) -> RunConfig:
-        """Of the run."""
-        return self.reader.config
+    @classmethod
+    def find(cls, config: RunConfig, runs_dir: Path) -> "InitFrom | None":
+        """Return the run that a config starts from, its checkpoint found intact; None without `train.init_from`.
 
+        Raises:
+            InputError: no such run or checkpoint, a damaged one, or one with another kind of tokenizer.
+        """
+        if config.train.init_from is None:
+            return None
+        reader, which = located(config.train.init_from, runs_dir)
+        try:
+            capabilities.require(reader.config, str(reader.path / "config.toml"))
+            folder = checkpoint.find(reader, which)
+            wrong = checkpoint.damage(folder)
+            if wrong is not None:
+                raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
+            tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
+        except InputError as error:
+            raise InputError(f"{_setting(config)}: {error}") from None
+        require_same_reading(config, reader.config, reader.name, tokenizer)
+        manifest = read_json(folder / checkpoint.MANIFEST)
+        step, sha256 = int(manifest["step"]), str(manifest["sha256"][checkpoint.WEIGHTS])
+        settled = reader.state == "finished" or which == checkpoint.AVERAGE  # else its best may move
+        portable = found_again(reader, which if settled else str(step), runs_dir)
+        return cls(reader, folder, origin_of(reader, which, step, sha256), tokenizer, portable)
 
-def find_parent(config: RunConfig, runs_dir: Path) -> Parent | None:
-    """The run that a config starts from, its checkpoint found intact; None where it starts from its own seed.
+    def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> InitReport:
+        """Copy the weights into a model, and compare the data that the two runs are trained on."""
+        report, name = self.copy_weights(model, config), self.name
+        said, lints = [*report.said], [*report.lints]
+        if isinstance(task, TextTask):
+            own = CharacterTokenizer.of(split.text for split in task.corpus.splits.values())
+            if differs := difference(self.tokenizer, own):
+                said.append(f"this text alone would be read otherwise: {differs}")
+        said += [f"parent '{name}' is marked {badge}" for badge in self.reader.badges if badge not in SERIOUS]
+        if self.reader.raw("data").get("sha256") != task.sha256:  # the same text is cut at the same places
+            try:
+                seen = task.seen_by(task_of_run(self.reader, data_dir))
+            except InputError:
+                seen = None  # its text is not on this machine, or not any more
+            if seen is not None and seen.share >= MUCH_SEEN:
+                text = f"parent '{name}' was trained on {seen.share:.0%} of the data held out here: scores will look "
+                lints.append(Lint(INIT_FROM, text + "better than they are"))
+        return InitReport(tuple(said), tuple(lints))
 
-    Args:
-        config: of the new run.
-        runs_dir: where names of runs are looked for.
+    def copy_weights(self, model: Network, config: RunConfig) -> InitReport:
+        """Copy the checkpoint's weights into a new model, and say what was not copied.
 
-    Raises:
-        InputError: no such run or checkpoint, a damaged one, or one that reads text otherwise.
-    """
-    if config.train.init_from is None:
-        return None
-    reader, which = located(config.train.init_from, runs_dir)
-    try:
-        capabilities.require(reader.config, str(reader.path / "config.toml"))
-        folder = checkpoint.find(reader, which)
-        wrong = checkpoint.damage(folder)
-        if wrong is not None:
-            raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
-        tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
-    except InputError as error:
-        raise InputError(f"{_said(config)}: {error}") from None
-    manifest = read_json(folder / checkpoint.MANIFEST)
-    step, sha256 = int(manifest["step"]), str(manifest["sha256"][checkpoint.WEIGHTS])
-    settled = which if reader.state == "finished" or which == checkpoint.AVERAGE else str(step)  # its best may move
-    said_as = found_again(reader, settled, runs_dir)
-    parent = Parent(reader, folder, origin_of(reader, which, step, sha256), tokenizer, said_as)
-    require_same_reading(config, parent.config, parent.name, tokenizer)
-    return parent
+        Raises:
+            InputError: another shape (names the weights one by one and the settings that differ), or not finite.
+        """
+        path, before = self.folder / checkpoint.WEIGHTS, self.reader.config
+        match = match_shapes(config, tensors.shapes_of(model), before, tensors.saved_shapes(path), self.tokenizer)
+        copied, values = 0, tensors.load_tensors(path)
+        with torch.no_grad():
+            for name, parameter in model.named_parameters():
+                if match.is_fresh(name):
+                    continue
+                if not torch.isfinite(values[name]).all():
+                    raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
+                here, there = match.rows(name)
+                parameter[here] = values[name][there].to(parameter.device)
+                copied += values[name][there].numel()
+        total = sum(parameter.numel() for parameter in model.parameters())
+        said = (
+            f"weights and tokenizer of {self.origin.shown}: {copied:,} of {total:,} numbers, "
+            f"{described(self.tokenizer)}; SHA-256 {self.origin.sha256[:12]}…{_special_tokens(config, before)}"
+        )
+        return InitReport((said,), (*self._lints(match.changed), *match.lints()))
 
-
-def _said(config: RunConfig) -> str:
-    return f"{INIT_FROM} = '{str(config.train.init_from)[:120]}'"
+    def _lints(self, changed: Changed) -> Iterator[Lint]:
+        """Yield what fits and yet is not what the weights were trained for, and what is wrong with the other run."""
+        name, state = self.name, self.reader.state
+        for key, (was, now) in changed.items():
+            if key in LENGTHS:
+                if was is not None and now is not None and now > was:
+                    text = f"{key} is {now} and was {was} in '{name}': later places are new to its weights"
+                    yield Lint(INIT_FROM, text)
+            elif key != POSITION and (POSITION not in changed or key not in OF_A_SCHEME):
+                text = f"{key} is {now} and was {was} in '{name}': its weights were trained for the other"
+                yield Lint(INIT_FROM, text)
+        if state != "finished":
+            yield Lint(INIT_FROM, f"'{name}' is {state}, not finished: its step {self.origin.step:,} is taken")
+        for badge in self.reader.badges:
+            if badge in SERIOUS:
+                yield Lint(INIT_FROM, f"parent '{name}' is marked {badge}: what it has learned may be worth nothing")
 
 
 def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
-    """The tokenizer is taken over, so a config must not ask for another kind of it.
-
-    Args:
-        config: of the new run.
-        before: of the run it starts from.
-        name: of that run.
-        tokenizer: of that run.
-
-    Raises:
-        InputError: it does; says what would be right.
-    """
-    own, others = config.data, before.data
+    """Refuse a config that asks for another tokenizer than `before`, the config of the run it starts from."""
     for key in READ_BY:
-        if key == "bpe_size" and own.tokenizer != "bpe":
-            continue
-        asked, was = getattr(own, key), getattr(others, key)
-        if asked != was:
+        asked, was = getattr(config.data, key), getattr(before.data, key)
+        if asked != was and (key != "bpe_size" or config.data.tokenizer == "bpe"):
             value = str(was).lower() if isinstance(was, bool) else was
             raise InputError(
-                f"{_said(config)}: data.{key} = {str(asked).lower()}, and '{name}' was trained with "
+                f"{_setting(config)}: data.{key} = {str(asked).lower()}, and '{name}' was trained with "
                 f"{value} ({described(tokenizer)}): its weights mean its own tokens; --set data.{key}={value}"
             )
 
 
-@dataclass(frozen=True)
-class Inherited:
-    """What became of another run's weights.
-
-    Args:
-        said: one sentence, for an event.
-        lints: what is not as it was when they were trained.
-    """
-
-    said: str
-    lints: tuple[Lint, ...] = ()
-
-
-def inherit(model: Network, config: RunConfig, parent: Parent) -> Inherited:
-    """Put a checkpoint's weights into a new model, and say what was not taken over.
-
-    Args:
-        model: with its initial weights; they stay where the other run has none.
-        config: of the new run.
-        parent: where the weights are.
-
-    Raises:
-        InputError: another shape; names the weights one by one and the settings that differ. Or not finite.
-    """
-    path = parent.folder / checkpoint.WEIGHTS
-    fit = fitting(config, shapes_of(model), parent.config, tensors.saved_shapes(path), parent.tokenizer)
-    taken, values = 0, tensors.load_tensors(path)
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if fit.is_fresh(name):
-                continue
-            if not torch.isfinite(values[name]).all():
-                raise InputError(f"{path}: '{name}' has values that are not numbers; try another checkpoint")
-            here, there = fit.rows(name)
-            parameter[here] = values[name][there].to(parameter.device)
-            taken += values[name][there].numel()
-    total = sum(parameter.numel() for parameter in model.parameters())
-    said = (
-        f"weights and tokenizer of {parent.origin.shown}: {taken:,} of {total:,} numbers, "
-        f"{described(parent.tokenizer)}; SHA-256 {parent.origin.sha256[:12]}…{_special(config, parent.config)}"
-    )
-    return Inherited(said, (*_lints(fit.changed, parent), *fit.lints()))
-
-
-def shapes_of(model: torch.nn.Module) -> dict[str, Shape]:
-    """Of each parameter, shared ones once."""
-    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
-
-
-def fitting(
+def match_shapes(
     config: RunConfig,
     own: Mapping[str, Shape],
     before: RunConfig,
     saved: Mapping[str, Shape],
     tokenizer: AnyTokenizer,
-) -> "Fit":
-    """How another run's weights fit into a model.
+) -> "ShapeMatch":
+    """Match the shapes of another run's weights with those of a model.
 
     Args:
         config: of the new run.
         own: shapes of its parameters.
-        before: of the run it starts from.
-        saved: shapes of that one's.
+        before: config of the run it starts from.
+        saved: shapes of that one's parameters.
         tokenizer: of both.
 
     Raises:
-        InputError: they do not; names them one by one, and the settings that differ.
+        InputError: they do not fit; names them one by one, and the settings that differ.
     """
-    changed = _changed(config, before)
-    rows, learned = _token_rows(config, before, tokenizer), config.model.position == "learned"
-    fit = Fit(own, saved, changed, rows, learned=learned)
-    misfits = list(fit.misfits())
-    if misfits:
+    settings = {key: pair for key, pair in diff(before, config).items() if key.startswith("model.")}
+    changed = {key: pair for key, pair in settings.items() if key.removeprefix("model.") not in HARMLESS}
+    learned = config.model.position == "learned"
+    match = ShapeMatch(own, saved, changed, _token_rows(config, before, tokenizer), learned=learned)
+    if misfits := list(match.misfits()):
         more = f"; and {len(misfits) - SHOWN:,} more" if len(misfits) > SHOWN else ""
         differs = ", ".join(f"{key} differs ({was} there, {now} here)" for key, (was, now) in changed.items())
-        raise InputError(
-            f"{_said(config)}: its weights do not fit: {'; '.join(misfits[:SHOWN])}{more}: {differs or 'damaged'}"
-        )
-    return fit
+        shown = "; ".join(misfits[:SHOWN])
+        raise InputError(f"{_setting(config)}: its weights do not fit: {shown}{more}: {differs or 'damaged'}")
+    return match
 
 
 @dataclass(frozen=True)
-class Fit:
-    """How the shapes of saved weights go with those of a model.
+class ShapeMatch:
+    """How the shapes of saved weights match those of a model.
 
     Args:
         own: of the model's parameters.
         saved: of the saved ones.
-        changed: settings of the model that differ, (there, here).
+        changed: settings of the model that differ.
         tokens: parameters whose rows are tokens: the rows here, and there, of the tokens they share.
         learned: a table of positions has a row for each place, and not for each distance.
     """
 
     own: Mapping[str, Shape]
     saved: Mapping[str, Shape]
-    changed: Mapping[str, tuple[Any, Any]]
+    changed: Changed
     tokens: Mapping[str, tuple[list[int], list[int]]]
     learned: bool
 
@@ -247,42 +236,39 @@ class Fit:
         return POSITION in self.changed and not PLACES.isdisjoint(name.split("."))
 
     def misfits(self) -> Iterator[str]:
-        """Each weight that the two do not share, in words."""
+        """Yield each weight that the two do not share, in words."""
         for name in dict.fromkeys([*self.own, *self.saved]):
             if self.is_fresh(name):
                 continue
             own, saved = self.own.get(name), self.saved.get(name)
             if own is None or saved is None:
                 yield f"{name}: is not there, must be {own}" if own else f"{name}: is {saved}, must not be there"
-            elif own != saved and not (own[1:] == saved[1:] and (name in self.tokens or self._longer(name))):
+            elif own != saved and not (own[1:] == saved[1:] and (name in self.tokens or self._is_longer(name))):
                 cut = self.learned and name.endswith(TABLE) and own[1:] == saved[1:]
                 yield f"{name}: is {saved}, must be {own}" + (" (a table of positions is not cut)" if cut else "")
 
     def rows(self, name: str) -> tuple[list[int] | slice, list[int] | slice]:
-        """Which rows of a parameter are taken over: here, and there."""
+        """Which rows of a parameter are copied: here, and there."""
         return self.tokens.get(name) or (slice(self.saved[name][0]), slice(None))
 
     def lints(self) -> Iterator[Lint]:
-        """What of the positions the saved weights have not."""
+        """Yield what the saved weights lack of the positions."""
         if POSITION in self.changed:
             was, now = self.changed[POSITION]
             begins = "; what it learns begins afresh" if any(map(self.is_fresh, self.own)) else ""
             yield Lint(INIT_FROM, f"{POSITION} is '{now}', and the weights were trained with '{was}'{begins}")
         for name, shape in self.own.items():
-            if not self.is_fresh(name) and self._longer(name):
+            if not self.is_fresh(name) and self._is_longer(name):
                 rows = f"rows {self.saved[name][0]:,} to {shape[0] - 1:,} of the table of positions"
                 yield Lint(INIT_FROM, f"{name}: {rows} begin afresh")
 
-    def _longer(self, name: str) -> bool:
+    def _is_longer(self, name: str) -> bool:
         """Whether it is a table of more places than there are rows for."""
         return self.learned and name.endswith(TABLE) and self.own[name][0] > self.saved[name][0]
 
 
-def _changed(config: RunConfig, before: RunConfig) -> dict[str, tuple[Any, Any]]:
-    """Settings of the model that are not what the weights were trained with: (there, here)."""
-    found = diff(before, config)
-    names = {key: key.removeprefix("model.") for key in found if key.startswith("model.")}
-    return {key: found[key] for key, name in names.items() if name not in HARMLESS}
+def _setting(config: RunConfig) -> str:
+    return f"{INIT_FROM} = '{str(config.train.init_from)[:120]}'"
 
 
 def _token_rows(
@@ -300,8 +286,7 @@ def _token_rows(
     return rows
 
 
-def _special(config: RunConfig, before: RunConfig) -> str:
-    """What became of the objectives' own tokens."""
+def _special_tokens(config: RunConfig, before: RunConfig) -> str:
     here, there = config.special_tokens, before.special_tokens
     parts = (
         ("taken over", [token for token in here if token in there]),
@@ -310,20 +295,3 @@ def _special(config: RunConfig, before: RunConfig) -> str:
     )
     said = ", ".join(f"{' '.join(tokens)} {what}" for what, tokens in parts if tokens)
     return f"; special tokens: {said}" if said else ""
-
-
-def _lints(changed: Mapping[str, tuple[Any, Any]], parent: Parent) -> Iterator[Lint]:
-    """What fits and yet is not what the weights were trained for, and what is wrong with the other run."""
-    name = parent.name
-    for key, (was, now) in changed.items():
-        if key in LENGTHS:
-            if was is not None and now is not None and now > was:
-                yield Lint(INIT_FROM, f"{key} is {now} and was {was} in '{name}': later places are new to its weights")
-        elif key != POSITION and (POSITION not in changed or key not in OF_A_SCHEME):
-            yield Lint(INIT_FROM, f"{key} is {now} and was {was} in '{name}': its weights were trained for the other")
-    if parent.reader.state != "finished":
-        state, step = parent.reader.state, parent.origin.step
-        yield Lint(INIT_FROM, f"'{name}' is {state}, not finished: its step {step:,} is taken")
-    for badge in parent.reader.badges:
-        if badge in SERIOUS:
-            yield Lint(INIT_FROM, f"parent '{name}' is marked {badge}: what it has learned may be worth nothing")

@@ -1,57 +1,35 @@
-"""What a run says about its own trustworthiness while it trains: the leak probe and every alarm, as verdicts."""
+"""Checks a run while it trains: leak probe, self-check and every alarm, as verdicts in its directory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engine.config.schema import RunConfig
-from engine.data.loader import Examples
-from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
+from engine.evaluation.alarms import curve, implausible, majority_only, no_number, not_learning, same_text
 from engine.evaluation.checks import leak_probe
-from engine.evaluation.evaluator import largest_batch
-from engine.evaluation.shape import curve, no_number
+from engine.evaluation.scorers import largest_batch
 from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
-from engine.model.transformer import Network
 from engine.runs.reader import RunReader
 from engine.runs.twins import inert_switches
 from engine.runs.writer import RunWriter
 from engine.training.self_check import self_check
+from engine.training.task import RunParts
 
 CURVE = 1_000  # train records that are enough to see a curve's shape
 
 
 class Inspector:
-    """Looks at one run and writes down what it finds.
+    """Looks at one run and writes down what it finds; `facts` is data.json, kept because its folder may disappear."""
 
-    Args:
-        config: of the run.
-        model: as it is trained.
-        batches: the training batches and their objective.
-        writer: where verdicts go.
-        facts: the content of data.json, kept because its folder may disappear.
-        reseeded: the batches under another seed.
-    """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        model: Network,
-        batches: Examples,
-        writer: RunWriter,
-        *,
-        facts: Mapping[str, Any],
-        reseeded: Callable[[int], Examples],
-    ) -> None:
-        self.config, self.model, self.batches = config, model, batches
-        self.facts, self.reseeded = facts, reseeded
-        self.writer, self.vocab_size = writer, batches.objective.vocab_size
+    def __init__(self, parts: RunParts, facts: Mapping[str, Any], writer: RunWriter) -> None:
+        self.config, self.model, self.task, self.batches = parts.config, parts.model, parts.task, parts.batches
+        self.facts, self.writer = facts, writer
         self.leak: Verdict | None = None  # the first that was found
         self._reader = RunReader(writer.path)
 
     def probe(self, when: When, step: int) -> None:
-        """The leak probe. A clean one during training is not worth a line; a leak always is."""
-        objective, text = self.batches.objective, self.batches.probed()
-        rows = largest_batch(self.config)
-        verdict = leak_probe(self.model, objective, text, self.vocab_size, when=when, step=step, rows=rows)
+        """Probe for leaks. A clean result during training is not worth a line; a leak always is."""
+        objective, rows = self.batches.objective, largest_batch(self.config)
+        text, vocabulary = self.batches.probed(), objective.vocab_size
+        verdict = leak_probe(self.model, objective, text, vocabulary, when=when, step=step, rows=rows)
         if when != "evaluation" or verdict.verdict != OK:
             self.writer.verdict(verdict.to_json())
         if verdict.verdict != OK and self.leak is None:
@@ -63,7 +41,7 @@ class Inspector:
         self.probe("before", 0)
         if self.leak is not None and self.leak.verdict == LEAK and not self.config.train.allow_leak:
             return  # it ends here, and a leaking network fails other checks too
-        for verdict in self_check(self.config, self.model, self.batches, self.reseeded, between):
+        for verdict in self_check(self.config, self.model, self.task, between):
             self._write(verdict)
 
     def built(self, **changed: Any) -> None:
@@ -72,34 +50,26 @@ class Inspector:
         self.writer.facts("model", facts | {"built": (facts.get("built") or {}) | changed})
 
     def scores(self, record: Mapping[str, Any], step: int) -> None:
-        """Too good to be true, or no better than counting?"""
-        facts, kind = self.facts, self.config.objective.kind
-        conditional, warmup = self.batches.objective.conditional, self.config.optimizer.warmup
+        """Check a validation record: too good to be true, or no better than counting?"""
+        kind, conditional = self.config.objective.kind, self.batches.objective.conditional
+        free, warmup = self._reader.leak_free, self.config.optimizer.warmup
+        when: When = "evaluation"
         assert isinstance(warmup, int)
         self._note(
-            implausible(
-                record,
-                facts,
-                kind=kind,
-                conditional=conditional,
-                when="evaluation",
-                step=step,
-                leak_free=self._reader.leak_free,
-            )
+            implausible(record, self.facts, kind=kind, conditional=conditional, when=when, step=step, leak_free=free)
         )
-        self._note(not_learning(record, facts, warmup=warmup, when="evaluation", step=step))
-        self._curve("evaluation", step)
+        self._note(not_learning(record, self.facts, warmup=warmup, when=when, step=step))
+        self._curve(when, step)
 
     def sample(self, record: Mapping[str, Any], step: int) -> None:
-        """The same text as before?"""
+        """Check whether a sample is the same text as the ones before."""
         self._note(same_text(record, list(self._reader.raw_lines("samples")), step=step))
 
     def diverged(self, why: str, step: int) -> None:
-        """The loss or a gradient was no number."""
         self._note(no_number(why, step=step))
 
     def finished(self, step: int) -> None:
-        """Was it long enough? Is there another run with other settings and the very same metrics?"""
+        """Check the whole curve, and whether a run with other settings has the very same metrics."""
         self._curve("after", step)
         best = self._reader.summary.best
         self._note(majority_only({} if best is None else best.dump(), self.facts, when="after", step=step))

@@ -20,7 +20,7 @@ COMPILED_PARAMETERS, COMPILED_STEPS = 30_000_000, 1_000
 
 
 def chosen_precision(train: TrainConfig, device: torch.device) -> str:
-    """What `precision` means on this device: "auto" takes bf16 on a GPU that has it, and fp32 elsewhere."""
+    """Return what `precision` means on this device: "auto" takes bf16 on a GPU that has it, and fp32 elsewhere."""
     if train.precision != "auto":
         return train.precision
     return "bf16" if has_bf16(device) else "fp32"
@@ -35,7 +35,6 @@ def has_bf16(device: torch.device) -> bool:
 
 
 def autocast(precision: str, device: torch.device) -> AbstractContextManager[object]:
-    """The context of a training step's forward pass."""
     if precision == "bf16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return nullcontext()
@@ -44,13 +43,9 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 def compiles(config: RunConfig, device: torch.device) -> bool:
     """Whether a step's forward and backward pass are compiled by torch.
 
-    "auto" compiles large models on CUDA if the run is long enough to earn the time back, all batches have one shape
-    and attention is over all tokens. On a CPU a compiled step is 3 to 14 % faster and takes half a minute to compile
+    "auto" compiles large models on CUDA if the run is long enough to earn the time back, all batches have one shape and
+    attention is over all tokens. On a CPU a compiled step is 3 to 14 % faster and takes half a minute to compile
     (docs/benchmarks.md), so "auto" never compiles there.
-
-    Args:
-        config: resolved.
-        device: where it trains.
     """
     if config.train.compile != "auto":
         return config.train.compile == "always"
@@ -61,15 +56,12 @@ def compiles(config: RunConfig, device: torch.device) -> bool:
 
 
 def compiled(model: Network, train: TrainConfig) -> Callable[..., Tensor]:
-    """The model compiled by torch; with "always", CUDA replays steps of one shape as graphs to save launches."""
+    """Return the compiled model; with "always", CUDA replays steps of one shape as graphs to save launches."""
     graphs = next(model.parameters()).is_cuda and train.compile == "always"
     return torch.compile(model, mode="reduce-overhead" if graphs else None)
 
 
 def set_fp32_matmul(kind: str) -> None:
-    """`exact`: fp32 products in fp32. `fast`: TF32 on CUDA, bf16 pieces through oneDNN on a CPU.
-
-    A setting of the process: a run sets it when it starts.
-    """
+    """Set fp32 products of this process: `exact`, or `fast`: TF32 on CUDA, bf16 pieces through oneDNN on a CPU."""
     torch.backends.cuda.matmul.fp32_precision = "tf32" if kind == "fast" else "ieee"
     torch.backends.mkldnn.matmul.fp32_precision = "bf16" if kind == "fast" else "ieee"  # type: ignore[attr-defined]

@@ -1,7 +1,6 @@
 """Which parameters decay, and the learning rate at each step."""
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -27,11 +26,7 @@ KINDS: dict[type[nn.Module], str] = {
 
 
 def parameter_kind(owner: nn.Module, inside_positions: bool, leaf: str) -> str:
-    """What a parameter is: linear, embedding, position, norm or bias.
-
-    Raises:
-        ValueError: a parameter nobody has classified; decay must be decided, not guessed.
-    """
+    """Return linear, embedding, position, norm or bias; raise for others, since decay must be decided, not guessed."""
     if inside_positions:
         return "position"
     if leaf == "bias":
@@ -43,7 +38,7 @@ def parameter_kind(owner: nn.Module, inside_positions: bool, leaf: str) -> str:
 
 
 def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
-    """Parameter names by group, `decayed` and `plain`; tied parameters once."""
+    """Return the parameter names by group, `decayed` and `plain`; tied parameters once."""
     modules = dict(model.named_modules())
     position_modules = {
         name for name, module in modules.items() for _ in module.parameters() if isinstance(module, PositionScheme)
@@ -58,7 +53,7 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
 
 
 def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """AdamW (Loshchilov and Hutter 2019), or Adam with decay coupled into the gradient, over named decay groups."""
+    """Return AdamW (Loshchilov and Hutter 2019), or Adam with decay coupled into the gradient."""
     named = dict(model.named_parameters())
     groups = decay_groups(model, config.decay)
     decays = {"decayed": config.weight_decay, "plain": 0.0}
@@ -77,48 +72,27 @@ def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Opt
     )
 
 
-def _steps(duration: int | str | None) -> int:
-    if not isinstance(duration, int):
-        raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
-    return duration
-
-
-def _constant(config: OptimizerConfig, step: int, steps: int) -> float:
-    return config.lr
-
-
-def _cosine(config: OptimizerConfig, step: int, steps: int) -> float:
+def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
+    """Return the rate of optimizer step `step` (from 1) of `steps`: linear warm-up, then the schedule."""
+    warmup, low, high = _steps(config.warmup), config.min_lr, config.lr
+    if step <= warmup:
+        return high * step / warmup
+    if config.schedule == "constant":
+        return high
+    if config.schedule == "inverse-sqrt":
+        # Vaswani et al. 2017, §5.3, with the rate at the end of warm-up given instead of following from d_model.
+        return max(low, high * math.sqrt(max(1, warmup) / step))
+    if config.schedule == "step":
+        return max(low, high * config.decay_factor ** ((step - 1) // _steps(config.decay_every)))
     # Loshchilov and Hutter 2017, one half period from the end of warm-up to decay_over, by default the last step.
-    warmup = _steps(config.warmup)
     over = steps if config.decay_over is None else _steps(config.decay_over)
     if config.decay_every is not None:  # held since the last multiple, as a scheduler stepped once an epoch
         step = (step - 1) // _steps(config.decay_every) * _steps(config.decay_every)
     done = min(max((step - warmup) / max(1, over - warmup), 0.0), 1.0)
-    return config.min_lr + 0.5 * (config.lr - config.min_lr) * (1.0 + math.cos(math.pi * done))
+    return low + 0.5 * (high - low) * (1.0 + math.cos(math.pi * done))
 
 
-def _step(config: OptimizerConfig, step: int, steps: int) -> float:
-    return max(config.min_lr, config.lr * config.decay_factor ** ((step - 1) // _steps(config.decay_every)))
-
-
-def _inverse_sqrt(config: OptimizerConfig, step: int, steps: int) -> float:
-    # Vaswani et al. 2017, §5.3, with the rate at the end of warm-up given instead of following from d_model.
-    return max(config.min_lr, config.lr * math.sqrt(max(1, _steps(config.warmup)) / step))
-
-
-SCHEDULES: dict[str, Callable[[OptimizerConfig, int, int], float]] = {
-    "constant": _constant,
-    "cosine": _cosine,
-    "step": _step,
-    "inverse-sqrt": _inverse_sqrt,
-}
-
-
-def learning_rate(config: OptimizerConfig, step: int, steps: int) -> float:
-    """The rate of optimizer step `step` (counted from 1) of `steps`: linear warm-up, then the schedule.
-
-    Raises:
-        ValueError: a duration is still a text.
-    """
-    warmup = _steps(config.warmup)
-    return config.lr * step / warmup if step <= warmup else SCHEDULES[config.schedule](config, step, steps)
+def _steps(duration: int | str | None) -> int:
+    if not isinstance(duration, int):
+        raise ValueError(f"the duration {duration!r} is not resolved to steps; see RunConfig.resolved")
+    return duration

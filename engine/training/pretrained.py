@@ -11,12 +11,11 @@ from typing import Any
 import torch
 
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
 from engine.config.toml import validate
 from engine.data.tokenizers import AnyTokenizer, PairTokenizer, Tokenizer, read_tokenizer
 from engine.data.tokenizers.library import library_json
 from engine.errors import InputError, refused
-from engine.model.transformer import NETWORKS, Network, build_model
+from engine.model.transformer import Network
 from engine.runs.files import new_folder, read_json, write_atomic, write_json
 from engine.runs.reader import RunReader
 from engine.training import checkpoint, tensors
@@ -29,24 +28,16 @@ SECTIONS = ("model", "objective", "generation")  # of a run's config: what is ne
 ROLES = {"[pad]": "pad_token", "[start]": "bos_token", "[end]": "eos_token", "[mask]": "mask_token"}
 
 
-def no_more(step: int) -> Mapping[str, str]:
-    """No other files."""
-    return {}
-
-
 def write_pretrained(
-    reader: RunReader, which: str, folder: Path, more: Callable[[int], Mapping[str, str]] = no_more
+    reader: RunReader, which: str, folder: Path, more: Callable[[int], Mapping[str, str]] = lambda step: {}
 ) -> int:
-    """Write a checkpoint's model into a new folder, all of it or nothing.
+    """Write a checkpoint's model into a new folder, all of it or nothing, and return the checkpoint's step.
 
     Args:
         reader: of the run.
         which: best, last, average, or a step.
         folder: made here; must not hold anything yet.
         more: text files beside it by name, given the checkpoint's step.
-
-    Returns:
-        The checkpoint's step.
 
     Raises:
         InputError: no such checkpoint, a damaged one, or a folder that is not empty or cannot be written.
@@ -58,7 +49,13 @@ def write_pretrained(
         with new_folder(folder) as staged:
             tensors.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
             write_atomic(staged / OWN_TOKENIZER, tokenizer.to_json())
-            for name, side in _sides(tokenizer).items():
+            sides: dict[str, Tokenizer] = {}  # the target's tokenizer, and the source's if it has its own
+            if isinstance(tokenizer, PairTokenizer):
+                sides = {checkpoint.TOKENIZER: tokenizer.target}
+                sides |= {} if tokenizer.shared else {SOURCE_TOKENIZER: tokenizer.source}
+            else:
+                sides = {checkpoint.TOKENIZER: tokenizer}
+            for name, side in sides.items():
                 write_atomic(staged / name, library_json(side))
             write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step))
             special = reader.config.special_tokens
@@ -73,16 +70,8 @@ def write_pretrained(
     return step
 
 
-def _sides(tokenizer: AnyTokenizer) -> dict[str, Tokenizer]:
-    """The tokenizer in each file for the library: the target's, and the source's if it has its own."""
-    if not isinstance(tokenizer, PairTokenizer):
-        return {checkpoint.TOKENIZER: tokenizer}
-    source = {} if tokenizer.shared else {SOURCE_TOKENIZER: tokenizer.source}
-    return {checkpoint.TOKENIZER: tokenizer.target, **source}
-
-
 def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: int) -> dict[str, Any]:
-    """config.json. What a model is called and where its data lay is no part of it."""
+    # What a model is called and where its data lay is no part of it.
     asked = config.dump()
     return {
         "model_type": MODEL_TYPE,
@@ -98,11 +87,7 @@ def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: in
 
 
 def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[Network, AnyTokenizer]:
-    """The model of such a folder, in evaluation mode, with its tokenizer; the same logits as the run's, bit for bit.
-
-    Args:
-        folder: written by `write_pretrained`.
-        device: where to put it.
+    """Return the model of a folder by `write_pretrained`, in evaluation mode, with its tokenizer; bit-exact.
 
     Raises:
         InputError: another kind of model, a damaged file, or files that do not belong together.
@@ -117,20 +102,4 @@ def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[N
     own = folder / OWN_TOKENIZER  # a folder of an earlier version has it in tokenizer.json
     tokenizer = read_tokenizer(own if own.exists() else folder / checkpoint.TOKENIZER)
     size = config.needed_tokens(tokenizer.vocab_size)
-    tensors.check_shapes(folder / checkpoint.WEIGHTS, _shapes(config.model, size, path))
-    try:
-        model = build_model(config.model, size, 0, device)  # whatever seed: every weight is replaced
-    except (ValueError, RuntimeError, MemoryError) as error:
-        raise InputError(f"{path}: cannot build this model: {error}") from None
-    tensors.load_weights(model, folder / checkpoint.WEIGHTS)
-    return model.eval(), tokenizer
-
-
-def _shapes(model: ModelConfig, size: int, path: Path) -> dict[str, torch.Size]:
-    """Of every weight, before anything large is built."""
-    try:
-        with torch.device("meta"):
-            network = NETWORKS[model.architecture](model, model.vocab_size or size)
-    except (ValueError, RuntimeError) as error:
-        raise InputError(f"{path}: cannot build this model: {error}") from None
-    return {name: parameter.shape for name, parameter in network.named_parameters()}
+    return checkpoint.network_with_weights(config, size, folder / checkpoint.WEIGHTS, device, path), tokenizer

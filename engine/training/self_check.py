@@ -1,67 +1,627 @@
-"""The self-check, run before a run starts and by `check`: does this code do what the config says?
+"""The self-check: does this code do what the config says? Run before a run's first step, and by `check`.
 
-One list, so that a new check is added in one place. All checks use small copies of the network (see
-`engine.training.copies`); the run's own weights and torch's random state are left alone.
+All checks use small copies of the network: the same code builds them from the same config, with at most `LAYERS` layers
+per stack and `WIDTH` features but the whole context, in float64 on the CPU, with weights of their own. A result
+therefore depends neither on the device nor on rounding nor on training progress, and a network of any size costs the
+same. The run's own weights and torch's random state are left alone.
+
+Notation: B batch, T time, S source time, V vocabulary. Losses are in nats.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from engine.config.schema import RunConfig
+from engine.config.sections import END, ModelConfig, OptimizerConfig
 from engine.data.loader import Examples
-from engine.evaluation.order import order_check
-from engine.evaluation.verdict import Verdict
-from engine.model.transformer import Network
-from engine.training import network_checks, step_checks
-from engine.training.copies import WORDS, small_copy
+from engine.data.objectives import IGNORED, Batch
+from engine.evaluation.checks import order_check, redraw
+from engine.evaluation.metrics import score_batches, score_tokens
+from engine.evaluation.reference import Reference
+from engine.evaluation.verdict import BROKEN, OK, Verdict
+from engine.generation.sampling import DecoderPredictor, SampledStep, Sampling, SourcePredictor, stream_batch
+from engine.model import size
+from engine.model.decoding import Decoding
+from engine.model.positions import Positions
+from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
+from engine.training.optimizer import decay_groups
+from engine.training.step import Stepper
+from engine.training.task import Task
+
+# The small copy of a network
+LAYERS, WIDTH, HEADS = 2, 64, 4
+TOKENS = 1024  # the longest text tried
+WORDS = 64  # the largest vocabulary, unless the run's own batches are read
+ROWS = 2
+CACHED_BACKENDS = ("auto", "reference", "sdpa", "chunked")  # the others only handle whole texts
+DROPOUTS = ("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
+NO_DROPOUT = dict.fromkeys(DROPOUTS, 0.0)
+
+# Checks of the network.
+# Relative to the largest logit, in float64. Rounding stays below 1e-10; a wrong mask, position or scale exceeds 1e-3.
+LIMIT = 1e-6
+CHANCE_LIMIT = 1e-4  # of a probability from the sampler, which is fp32
+WRITTEN_OUT = 512  # tokens that the reference reads: its matrices are T × T
+MOST_CHUNKS = 128
+FIRST_TOKENS = 32  # that a decoder reads one by one in whole layers; sampling is faster, and tested separately
+ONE_BY_ONE = 512  # most tokens fed singly; those before them are read at once
+PAST_THE_END = 24  # tokens sampled after the context is full
+GROWTH = (60, 140)  # tokens between which the smallest cache grows twice
+
+# Checks of training
+BATCH_TOKENS = 64  # of a batch that a copy is trained on
+PIECES = 3  # most micro-batches tried
+GRADIENT_LIMIT = 1e-3  # of the largest entry: logits are rounded to fp32
+UPDATE_LIMIT = 1e-6  # of the learning rate, and of the schedule's
+NORM_LIMIT = 1e-3
+SCORE_LIMIT = 1e-4  # nats
+DROPPED = 0.5  # the dropout rate used in tests: a small one may drop nothing from a small batch
+OTHER_SEEDS = 4
+FIRST_STEPS = 3
 
 
 def self_check(
-    config: RunConfig,
-    model: Network,
-    batches: Examples,
-    reseeded: Callable[[int], Examples],
-    between: Callable[[], None] = lambda: None,
+    config: RunConfig, model: Network, task: Task, between: Callable[[], None] = lambda: None
 ) -> list[Verdict]:
-    """One verdict per check; checks that do not apply to this network give none.
+    """Return one verdict per check; checks that do not apply to this network give none.
 
     Args:
         config: resolved.
         model: the run's own; only its parameters are counted.
-        batches: what it is trained on.
-        reseeded: the same under another seed.
+        task: of the run.
         between: called before each check; may raise to stop.
     """
-    few = step_checks.few_rows(config, batches)
+    device = next(model.parameters()).device
+
+    def reseeded(seed: int) -> Examples:
+        return task.batches(config.model_copy(update={"seed": seed}), device)
+
+    few = FewRows(task.batches(config, device), min(config.train.accumulation, PIECES))
     with torch.random.fork_rng([]), torch.enable_grad():
         copy = small_copy(config, min(model.vocab_size, WORDS))
-        reader = step_checks.reader(config, batches.objective.vocab_size)
+        reader = reading_copy(config, few.objective.vocab_size)
         checks: dict[str, Callable[[], Verdict | None]] = {
             "order": lambda: order_check(copy.network, copy.network.vocab_size),
-            "parameters": lambda: network_checks.parameters(config, model, copy),
-            "reference": lambda: network_checks.reference(copy),
-            "source": lambda: network_checks.source(copy),
-            "cache parity": lambda: network_checks.cache_parity(copy),
-            "sampling": lambda: network_checks.sampling(copy),
-            "gradient": lambda: step_checks.gradient(config, reader, few),
-            "update": lambda: step_checks.update(config, reader, few),
-            "dropout": lambda: step_checks.dropout(config, reader, few),
-            "seed": lambda: step_checks.seed(config, copy, reseeded),
+            "parameters": lambda: check_parameters(config, model, copy),
+            "reference": lambda: check_reference(copy),
+            "source": lambda: check_source(copy),
+            "cache parity": lambda: check_cache(copy),
+            "sampling": lambda: check_sampling(copy),
+            "gradient": lambda: check_gradient(config, reader, few),
+            "update": lambda: check_update(config, reader, few),
+            "dropout": lambda: check_dropout(config, reader, few),
+            "seed": lambda: check_seed(config, copy, reseeded),
         }
         found = []
         for name, check in checks.items():
             between()
-            found.append(_tried(name, check))
+            try:
+                found.append(check())
+            except Exception as error:  # a failure too
+                said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+                if isinstance(error, MemoryError) or "memory" in str(error):
+                    found.append(_verdict(name, "", f"skipped: not enough memory ({said})"))
+                else:
+                    found.append(_verdict(name, f"the check failed with an error: {said}", ""))
     return [verdict for verdict in found if verdict is not None]
 
 
-def _tried(name: str, check: Callable[[], Verdict | None]) -> Verdict | None:
-    """The verdict of a check; an exception is a failure too."""
+def _verdict(check: str, wrong: str, right: str, value: float = 0.0) -> Verdict:
+    """A verdict before the first step: `wrong` says what is wrong, or "" if nothing is."""
+    return Verdict(check, "before", 0, BROKEN if wrong else OK, value, wrong or right)
+
+
+def relative_error(found: Tensor, expected: Tensor) -> float:
+    """Return the largest difference, relative to the largest expected value; infinite if it is NaN."""
+    error = float((found - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
+    return error if error == error else float("inf")
+
+
+# The small copy
+
+
+@dataclass(frozen=True)
+class SmallCopy:
+    """A network as configured, but small: float64, CPU, evaluation mode.
+
+    `said` is how it is smaller than the run's own network, as part of a sentence; "" if it is not.
+    """
+
+    model: ModelConfig
+    network: Network
+    said: str
+
+    def another(self) -> "SmallCopy":
+        """Return a copy with the same weights and no gradients; cheaper than building one."""
+        return replace(self, network=deepcopy(self.network).eval())
+
+    @property
+    def length(self) -> int:
+        """T: the whole context, or as much of it as is tried."""
+        return min(self.model.context_length, TOKENS)
+
+    def inputs(self, length: int | None = None, source_seed: int = 0) -> tuple[Tensor, ...]:
+        """Return random tokens (B, T), preceded by a random source (B, S) if the network reads one."""
+        rows = ROWS if self.length <= TOKENS // 4 else 1
+        wanted = self.length if length is None else min(length, self.length)
+        tokens = _random_tokens(rows, wanted, self.network.vocab_size, 1)
+        if not isinstance(self.network, EncoderDecoder):
+            return (tokens,)
+        words = self.model.source_vocab_size or self.network.vocab_size
+        return _random_tokens(rows, min(self.model.source_tokens, TOKENS), words, 2 + source_seed), tokens
+
+
+def _random_tokens(rows: int, length: int, words: int, seed: int) -> Tensor:
+    return torch.randint(words, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def small_copy(config: RunConfig, vocab_size: int, *, seed: int = 0, **changes: Any) -> SmallCopy:
+    """Build a small copy of a run's network; `seed` goes to `build_model`, `changes` override the copy's settings."""
+    model = config.model
+    heads = min(model.n_heads, HEADS)
+    width = min(model.head_width, max(2, WIDTH // heads))
+    width -= width % 2 if model.head_width % 2 == 0 else 0  # rotary positions rotate pairs of features
+    shared = max(1, model.kv_heads * heads // model.n_heads)
+    smaller: dict[str, Any] = {
+        "n_layers": min(model.n_layers, LAYERS),
+        "n_encoder_layers": min(model.encoder_layers, LAYERS),
+        "n_heads": heads,
+        "n_kv_heads": shared if heads % shared == 0 else 1,
+        "d_model": heads * width,
+        "d_ff": min(model.d_ff, 4 * heads * width),
+    }
+    if model.source_vocab_size is not None:
+        smaller["source_vocab_size"] = min(model.source_vocab_size, WORDS)
+    if model.backend not in CACHED_BACKENDS:
+        smaller["backend"] = "auto"
+    small = model.model_copy(update={**smaller, **NO_DROPOUT, "vocab_size": vocab_size, **changes})
+    sizes = (
+        ("layers", model.n_layers, small.n_layers),
+        ("features", model.d_model, small.d_model),
+        ("tokens", model.context_length, min(small.context_length, TOKENS)),
+    )
+    parts = [f"{few:,} of {all_:,} {what}" for what, all_, few in sizes if few != all_]
+    network = build_model(small, vocab_size, seed).double().eval()
+    redraw(network)
+    return SmallCopy(small, network, f", tried with {', '.join(parts)}" if parts else "")
+
+
+def reading_copy(config: RunConfig, vocab_size: int, **changes: Any) -> SmallCopy:
+    """A copy that can read the run's own tokens, of which its tokenizer has `vocab_size`."""
+    words = config.needed_tokens(vocab_size)
+    return small_copy(config, words, source_vocab_size=config.model.source_vocab_size, **changes)
+
+
+# Does the network compute what its config says, in a full pass and token by token?
+
+
+def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verdict:
+    """Does the number of parameters match the config, tied as it says, and does each one get a gradient?"""
+    expected = size.parameter_count(config.model, model.vocab_size)
+    built = sum(parameter.numel() for parameter in model.parameters())
+    tied = model.head.weight is model.token_embedding.weight
+    silent = _without_gradient(copy)
+    wrong = ""
+    if tied != config.model.tie_embeddings:
+        asked = "model.tie_embeddings = true, but output and embedding are separate matrices"
+        wrong = asked if not tied else "model.tie_embeddings = false, but output and embedding share one matrix"
+    elif built != expected:
+        wrong = f"the model has {built:,} parameters, but the config calls for {expected:,}"
+    elif silent:
+        named = ", ".join(silent[:3]) + (f" and {len(silent) - 3} more" if len(silent) > 3 else "")
+        wrong = f"{named} gets no gradient: that part of the network is disconnected and will not learn"
+    right = f"{built:,}, as configured, and each gets a gradient{copy.said}"
+    return _verdict("parameters", wrong, right, float(len(silent)))
+
+
+def _without_gradient(copy: SmallCopy) -> list[str]:
+    network, inputs = copy.network, copy.inputs(length=64)
+    if min(part.shape[1] for part in inputs) < 2 or copy.model.d_model < 2:
+        return []  # weights over one token, and norms over one feature, are constant
+    alone = copy.model.attention in ("window", "sparse") and copy.model.window < 2
+    names, weights = zip(*network.named_parameters(), strict=True)
+    logits = network(*inputs)
+    mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
+    gradients = torch.autograd.grad((logits * mixture).sum(), weights, allow_unused=True)
+    return [
+        name
+        for name, gradient in zip(names, gradients, strict=True)
+        if (gradient is None or not gradient.any()) and not (alone and ("positions." in name or "scheme." in name))
+    ]
+
+
+@torch.no_grad()
+def check_reference(copy: SmallCopy) -> Verdict:
+    """Does a full pass give the same result as an independent implementation with the same weights?"""
+    inputs, model = copy.inputs(length=WRITTEN_OUT), copy.model
+    tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
+    expected = Reference(model, dict(copy.network.named_parameters())).logits(tokens, source)
+    worst = relative_error(copy.network(*inputs), expected)
+    wrong = (
+        f"predictions differ from an independent implementation by a relative error of {worst:.1g}: {model.position} "
+        f"positions, {model.attention} attention, a norm, a residual or a layer does not match the config"
+    )
+    right = f"an independent implementation gives the same predictions over {tokens.shape[1]:,} tokens"
+    return _verdict("reference", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+
+
+@torch.no_grad()
+def check_source(copy: SmallCopy) -> Verdict | None:
+    """Does a different source change the predictions, through every decoder layer? None without a source."""
+    model = copy.network
+    if not isinstance(model, EncoderDecoder):
+        return None
+    kept: list[list[Tensor]] = []
+    parts = [layer.get_submodule("cross_attention") for layer in model.layers]
+    hooks = [part.register_forward_hook(lambda _, __, out: kept[-1].append(out)) for part in parts]
+    logits = []
     try:
-        return check()
-    except Exception as error:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-        if isinstance(error, MemoryError) or "memory" in str(error):
-            return network_checks.verdict(name, "", f"skipped: not enough memory ({said})")
-        return network_checks.verdict(name, f"the check failed with an error: {said}", "")
+        for seed in (0, 1):
+            kept.append([])
+            logits.append(model(*copy.inputs(length=32, source_seed=seed)))
+    finally:
+        for hook in hooks:
+            hook.remove()
+    changed = [not torch.equal(*pair) for pair in zip(*kept, strict=True)]
+    deaf = [str(i + 1) for i in range(len(parts)) if i >= len(changed) or not changed[i]]
+    wrong = ""
+    if torch.equal(*logits):
+        wrong = "a different source changes no prediction: the decoder ignores its source"
+    elif deaf:
+        wrong = f"a different source changes nothing in the cross-attention of decoder layer {', '.join(deaf)}"
+    return _verdict("source", wrong, f"a different source changes what each decoder layer reads{copy.said}")
+
+
+@torch.no_grad()
+def check_cache(copy: SmallCopy) -> Verdict:
+    """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
+    if isinstance(copy.network, EncoderLM):
+        return _verdict("cache parity", "", "an encoder reads the whole text at once, so there is no cache")
+    inputs = copy.inputs()
+    worst, length = cache_difference(copy.network, *inputs), inputs[-1].shape[1]
+    wrong = f"decoding with a cache differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
+    right = f"decoding with a cache gives the same logits as one full pass over {length:,} tokens"
+    return _verdict("cache parity", "" if worst <= LIMIT else wrong, right + copy.said, worst)
+
+
+@torch.no_grad()
+def cache_difference(model: DecoderLM | EncoderDecoder, *inputs: Tensor, growth: tuple[int, int] = GROWTH) -> float:
+    """Return the largest difference of logits decoded with a cache from those of a full pass, relative to the largest.
+
+    Args:
+        model: in evaluation mode.
+        inputs: tokens (B, T), preceded by a source (B, S) if the model reads one.
+        growth: how many tokens a decoder reads at once, and the length up to which it then reads one by one.
+    """
+    tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
+    full, length, worst = model(*inputs), tokens.shape[1], 0.0
+    chunk = max(3, -(-length // MOST_CHUNKS))
+    singles = ONE_BY_ONE if isinstance(model, EncoderDecoder) else FIRST_TOKENS
+    plans = (
+        [chunk] * (length // chunk),
+        [length // 2, *[1] * min(8, length - length // 2)],  # after a prefill
+        [1] * min(length, singles),
+    )
+    for plan in plans:
+        lengths = [n for n in (*plan, length - sum(plan)) if n > 0]
+        worst = max(worst, relative_error(in_chunks(model, tokens, lengths, source), full))
+    if isinstance(model, DecoderLM):
+        first, last = (min(at, length) for at in growth)
+        decoding = Decoding(model, first)
+        rest = torch.split(tokens[:, first:last], 1, dim=1) if last > first else ()
+        stepped = [decoding.feed(tokens[:, :first]), *(decoding.feed(token) for token in rest)]
+        worst = max(worst, relative_error(torch.stack(stepped, dim=1), full[:, max(0, first - 1) : last]))
+    return worst
+
+
+def in_chunks(
+    model: DecoderLM | EncoderDecoder, tokens: Tensor, lengths: list[int], source: Tensor | None = None
+) -> Tensor:
+    """Return the (B, T, V) logits of tokens (B, T), and a source if any, fed to a cache in chunks of these lengths."""
+    cache, parts, start = model.new_cache(), [], 0
+    memory = model.encode(source) if isinstance(model, EncoderDecoder) and source is not None else None
+    for length in lengths:
+        part = tokens[:, start : start + length]
+        if isinstance(model, EncoderDecoder):
+            assert memory is not None
+            parts.append(model.decode(part, memory, cache=cache))
+        else:
+            parts.append(model(part, cache=cache))
+        start += length
+    return torch.cat(parts, dim=1)
+
+
+def check_sampling(copy: SmallCopy) -> Verdict | None:
+    """Does each sampled token have the probability that one pass gives it, to the end of the context and past it?
+
+    When the context is full, the newest half is read again from position 0, so one pass over each stretch between two
+    such points gives all its probabilities. None for an encoder, which has no cache.
+    """
+    model, inputs, context = copy.network, copy.inputs(), copy.length
+    if isinstance(model, EncoderLM):
+        return None
+    writer = SourcePredictor(model, inputs[0]) if isinstance(model, EncoderDecoder) else DecoderPredictor(model)
+    prompt = inputs[-1][:, : max(1, context - ONE_BY_ONE)]
+    wanted = context - prompt.shape[1] + PAST_THE_END
+    seeds, how = list(range(prompt.shape[0])), Sampling(1.0, 0, 1.0, "restart")
+    drawn = list(stream_batch(writer, prompt, wanted, how, seeds, context=context))
+    stretches: list[list[SampledStep]] = [[]]
+    for column in drawn:
+        if column.restarted and stretches[-1]:
+            stretches.append([])
+        stretches[-1].append(column)
+    worst, text = 0.0, prompt
+    with torch.inference_mode():
+        for stretch in stretches:
+            if stretch[0].restarted:
+                text = text[:, -max(1, context // 2) :]
+            read = text.shape[1]
+            text = torch.cat((text, *(column.tokens for column in stretch)), dim=1)
+            logits = model(*inputs[:-1], text[:, :-1])[:, read - 1 :]
+            expected = logits.softmax(-1).gather(2, text[:, read:, None])[..., 0]
+            given = torch.cat([column.probability for column in stretch], dim=1)
+            worst = max(worst, float(((given - expected).abs() / expected).max()))
+    wrong = (
+        f"a sampled token's probability differs from a full pass by a relative error of {worst:.1g}: samples are wrong"
+    )
+    right = (
+        f"{len(drawn):,} sampled tokens, the last {PAST_THE_END} past a full context, match a full pass's probabilities"
+    )
+    return _verdict("sampling", "" if worst <= CHANCE_LIMIT else wrong, right + copy.said, worst)
+
+
+# Does training do what the config says? Each check recomputes from the papers' formulas what the run's own code does in
+# a few steps on a small copy.
+
+
+class FewRows:
+    """The first batches of a run, cut to a few rows and tokens, fewer in each later micro-batch of a step."""
+
+    def __init__(self, batches: Examples, accumulation: int) -> None:
+        self.objective, self.probed = batches.objective, batches.probed
+        self.first = [_cut(batches.batch(1, micro), max(1, ROWS - micro)) for micro in range(accumulation)]
+
+    def batch(self, step: int, micro: int) -> Batch:
+        return self.first[micro]
+
+    def largest(self) -> tuple[int, int]:
+        return 1, 0
+
+
+def _cut(batch: Batch, rows: int) -> Batch:
+    """The beginning of some rows, on the CPU; the whole rows if the beginning has no target."""
+
+    def part(x: Tensor, most: int | None) -> Tensor:
+        return x[:rows, :most].cpu()
+
+    most = BATCH_TOKENS if bool((batch.targets[:rows, :BATCH_TOKENS] != IGNORED).any()) else None
+    targets = part(batch.targets, most)
+    source = None if batch.source is None else part(batch.source, None)
+    at = None if batch.source_at is None else Positions(part(batch.source_at.index, None), one_side=True)
+    return Batch(part(batch.tokens, most), targets, int((targets != IGNORED).sum()), source, at)
+
+
+def _stepper(config: RunConfig, copy: SmallCopy, few: FewRows, clip: float) -> Stepper:
+    """A stepper for a copy: as the config says, but in exact arithmetic."""
+    exact = {"precision": "fp32", "compile": "never", "accumulation": len(few.first), "clip": clip}
+    train = config.train.model_copy(update=exact)
+    alike = config.model_copy(update={"model": copy.model, "train": train})
+    return Stepper(alike, copy.network.train(), few, deferred=False)
+
+
+def check_gradient(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
+    """Is the gradient of a step that of the mean loss over all its targets, with label smoothing as set?"""
+    copy, stepped = small.another(), small.another()
+    _stepper(config, stepped, few, 0.0).step(1)
+    found = _gradient_of(stepped)
+    share = config.objective.label_smoothing
+    worst = relative_error(found, _mean_gradient(config, copy, few, share))
+    wrong = ""
+    if not worst <= GRADIENT_LIMIT:
+        because = "the loss, its mean or the sum over micro-batches does not match the config"
+        if relative_error(found, _mean_gradient(config, copy, few, 0.0)) <= GRADIENT_LIMIT:
+            because = "objective.label_smoothing has no effect"
+        elif relative_error(found, _mean_gradient(config, copy, few, share, apart=True)) <= GRADIENT_LIMIT:
+            because = "each micro-batch is divided by its own number of targets instead of the whole step's"
+        wrong = f"a step's gradient has a relative error of {worst:.1g}: {because}"
+    smoothed = f", including label smoothing {share:g}" if share else ""
+    over = f" in {len(few.first)} micro-batches" if len(few.first) > 1 else ""
+    right = f"a step's gradient is that of the mean loss over all its targets{over}{smoothed}{copy.said}"
+    return _verdict("gradient", wrong, right, worst)
+
+
+def _gradient_of(copy: SmallCopy) -> Tensor:
+    return torch.cat([(torch.zeros_like(p) if p.grad is None else p.grad).flatten() for p in copy.network.parameters()])
+
+
+def _mean_gradient(config: RunConfig, copy: SmallCopy, few: FewRows, share: float, *, apart: bool = False) -> Tensor:
+    """∇ of the mean over targets of (1 − share) · nll + share · mean of −log p over the tokens that may follow."""
+    words, special = few.objective.vocab_size, config.special_tokens
+    may_follow = [*range(words), *([words + special.index(END)] if END in special else [])]
+    losses, n_targets = [], [batch.n_targets for batch in few.first]
+    for batch in few.first:
+        asked = batch.targets != IGNORED
+        log_p = copy.network(*batch.inputs)[asked].log_softmax(-1)
+        nll = -log_p[torch.arange(len(log_p)), batch.targets[asked]]
+        spread = -log_p[:, may_follow].mean(-1) if share else 0.0
+        losses.append(((1.0 - share) * nll + share * spread).sum())
+    divided = [loss / n for loss, n in zip(losses, n_targets, strict=True) if n]
+    total = torch.stack(divided).mean() if apart else torch.stack(losses).sum() / sum(n_targets)
+    torch.autograd.backward(total, inputs=list(copy.network.parameters()))
+    found = _gradient_of(copy)
+    copy.network.zero_grad()
+    return found
+
+
+def check_update(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
+    """Do learning rate, clipping, weight decay and update follow the config at the start, half-way and at the end?"""
+    copy, optimizer, clip = small.another(), config.optimizer, config.train.clip or 0.0
+    if clip:  # or a smaller one, that the first gradient is sure to reach
+        norm = float(_mean_gradient(config, copy, few, config.objective.label_smoothing).norm())
+        clip = min(clip, norm / 2) if norm > 0.0 else clip
+    stepper = _stepper(config, copy, few, clip)
+    named = dict(copy.network.named_parameters())
+    decayed = set(decay_groups(copy.network, optimizer.decay)["decayed"])
+    moments = {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in named.items()}
+    warmup, last = optimizer.warmup, config.train.steps
+    assert isinstance(warmup, int)
+    steps = sorted({min(max(1, step), max(1, last)) for step in (1, warmup, (warmup + last) // 2, last)})
+    wrong = ""
+    for count, step in enumerate(steps, start=1):
+        before = {name: p.detach().clone() for name, p in named.items()}
+        rate, expected = stepper.step(step).rate, scheduled(optimizer, step, last)
+        gradients = {name: p.grad for name, p in named.items() if p.grad is not None}
+        norm = math.sqrt(sum(float(g.square().sum()) for g in gradients.values()))
+        if abs(rate - expected) > UPDATE_LIMIT * optimizer.lr:
+            wrong = f"the learning rate at step {step:,} is {rate:.3g}, but the {optimizer.schedule} schedule gives "
+            wrong += f"{expected:.3g}"
+        elif clip and norm > clip * (1.0 + NORM_LIMIT):
+            wrong = f"the gradient's norm is {norm:.3g} after clipping at {clip:.3g}: train.clip has no effect"
+        else:
+            wrong = _wrong_update(optimizer, before, named, gradients, moments, decayed, expected, count)
+        if wrong:
+            break
+    clipped = f", clipping at {config.train.clip:g}" if clip else ""
+    decay = f", weight decay {optimizer.weight_decay:g}" if optimizer.weight_decay else ""
+    at = ", ".join(f"{step:,}" for step in steps)
+    right = f"learning rate{clipped}{decay} and weight update at steps {at} follow the config's formulas"
+    return _verdict("update", wrong, right + copy.said)
+
+
+def scheduled(optimizer: OptimizerConfig, step: int, steps: int) -> float:
+    """The learning rate of a step, independently: linear warm-up, then the schedule."""
+
+    def whole(duration: int | str | None, otherwise: int) -> int:
+        return duration if isinstance(duration, int) else otherwise
+
+    low, high, warmup = optimizer.min_lr, optimizer.lr, whole(optimizer.warmup, 0)
+    if step <= warmup:
+        return high / warmup * step
+    if optimizer.schedule == "constant":
+        return high
+    every = whole(optimizer.decay_every, 0)
+    if optimizer.schedule == "inverse-sqrt":
+        return max(low, high * math.sqrt(max(warmup, 1) / step))
+    if optimizer.schedule == "step":
+        return max(low, high * optimizer.decay_factor ** ((step - 1) // every))
+    at = step if not every else step - 1 - (step - 1) % every
+    done = (at - warmup) / max(whole(optimizer.decay_over, steps) - warmup, 1)
+    return low + (high - low) * math.cos(math.pi / 2 * min(max(done, 0.0), 1.0)) ** 2
+
+
+def _wrong_update(
+    optimizer: OptimizerConfig,
+    before: Mapping[str, Tensor],
+    after: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor],
+    moments: dict[str, tuple[Tensor, Tensor]],
+    decayed: set[str],
+    rate: float,
+    count: int,
+) -> str:
+    """Return what is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1).
+
+    `moments` are those of the previous update and are updated in place; `count` is the number of updates so far.
+    """
+    (one, two), coupled = optimizer.betas, optimizer.kind == "adam"
+    for name, g in gradients.items():
+        weight = before[name]
+        decay = optimizer.weight_decay if name in decayed else 0.0
+        g = g + decay * weight if coupled else g
+        first, second = moments[name]
+        first, second = one * first + (1.0 - one) * g, two * second + (1.0 - two) * g * g
+        moments[name] = first, second
+        root = (second / (1.0 - two**count)).sqrt() + optimizer.eps
+        plain = rate * (first / (1.0 - one**count)) / root
+        shrunk = 0.0 if coupled else rate * decay * weight
+        moved, room = weight - after[name].detach(), UPDATE_LIMIT * rate + 1e-12 * weight.abs()
+        if bool(((moved - plain - shrunk).abs() > room).any()):
+            if decay and not coupled and bool(((moved - plain).abs() <= room).all()):
+                return f"optimizer.weight_decay = {decay:g} has no effect on {name}"
+            settings = f"learning rate {rate:.3g} and weight decay {decay:g}"
+            return f"the update of {name} is not that of {optimizer.kind} with {settings}"
+    return ""
+
+
+def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
+    """Does each nonzero rate drop something in training, and nothing in evaluation and scoring?"""
+    batch, words, wrong = few.first[0], few.objective.vocab_size, ""
+    rates = {name: getattr(config.model, name) for name in DROPOUTS if getattr(config.model, name) > 0.0}
+    with torch.random.fork_rng([]), torch.no_grad():
+        copy = small.another()
+        kept = copy.network(*batch.inputs)
+        in_training = copy.network.train()(*batch.inputs)
+        if not torch.allclose(kept, in_training, rtol=0.0, atol=SCORE_LIMIT):
+            wrong = "with dropout off, training mode and evaluation mode give different predictions"
+        for name in rates:
+            network = reading_copy(config, words, **{name: DROPPED}).network.train()
+            passes = []
+            for seed in (1, 2):
+                torch.default_generator.manual_seed(seed)
+                passes.append(network(*batch.inputs))
+            if torch.equal(*passes):
+                wrong = f"model.{name} = {rates[name]:g} has no effect: two training passes give the same predictions"
+        scored = reading_copy(config, words, **dict.fromkeys(rates, DROPPED)) if rates else small.another()
+        wrong = wrong or _wrong_scores(config, scored.network.train(), kept, batch)
+    said = ", ".join(f"{name} {rate:g}" for name, rate in rates.items())
+    right = f"{said}: active in training, off in scoring" if rates else "none is set, and training mode adds none"
+    return _verdict("dropout", wrong, right + copy.said)
+
+
+def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batch) -> str:
+    """Return what is wrong with the scores of a batch, whose logits without dropout are `kept`; "" if nothing."""
+    asked = batch.targets != IGNORED
+    expected = -kept[asked].log_softmax(-1).gather(1, batch.targets[asked][:, None])[:, 0].numpy()
+    for seed in (1, 2):
+        torch.default_generator.manual_seed(seed)
+        length = batch.tokens.shape[1]
+        scores = {"scoring": score_batches(network, [batch], context=length, stride=length).nll}
+        if config.objective.kind == "next-token":
+            text = torch.cat((batch.tokens[0], batch.targets[0, -1:]))
+            scores["scoring a text"] = score_tokens(network, text, context=length, stride=length, batch_size=1).nll
+        for what, nll in scores.items():
+            if not abs(nll - expected[: len(nll)]).max() <= SCORE_LIMIT:
+                return f"{what} does not give the losses of the network without dropout: dropout stays on in evaluation"
+        if not network.training:
+            return "after scoring, the network is no longer in training mode"
+    return ""
+
+
+def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Examples]) -> Verdict:
+    """Do the initial weights and the first batches depend on the seed?"""
+    first, other = (
+        build_model(copy.model, copy.network.vocab_size, config.seed + more).state_dict() for more in (0, 1)
+    )
+    wrong = ""
+    if all(torch.equal(weight, other[name]) for name, weight in first.items()):
+        wrong = "another seed gives the same initial weights: runs that differ only in their seed are the same run"
+    elif not _batches_differ(config.seed, reseeded):
+        wrong = "another seed gives the same batches in the same order, so seeds do not measure noise"
+    return _verdict("seed", wrong, "another seed gives different initial weights and batches")
+
+
+def _batches_differ(own: int, reseeded: Callable[[int], Examples]) -> bool:
+    """Whether some other seed changes the first batches; True if there is only one batch."""
+
+    def first_batches(seed: int) -> Iterator[tuple[Tensor, ...]]:
+        for step in range(1, FIRST_STEPS + 1):
+            batch = reseeded(seed).batch(step, 0)
+            yield (*batch.texts, batch.targets)
+
+    def alike(one: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> bool:
+        return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+    first = list(first_batches(own))
+    if all(alike(batch, first[0]) for batch in first[1:]):
+        return True
+    return any(
+        not alike(batch, mine)
+        for more in range(1, OTHER_SEEDS + 1)
+        for batch, mine in zip(first_batches(own + more), first, strict=True)
+    )

@@ -16,14 +16,14 @@ from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout
 from engine.model.transformer import Network, Stack
 from engine.seeds import seed_for
+from engine.training.control import Diverged
 from engine.training.devices import seed_generators
-from engine.training.ends import Diverged
 from engine.training.numerics import autocast, chosen_precision, compiled, compiles
 from engine.training.optimizer import learning_rate, make_optimizer
 
 
 @dataclass(frozen=True)
-class Taken:
+class StepResult:
     """The result of one optimizer step. Its tensors stay on the device: reading them waits for it.
 
     Args:
@@ -41,33 +41,21 @@ class Taken:
     norm: Tensor
 
     def read(self) -> tuple[float, float]:
-        """(Σ nll in nats, norm).
-
-        Raises:
-            Diverged: one of them is no number; nothing was updated.
-        """
+        """Return (Σ nll in nats, gradient norm); raise `Diverged` if one is not finite: nothing was updated then."""
         return next(read_all([self]))
 
-    def _checked(self, totals: Sequence[float], norm: float) -> tuple[float, float]:
-        nll = math.fsum(totals)
+
+def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
+    """Read each result in order, waiting for the device only once; raise `Diverged` at the first that is not finite."""
+    on_device = [number for result in results for number in (*result.totals, result.norm.to(torch.float32))]
+    numbers = iter(torch.stack(on_device).tolist())
+    for result in results:
+        *totals, norm = (next(numbers) for _ in (*result.totals, result.norm))
+        nll, step = math.fsum(totals), result.step
         for what, value in (("the loss", nll), ("a gradient", norm)):
             if not math.isfinite(value):
-                good = self.step - 1
-                raise Diverged(f"{what} is not a number at step {self.step}; the last good state is step {good}")
-        return nll, norm
-
-
-def read_all(steps: Sequence[Taken]) -> Iterator[tuple[float, float]]:
-    """`read` each step in order, waiting for the device only once.
-
-    Raises:
-        Diverged: at the first step that is not finite.
-    """
-    on_device = [number for taken in steps for number in (*taken.totals, taken.norm.to(torch.float32))]
-    numbers = iter(torch.stack(on_device).tolist())
-    for taken in steps:
-        *totals, norm = (next(numbers) for _ in (*taken.totals, taken.norm))
-        yield taken._checked(totals, norm)
+                raise Diverged(f"{what} is not a number at step {step}; the last good state is step {step - 1}")
+        yield nll, norm
 
 
 class Stepper:
@@ -94,13 +82,13 @@ class Stepper:
         self._parameters = list(model.parameters())
         self._smoothing = config.objective.label_smoothing
         self.deferred = self.device.type == "cuda" if deferred is None else deferred
-        self._lost = torch.zeros((), device=self.device)  # 1 after a step that was no number
+        self._lost = torch.zeros((), device=self.device)  # 1 after a step that was not finite
         self._ahead: tuple[int, list[Batch]] = (0, [])  # the batches of an upcoming step
         self._draws = any(isinstance(module, Dropout) and module.p > 0.0 for module in model.modules()) or (
             config.model.attention_dropout > 0.0
         )
 
-    def take(self, step: int, *, pieces: int = 1, between: Callable[[], None] = lambda: None) -> Taken:
+    def step(self, step: int, *, pieces: int = 1, between: Callable[[], None] = lambda: None) -> StepResult:
         """Take optimizer step `step`, counted from 1.
 
         Args:
@@ -109,27 +97,27 @@ class Stepper:
             between: called between micro-batches; may raise to drop the step.
 
         Raises:
-            Diverged: the loss or a gradient is no number; nothing was updated. Where results are deferred, `Taken.read`
-                raises it.
+            Diverged: the loss or a gradient is not finite; nothing was updated. Where results are deferred,
+                `StepResult.read` raises it.
             torch.OutOfMemoryError: it does not fit; nothing was updated.
         """
         totals, n_targets = self._gradients(step, pieces, between)
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
         rate = learning_rate(self.config.optimizer, step, self.config.train.steps)
-        taken = Taken(step, totals, n_targets, rate, norm)
+        result = StepResult(step, totals, n_targets, rate, norm)
         if self.deferred:
             finite = torch.isfinite(torch.stack([*totals, norm])).all()
             self._lost = torch.maximum(self._lost, 1.0 - finite.float())
             self.optimizer.found_inf = self._lost  # type: ignore[attr-defined]  # as torch.amp.GradScaler says it
         else:
-            taken.read()
+            result.read()
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.step()
         if self.deferred and step < self.config.train.steps:
             with suppress(torch.OutOfMemoryError):  # this step is done; the next one tries again
                 self._ahead = (step + 1, self._micro_batches(step + 1))
-        return taken
+        return result
 
     def go_on_uncompiled(self) -> None:
         """Give up compiling and start afresh, as before the first step."""
@@ -159,7 +147,7 @@ class Stepper:
         return totals, scored
 
     def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
-        """Σ nll over the targets, and the objective that is minimised.
+        """Return Σ nll over the targets, and the objective that is minimised.
 
         A separate function, so that only the graph holds the logits during the backward pass: they are the largest
         tensors of a model with a large vocabulary.

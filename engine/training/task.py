@@ -1,185 +1,159 @@
-"""What a run is trained on and how it is scored and shown: a text, pairs of sentences, documents, or questions."""
+"""A task: a corpus with its tokenizer, encoded, and what follows from them. `tasks.make_task` chooses the kind."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 from torch import nn
 
-from engine.config.lints import Lint
 from engine.config.schema import RunConfig
+from engine.data.corpora import TextCorpus
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import Examples
 from engine.data.overlap import Overlap
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, read_tokenizer
+from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer
 from engine.errors import InputError
+from engine.lints import Lint
 from engine.model.transformer import Network
-from engine.runs.reader import RunReader
 
 
 class Scorer(Protocol):
     """Scores the validation split."""
 
     def record(self, model: nn.Module, between: Callable[[], None] = ...) -> dict[str, Any]:
-        """The scores as fields of a validation record. `between` is called between batches and may raise to stop."""
+        """Return the scores as fields of a validation record; `between` is called between batches and may raise."""
         ...
 
     def outputs(self) -> dict[str, Any] | None:
-        """What was written to be scored for the last record: translations.json. None where nothing is."""
+        """Return the texts generated for the last record, for translations.json; None where none are."""
         ...
 
     def predictions(self) -> str | None:
-        """The answers of the last record, a line each: predictions.txt. None where no question is asked."""
+        """Return the answers of the last record, one a line, for predictions.txt; None without questions."""
         ...
 
 
-class Shower(Protocol):
-    """Shows what a model writes at a step of its training."""
+class SampleCallback(Protocol):
+    """Generates a sample at a step of training."""
 
     def sample(self, model: Network, step: int, between: Callable[[], None] = ...) -> dict[str, Any]:
-        """A record of samples.jsonl."""
+        """Return a record of samples.jsonl."""
         ...
 
 
-class Task(Protocol):
+class Task(ABC):
     """A corpus with its tokenizer, encoded, and what follows from them."""
+
+    corpus: TextCorpus | ParallelCorpus | DocumentCorpus
+    tokenizer: AnyTokenizer
+
+    @classmethod
+    @abstractmethod
+    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
+        """Load and encode the corpus of a config.
+
+        Args:
+            config: of the run.
+            data_dir: where named corpora are looked for first.
+            given: the tokenizer of the run that this one starts from; without one, the corpus gets its own.
+
+        Raises:
+            InputError: no such corpus, something wrong with it, too little of it for the context, or text that the
+                given tokenizer cannot encode.
+        """
 
     @property
     def name(self) -> str:
-        """The corpus's."""
-        ...
+        return self.corpus.name
 
-    @property
+    @cached_property
     def sha256(self) -> dict[str, str]:
-        """The hash of each split."""
-        ...
-
-    @property
-    def tokenizer(self) -> AnyTokenizer:
-        """Saved with the run."""
-        ...
+        """Hash of each split."""
+        return self.corpus.sha256
 
     @property
     def vocab_size(self) -> int:
         """Tokens of the text that is predicted, without special ones."""
-        ...
+        return self.tokenizer.vocab_size
 
     @property
+    @abstractmethod
     def train_tokens(self) -> int:
-        """Of the training split."""
-        ...
+        """Tokens of the training split, of what is predicted."""
 
     @property
+    @abstractmethod
     def validation_tokens(self) -> int:
-        """Of the validation split, of what is predicted."""
-        ...
+        """Tokens of the validation split, of what is predicted."""
 
-    @property
+    @cached_property
     def overlap(self) -> Overlap | None:
         """How much of its own validation split it trains on."""
-        ...
+        return self.seen_by(self)
 
+    @abstractmethod
     def seen_by(self, trained: "Task") -> Overlap | None:
-        """How much of its validation split another task trains on; None if the two are of different kinds."""
-        ...
+        """Return how much of its validation split another task trains on; None if the two are of different kinds."""
 
-    def found_again(self, config: RunConfig) -> str:
-        """What `data.corpus` must say to be understood wherever one stands."""
-        ...
+    @abstractmethod
+    def portable_corpus(self, config: RunConfig) -> str:
+        """Return a `data.corpus` that means the same from any folder: a registered name or an absolute path."""
 
+    @abstractmethod
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        """The config with what only the start of a run knows filled in.
+        """Return the config with vocabulary, threads and durations filled in; raise `InputError` if they do not fit."""
 
-        Raises:
-            InputError: the model's vocabulary is too small, or a duration does not come out right.
-        """
-        ...
-
+    @abstractmethod
     def facts(self, config: RunConfig) -> dict[str, Any]:
-        """The content of data.json."""
-        ...
+        """Return the content of data.json: what the run is trained on, and the losses that counting reaches."""
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        """Likely mistakes in the data, such as rows that do not fit the context."""
-        ...
+        """Return likely mistakes in the data, such as rows that do not fit the context."""
+        return []
 
+    @abstractmethod
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
-        """What it is trained on."""
-        ...
+        """Return the training batches."""
 
+    @abstractmethod
     def scorer(self, config: RunConfig, device: torch.device) -> Scorer:
-        """What scores its validation split."""
-        ...
+        """Return the scorer of the validation split."""
 
-    def shower(self, config: RunConfig) -> Shower:
-        """What writes its samples.
-
-        Raises:
-            InputError: the prompt has characters the model will never know.
-        """
-        ...
+    @abstractmethod
+    def sampler(self, config: RunConfig) -> SampleCallback:
+        """Return what writes the samples; raise `InputError` if the prompt has characters the model will never know."""
 
 
-def load_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
-    """The task of a config.
+@dataclass(frozen=True)
+class RunParts:
+    """Everything a run needs besides its directory.
 
-    Args:
-        config: of the run.
-        data_dir: where named corpora are looked for first.
-        tokenizer: of the run that this one starts from, where it does; else the corpus gets one of its own.
-
-    Raises:
-        InputError: no such corpus, bad text, splits too short for the context, or text that is not in the tokenizer.
+    The config is resolved and complete; the model is fp32, on its device, in training mode.
     """
-    if config.translates:
-        from engine.training.translation_task import TranslationTask
 
-        return TranslationTask.load(config, data_dir, tokenizer)
-    if config.answers:
-        from engine.training.question_task import QuestionTask
+    config: RunConfig
+    task: Task
+    model: Network
+    sampler: SampleCallback
 
-        return QuestionTask.load(config, data_dir, tokenizer)
-    if config.on_documents:
-        from engine.training.span_task import SpanTask
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
 
-        return SpanTask.load(config, data_dir, tokenizer)
-    from engine.training.text_task import TextTask
-
-    return TextTask.load(config, data_dir, tokenizer)
-
-
-def reseeded(task: Task, config: RunConfig, device: torch.device) -> Callable[[int], Examples]:
-    """The batches a run would be trained on under another seed."""
-    return lambda seed: task.batches(config.model_copy(update={"seed": seed}), device)
-
-
-def load_task_of(reader: RunReader, data_dir: Path | None) -> Task:
-    """The task of an existing run: with its scoring rules, and its saved tokenizer if there is one.
-
-    A run saves a tokenizer if it started from another run's weights.
-
-    Raises:
-        InputError: as `load_task`, or the tokenizer cannot be read.
-    """
-    from engine.training.text_task import TextTask
-
-    config = reader.config
-    kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
-    task = load_task(config, data_dir, kept)
-    return replace(task, records=reader.run.records) if isinstance(task, TextTask) else task
+    @cached_property
+    def batches(self) -> Examples:
+        return self.task.batches(self.config, self.device)
 
 
 def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
-    """Refuse text that a tokenizer taken over from another run cannot encode.
+    """Refuse text that a tokenizer taken over from another run cannot encode; names the character and its place.
 
-    Args:
-        tokenizer: taken over.
-        text: to be encoded.
-        where: what it is, for the error, e.g. `corpus notes.txt: its train split`.
-
-    Raises:
-        InputError: names the first such character and its place.
+    `where` says what the text is, e.g. `corpus notes.txt: its train split`.
     """
     place = tokenizer.first_unknown(text)
     if place is not None:
@@ -192,11 +166,7 @@ def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
-    """Tokens the model needs, special ones too.
-
-    Raises:
-        InputError: `model.vocab_size` is smaller.
-    """
+    """Return how many tokens the model needs, special ones included; raise if `model.vocab_size` is smaller."""
     needed = config.needed_tokens(found)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(f" and {name}" for name in config.special_tokens)

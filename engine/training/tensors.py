@@ -1,9 +1,9 @@
-"""Tensors in files: safetensors, fp32 alone; names, types and shapes are looked at before a value is read."""
+"""Tensors in files: safetensors, fp32 only; names, types and shapes are checked before a value is read."""
 
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from engine.errors import InputError
 from engine.plain_files import open_plain
 
+Shape = tuple[int, ...]
 LONGEST_HEADER = 16 << 20  # bytes of names and shapes
 
 
@@ -28,28 +29,25 @@ def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
         raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
 
 
-def check_shapes(path: Path, expected: Mapping[str, Sequence[int]]) -> None:
-    """Compare names and shapes of saved weights with a model's, before anything large is built.
+def shapes_of(model: nn.Module) -> dict[str, Shape]:
+    """Return the shape of each parameter by name, shared ones once."""
+    return {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
 
-    Raises:
-        InputError: unreadable, or weights of another model; names the first that does not fit.
-    """
+
+def check_shapes(path: Path, expected: Mapping[str, Shape]) -> None:
+    """Compare names and shapes of saved weights with a model's; raise `InputError` for the first that differs."""
     saved = saved_shapes(path)
     for name in sorted(expected.keys() ^ saved.keys()):
         where = "it" if name in saved else "the config's model"
         raise InputError(f"{path}: weights of another model: '{name}' is only in {where}")
     for name, shape in expected.items():
-        if saved[name] != tuple(shape):
+        if saved[name] != shape:
             found = list(saved[name])
             raise InputError(f"{path}: weights of another model: '{name}' is {found}, the config's {list(shape)}")
 
 
-def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each saved tensor; none is read.
-
-    Raises:
-        InputError: unreadable, or not fp32, which is all that is ever saved.
-    """
+def saved_shapes(path: Path) -> dict[str, Shape]:
+    """Return the shape of each saved tensor without reading one; raise `InputError` if unreadable or not fp32."""
     try:
         with safe_open(path, framework="numpy") as file:
             told = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
@@ -64,7 +62,7 @@ def saved_shapes(path: Path) -> dict[str, tuple[int, ...]]:
 
 
 def tensor_file_bytes(path: Path) -> int:
-    """The largest length of a safetensors file that its header allows; if that is damaged, the header's own."""
+    """Return the largest length of a safetensors file that its header allows; if that is damaged, the header's own."""
     length = 0
     try:
         with open_plain(path) as file:
@@ -77,11 +75,7 @@ def tensor_file_bytes(path: Path) -> int:
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
-    """The tensors of a file, by name.
-
-    Raises:
-        InputError: unreadable, or not fp32.
-    """
+    """Return the tensors of a file, by name; raise `InputError` if unreadable or not fp32."""
     saved_shapes(path)  # before any of it is read
     try:
         return load_file(path)
@@ -90,12 +84,8 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
-    """Put saved weights into a model.
-
-    Raises:
-        InputError: damaged, weights of another model, or not finite.
-    """
-    check_shapes(path, {name: parameter.shape for name, parameter in model.named_parameters()})
+    """Put saved weights into a model; raise `InputError` if damaged, of another model, or not finite."""
+    check_shapes(path, shapes_of(model))
     saved = load_tensors(path)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -1,13 +1,12 @@
-"""A run on a text: its tokens, the lines its loss is held against, batches of windows, exact scores, samples."""
+"""A run on a text: batches of windows, exact scores, samples that continue a prompt."""
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from engine.config.lints import Lint
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data.cache import tokens_of
@@ -18,8 +17,8 @@ from engine.data.overlap import Overlap, text_overlap
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
-from engine.evaluation.evaluator import Evaluator
-from engine.generation.samples import Sampler
+from engine.evaluation.scorers import TextScorer
+from engine.generation.samples import TextSampler
 from engine.runs.record_version import RECORDS
 from engine.training.task import Task, require_known, require_vocabulary
 
@@ -27,11 +26,11 @@ MAX_PROMPT = 32  # characters of the validation text that samples continue, wher
 
 
 @dataclass(frozen=True)
-class TextTask:
+class TextTask(Task):
     """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each.
 
     Args:
-        records: version of the run's records, see `Evaluator`.
+        records: version of the run's records, see `TextScorer`.
     """
 
     corpus: TextCorpus
@@ -41,17 +40,7 @@ class TextTask:
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TextTask":
-        """Corpus and tokens of a config. The vocabulary is every character of every split, as nanoGPT's is.
-
-        Args:
-            config: of the run.
-            data_dir: where named corpora are looked for first.
-            given: the tokenizer of the run that this one starts from; its vocabulary is used then.
-
-        Raises:
-            InputError: no such corpus, bad text, splits too short for the context, or text that is not in the
-                vocabulary.
-        """
+        # The vocabulary is every character of every split, as nanoGPT's is.
         corpus = load_corpus(config.data, data_dir)
         tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values()) if given is None else given
         if not isinstance(tokenizer, CharacterTokenizer):
@@ -63,8 +52,8 @@ class TextTask:
             for name, split in corpus.splits.items():
                 require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")
         tokens = {
-            name: tokens_of(
-                len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.pieces, split.text)
+            name: torch.from_numpy(
+                tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.pieces, split.text))
             )
             for name, split in corpus.splits.items()
         }
@@ -81,59 +70,32 @@ class TextTask:
                 )
         return cls(corpus, tokenizer, tokens)
 
-    @property
-    def name(self) -> str:
-        """The corpus's."""
-        return self.corpus.name
-
-    def found_again(self, config: RunConfig) -> str:
-        """A registered name, or the file's full path."""
+    def portable_corpus(self, config: RunConfig) -> str:
         return config.data.corpus if config.data.corpus in REGISTRY else self.corpus.source
 
     @property
-    def sha256(self) -> dict[str, str]:
-        """The hash of each split."""
-        return self.corpus.sha256
-
-    @property
-    def vocab_size(self) -> int:
-        """Different characters."""
-        return self.tokenizer.vocab_size
-
-    @property
     def train_tokens(self) -> int:
-        """Of the training split."""
         return self.tokens["train"].numel()
 
     @property
     def validation_tokens(self) -> int:
-        """Of the validation split."""
         return self.tokens["validation"].numel()
 
-    @cached_property
-    def overlap(self) -> Overlap | None:
-        """See `Task`."""
-        return self.seen_by(self)
-
     def seen_by(self, trained: Task) -> Overlap | None:
-        """See `Task`."""
         if not isinstance(trained, TextTask):
             return None
         return text_overlap([trained.corpus.splits["train"].text], self.corpus.splits["validation"].text, "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        """See `Task`."""
         needed = require_vocabulary(config, self.vocab_size, "characters")
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens)
 
     def facts(self, config: RunConfig) -> dict[str, Any]:
-        """The content of data.json: what the run was trained on, and the lines its loss should be held against.
-
-        The floors are for a text predicted from its past: with a given source or both sides of a gap, less is possible.
-        """
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
         from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")
+        # With a given source or both sides of a gap, a lower loss than the floor is possible.
         floor = self.corpus.splits["validation"].floor_mean if from_its_past else None
+        reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
         return {
             "corpus": self.corpus.version,
             "source": self.corpus.source,
@@ -145,7 +107,10 @@ class TextTask:
             "vocabulary": self.vocab_size,
             "tokenizer_sha256": self.tokenizer.sha256,
             "overlap": self.overlap and self.overlap.to_json(),
-            "floor": None if floor is None else {"nats_per_char": floor[0], "se": floor[1]} | self._reachable(config),
+            "floor": None
+            if floor is None
+            else {"nats_per_char": floor[0], "se": floor[1]}
+            | ({} if reachable is None else {"reachable": reachable.facts()}),
             "plausible": REGISTRY[self.corpus.name].plausible if self.corpus.name in REGISTRY else None,
             "unigram": unigram_loss(train, held_out, self.vocab_size),
             "bigram": bigram_loss(train, held_out, self.vocab_size),
@@ -161,21 +126,11 @@ class TextTask:
             ],
         }
 
-    def _reachable(self, config: RunConfig) -> dict[str, Any]:
-        found = self.scorer(config, torch.device("cpu")).reachable
-        return {} if found is None else {"reachable": found.facts()}
-
-    def lints(self, config: RunConfig) -> list[Lint]:
-        """See `Task`."""
-        return []
-
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
-        """Windows of the training split."""
         return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device)
 
-    def scorer(self, config: RunConfig, device: torch.device) -> Evaluator:
-        """Of the validation split."""
-        return Evaluator(
+    def scorer(self, config: RunConfig, device: torch.device) -> TextScorer:
+        return TextScorer(
             config,
             self.corpus.splits["validation"],
             self.tokens["validation"].to(device),
@@ -183,17 +138,15 @@ class TextTask:
             self.records,
         )
 
-    def shower(self, config: RunConfig) -> Sampler:
-        """Samples that go on from the config's prompt."""
-        return Sampler(config, self.tokenizer, self._prompt(config))
-
-    def _prompt(self, config: RunConfig) -> str:
-        wanted = config.evaluation.sample_prompt
-        if wanted:
-            self.tokenizer.encode(wanted)  # refused now, not at step 500
-            return wanted
+    def sampler(self, config: RunConfig) -> TextSampler:
+        prompt = config.evaluation.sample_prompt
+        if prompt:
+            self.tokenizer.encode(prompt)  # refused now, not at step 500
+            return TextSampler(config, self.tokenizer, prompt)
         held_out = self.corpus.splits["validation"].text
         if config.objective.kind != "next-token":  # a source, or a text to hide parts of
-            return held_out[: min(config.window_tokens, config.model.source_tokens)]
-        first = held_out.lstrip("\n")[:MAX_PROMPT]
-        return first.split("\n", 1)[0] or first[:1] or self.tokenizer.characters[0]
+            prompt = held_out[: min(config.window_tokens, config.model.source_tokens)]
+        else:
+            first = held_out.lstrip("\n")[:MAX_PROMPT]
+            prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.characters[0]
+        return TextSampler(config, self.tokenizer, prompt)

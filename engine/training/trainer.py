@@ -8,33 +8,37 @@ the checkpoint is still that of the last boundary.
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
-from engine.config.schema import RunConfig
-from engine.data.loader import Examples
-from engine.data.tokenizers import AnyTokenizer
 from engine.evaluation.verdict import LEAK
-from engine.model.transformer import Network
+from engine.model.layers import Layer
 from engine.runs.commands import Command
 from engine.runs.room import FULL, GiveUp, patiently
 from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
-from engine.training.control import Control
+from engine.training.checkpoint import TrainerState
+from engine.training.control import (
+    PAUSE_INTERVAL,
+    Control,
+    Diverged,
+    Leaking,
+    Outcome,
+    OutOfMemory,
+    StopRequested,
+    WaitingForSpace,
+)
 from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
-from engine.training.ends import PAUSE_INTERVAL, Diverged, Leaking, Outcome, OutOfMemory, StopRequested
 from engine.training.inspector import Inspector
-from engine.training.interruption import heeding
 from engine.training.numerics import set_fp32_matmul
-from engine.training.space import WaitingForSpace
-from engine.training.state import TrainerState
-from engine.training.step import Stepper, Taken, read_all
-from engine.training.task import Scorer, Shower
+from engine.training.step import Stepper, StepResult, read_all
+from engine.training.task import RunParts
 
 MOST_UNREAD = 100  # steps; results are read after this many if nothing else asks for them
 
@@ -42,55 +46,29 @@ log = logging.getLogger(__name__)
 
 
 class Trainer:
-    """Trains one model and writes one run directory.
+    """Trains one model and writes one run directory, which it closes; `facts` is the content of data.json."""
 
-    Args:
-        config: resolved and complete.
-        model: fp32, on its device, in training mode.
-        batches: a pure function of (step, micro-batch).
-        writer: the run directory; closed at the end.
-        control: how it is told to stop.
-        clock: seconds that only go forward.
-        scorer: scores the validation split.
-        shower: writes samples.
-        tokenizer: goes into checkpoints.
-        facts: the content of data.json.
-        reseeded: the batches under another seed, for the self-check.
-    """
-
-    def __init__(
-        self,
-        config: RunConfig,
-        model: Network,
-        batches: Examples,
-        writer: RunWriter,
-        control: Control,
-        clock: Callable[[], float],
-        *,
-        scorer: Scorer,
-        shower: Shower,
-        tokenizer: AnyTokenizer,
-        facts: Mapping[str, Any],
-        reseeded: Callable[[int], Examples],
-    ) -> None:
-        self.config, self.model, self.batches = config, model, batches
-        self.writer, self.control, self.clock = writer, control, clock
-        self.scorer, self.shower, self.tokenizer = scorer, shower, tokenizer
-        self.stepper = Stepper(config, model, batches)
-        self.device = self.stepper.device
+    def __init__(self, parts: RunParts, facts: Mapping[str, Any], writer: RunWriter, control: Control) -> None:
+        self.config, self.model, self.task, self.sampler = parts.config, parts.model, parts.task, parts.sampler
+        self.device, self.batches = parts.device, parts.batches
+        self.writer, self.control = writer, control
+        self.scorer = self.task.scorer(self.config, self.device)
+        self.stepper = Stepper(self.config, self.model, self.batches)
         self.state = TrainerState()
         self._saved = -1
         self._evaluated = -1
         self._sampled = -1
         self._compiled = False
-        self._unread: list[Taken] = []  # steps whose results are not read yet
+        self._unread: list[StepResult] = []  # steps whose results are not read yet
         self._unread_seconds = 0.0
-        self.inspector = Inspector(config, model, batches, writer, facts=facts, reseeded=reseeded)
+        self.inspector = Inspector(parts, facts, writer)
 
     def run(self) -> Outcome:
         """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""
         try:
-            outcome = self._run()
+            # A compiled step runs as a whole: hooks would break it up.
+            with nullcontext() if self.stepper.compiles else heeding(self.model, self._heed):
+                outcome = self._train()
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
             outcome = Outcome("failed", self.state.step, " ".join(self._why(error).split()))
@@ -103,7 +81,7 @@ class Trainer:
         return outcome
 
     def _why(self, error: Exception) -> str:
-        """What ended the run, for people."""
+        """Return what ended the run, for people."""
         if isinstance(error, Diverged | OutOfMemory | Leaking):
             return str(error)
         if is_device_failure(error):
@@ -114,20 +92,12 @@ class Trainer:
         return f"{type(error).__name__}: {error}"
 
     def restore(self, folder: Path) -> None:
-        """Take up the state of a checkpoint; `run` then goes on from there, bit for bit.
-
-        Raises:
-            InputError: a piece is missing or belongs to another model.
-        """
+        """Take up the state of a checkpoint, from which `run` continues bit for bit; raise if it does not fit."""
         self.state = checkpoint.load_state(folder, self.model, self.stepper.optimizer)
         self._saved = self.state.step
 
     def begin(self) -> None:
-        """What comes before the first step: process settings, checks, a first checkpoint.
-
-        Raises:
-            Leaking: the answers can be seen, and the config does not allow that.
-        """
+        """Prepare: process settings, leak probe, self-check, step-0 checkpoint; may raise `Leaking`."""
         if self.config.train.threads is not None:
             torch.set_num_threads(self.config.train.threads)
         set_fp32_matmul(self.config.train.fp32_matmul)
@@ -136,7 +106,8 @@ class Trainer:
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)  # of this thread: pinned memory and graphs use the current device
         self.control.attach(self.writer.path, after=self.writer.heard)
-        self.writer.waiting = WaitingForSpace(self.writer, self.control, self._bytes_of_checkpoint())
+        weights_and_moments = 3 * sum(4 * parameter.numel() for parameter in self.model.parameters())  # bytes
+        self.writer.waiting = WaitingForSpace(self.writer, self.control, weights_and_moments)
         resumed = self._saved >= 0
         if not resumed:
             self.inspector.before(self._heed)
@@ -144,34 +115,33 @@ class Trainer:
             leak = self.inspector.leak
             if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
                 raise Leaking(f"{LEAK} before the first step: {leak.why}")
-        patiently(lambda: checkpoint.point_last(self.writer.path, self._saved), self.writer.waiting)
+        patiently(lambda: checkpoint.point(self.writer.path, "last", self._saved), self.writer.waiting)
         self.writer.status(state="running", phase="training", checkpoint=checkpoint.folder_name(self._saved))
         where = f"{self.config.train.steps} steps on {self.device} in {self.stepper.precision}"
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
 
     def advance(self) -> None:
-        """One optimizer step and all that belongs to it."""
+        """Take one optimizer step and do all that belongs to it."""
         self._step()
-        self._boundary()
+        step, evaluation = self.state.step, self.config.evaluation
+        self.writer.status(step=step)
+        if _any_due(step, self.config.checkpoint.every, evaluation.every, evaluation.sample_every):
+            self._save()  # before evaluating: a resumed run evaluates again
+        self._evaluate_if_due()
         self._obey()
 
-    def _run(self) -> Outcome:
-        # A compiled step runs as a whole: hooks would break it up.
-        with nullcontext() if self.stepper.compiles else heeding(self.model, self._heed):
-            return self._trained()
-
-    def _trained(self) -> Outcome:
+    def _train(self) -> Outcome:
         resumed = self._saved >= 0
         try:
             self.begin()
             if resumed:
-                self._look_around()  # what was due at the checkpoint's own step
+                self._evaluate_if_due()  # what was due at the checkpoint's own step
             self._obey()
             while self.state.step < self.config.train.steps and not self._out_of_patience():
                 self.advance()
             self._finish()
         except StopRequested:
-            while self.control.stopping():  # heard in the middle of something: it is obeyed now
+            while self.control.stop_is_queued():  # heard in the middle of something: it is obeyed now
                 self.control.poll()
             return self._leave()
         except (Diverged, OutOfMemory) as error:
@@ -210,10 +180,6 @@ class Trainer:
                 return Outcome("handing-over", max(0, self._saved), reason)
         return Outcome(state, max(0, self._saved), reason)
 
-    def _bytes_of_checkpoint(self) -> int:
-        moments = 2
-        return (1 + moments) * sum(4 * parameter.numel() for parameter in self.model.parameters())
-
     def _obey(self) -> None:
         """Do what has been asked for since the last boundary."""
         while (command := self.control.poll()) is not None:
@@ -227,7 +193,7 @@ class Trainer:
             self.writer.status(control_id=self.control.obeyed)
 
     def _pause(self) -> None:
-        """Wait for `continue` or `stop`; the beat goes on, the clock of training does not."""
+        """Wait for `continue` or `stop`; the heartbeat goes on, the clock of training does not."""
         self._save()
         self.writer.event("paused", step=self.state.step)
         self.writer.status(state="paused", reason=self.control.reason, control_id=self.control.obeyed)
@@ -246,41 +212,39 @@ class Trainer:
     # One optimizer step
 
     def _step(self) -> None:
-        step = self.state.step + 1
+        config, step = self.config, self.state.step + 1
         first = self.stepper.compiles and not self._compiled
         if first:
             self.writer.status(phase="compiling")
-        started = self.clock()
+        started = time.perf_counter()
         while True:
             try:
-                taken = self.stepper.take(step, pieces=self.state.pieces, between=self._between)
+                result = self.stepper.step(step, pieces=self.state.pieces, between=self._between)
                 break
             except torch.OutOfMemoryError as error:
                 self._cut_smaller(step, error)
             except RuntimeError as error:
-                if not (first and self._uncompiled(error)):
+                if not first or config.train.compile == "always":
                     raise
                 first = False
+                self._go_on_uncompiled(error)
         if first:
             self._compiled = True
             self.writer.status(phase="training")
         self.state.step = step
-        self._unread.append(taken)
-        self._unread_seconds += self.clock() - started
-        due = self._due_at_all(step) or step == self.config.train.steps or len(self._unread) >= MOST_UNREAD
-        if due or not self.stepper.deferred:
+        self._unread.append(result)
+        self._unread_seconds += time.perf_counter() - started
+        evaluation = config.evaluation
+        due = _any_due(step, config.log.every, config.checkpoint.every, evaluation.every, evaluation.sample_every)
+        if due or step == config.train.steps or len(self._unread) >= MOST_UNREAD or not self.stepper.deferred:
             self._read()
 
-    def _uncompiled(self, error: RuntimeError) -> bool:
-        """Continue uncompiled unless compiling was asked for explicitly; any other error will come again."""
-        if self.config.train.compile == "always":
-            return False
+    def _go_on_uncompiled(self, error: RuntimeError) -> None:
         self.stepper.go_on_uncompiled()
         said = " ".join(str(error).split())[:200]
         self.writer.event("compile", f"compiling failed, continues uncompiled: {type(error).__name__}: {said}")
         self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
         self.writer.status(phase="training")
-        return True
 
     def _cut_smaller(self, step: int, error: Exception) -> None:
         """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
@@ -298,35 +262,31 @@ class Trainer:
         self.state.pieces = pieces
         self.writer.event("auto_batch", f"out of memory: {size} windows are now computed in {pieces} pieces", step=step)
 
-    def _due_at_all(self, step: int) -> bool:
-        config = self.config
-        wanted = (config.log.every, config.checkpoint.every, config.evaluation.every, config.evaluation.sample_every)
-        return any(_due(step, every) for every in wanted)
-
     def _read(self) -> None:
-        """Read the results of all unread steps; the first that is not finite ends the run."""
+        """Read the results of all unread steps; raise `Diverged` at the first that is not finite."""
         unread, self._unread = self._unread, []
         if not unread:
             return
         found: list[tuple[float, float]] = []
-        started = self.clock()
+        started = time.perf_counter()
         try:
-            for result in read_all(unread):
-                found.append(result)
+            for numbers in read_all(unread):
+                found.append(numbers)
         except Diverged:
             self.state.step = unread[len(found)].step - 1
             raise
         finally:
-            seconds = self._unread_seconds + self.clock() - started
+            seconds = self._unread_seconds + time.perf_counter() - started
             self._unread_seconds = 0.0
-            for taken, (nll, norm) in zip(unread, found, strict=False):
-                self._count(taken, nll, norm, seconds / len(unread))
+            for result, (nll, norm) in zip(unread, found, strict=False):
+                self._count(result, nll, norm, seconds / len(unread))
 
-    def _count(self, taken: Taken, nll: float, norm: float, seconds: float) -> None:
-        state, step = self.state, taken.step
-        state.tokens, state.seconds = state.tokens + taken.n_targets, state.seconds + seconds
+    def _count(self, result: StepResult, nll: float, norm: float, seconds: float) -> None:
+        """Add a step to the train record; write it where one is due."""
+        state, step = self.state, result.step
+        state.tokens, state.seconds = state.tokens + result.n_targets, state.seconds + seconds
         state.interval_nll += nll
-        state.interval_tokens += taken.n_targets
+        state.interval_tokens += result.n_targets
         state.interval_seconds += seconds
         if step % self.config.log.every and step != self.config.train.steps:
             return
@@ -337,7 +297,7 @@ class Trainer:
                 "tokens": state.tokens,
                 "seconds": round(state.seconds, 4),
                 "loss": state.interval_nll / state.interval_tokens,
-                "lr": taken.rate,
+                "lr": result.rate,
                 "grad_norm": norm,
                 "tokens_per_second": round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
                 "device_load": device_load(self.device),
@@ -348,31 +308,23 @@ class Trainer:
 
     # What happens at a step boundary
 
-    def _boundary(self) -> None:
-        step, evaluation = self.state.step, self.config.evaluation
-        self.writer.status(step=step)
-        if any(
-            _due(step, every) for every in (self.config.checkpoint.every, evaluation.every, evaluation.sample_every)
-        ):
-            self._save()  # before looking: a resumed run looks again
-        self._look_around()
-
-    def _look_around(self) -> None:
-        """The evaluation and the sample that are due at this step."""
-        saved = self.config.checkpoint
-        if _due(self.state.step, self.config.evaluation.every):
+    def _evaluate_if_due(self) -> None:
+        if _any_due(self.state.step, self.config.evaluation.every):
             self._evaluate()
-        if _due(self.state.step, self.config.evaluation.sample_every):
+        if _any_due(self.state.step, self.config.evaluation.sample_every):
             self._sample()
-        checkpoint.prune(self.writer.path, max(saved.keep_last, saved.average_last))
+        kept = self.config.checkpoint
+        checkpoint.prune(self.writer.path, max(kept.keep_last, kept.average_last))
 
     def _between(self) -> None:
+        """Called between micro-batches and between batches of an evaluation."""
         self.writer.status(step=self.state.step)
-        if self.control.stopping():
+        if self.control.stop_is_queued():
             raise StopRequested
 
     def _heed(self) -> None:
-        if self.control.stop_waits():
+        """Called before each layer and each check."""
+        if self.control.stop_is_next():
             raise StopRequested
 
     def _evaluate(self) -> None:
@@ -387,7 +339,7 @@ class Trainer:
         self._evaluated, state.last = state.step, record
         if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
-            patiently(lambda: checkpoint.point_best(self.writer.path, state.step), self.writer.waiting)
+            patiently(lambda: checkpoint.point(self.writer.path, "best", state.step), self.writer.waiting)
             if (answers := self.scorer.predictions()) is not None:
                 self.writer.predictions(answers)
         else:
@@ -399,7 +351,7 @@ class Trainer:
 
     def _sample(self) -> None:
         if self.config.evaluation.sample_length > 0:
-            sample = self.shower.sample(self.model, self.state.step, self._between)
+            sample = self.sampler.sample(self.model, self.state.step, self._between)
             self.writer.sample(sample)
             self.inspector.sample(sample, self.state.step)
         self._sampled = self.state.step
@@ -409,12 +361,12 @@ class Trainer:
         if self._saved == self.state.step:
             return
         self.writer.status(phase="checkpointing")
-        self.state.offsets = self.writer.sync()
+        state, optimizer, tokenizer = self.state, self.stepper.optimizer, self.task.tokenizer
+        state.offsets = self.writer.sync()
         name = patiently(
-            lambda: checkpoint.save(self.writer.path, self.model, self.stepper.optimizer, self.state, self.tokenizer),
-            self.writer.waiting,
+            lambda: checkpoint.save(self.writer.path, self.model, optimizer, state, tokenizer), self.writer.waiting
         )
-        self._saved = self.state.step
+        self._saved = state.step
         self.writer.status(phase="training", checkpoint=name)
 
     def _finish(self) -> None:
@@ -436,7 +388,7 @@ class Trainer:
         own = {name: value.clone() for name, value in checkpoint.weights_of(self.model).items()}
         try:
             steps = patiently(
-                lambda: checkpoint.save_average(self.writer.path, self.model, self.tokenizer, wanted),
+                lambda: checkpoint.save_average(self.writer.path, self.model, self.task.tokenizer, wanted),
                 self.writer.waiting,
             )
             self.state.average = {"steps": steps, **self.scorer.record(self.model, self._between)}
@@ -464,9 +416,9 @@ class Trainer:
 
 
 def better(record: dict[str, Any], best: dict[str, Any] | None, select: str) -> bool:
-    """Whether a validation record is the best so far: the least loss, or the most of any other score.
+    """Whether a validation record is the best so far: the lowest loss, or the highest of any other score.
 
-    Of equal other scores the one with the lower loss is better; a loss that is no number never is.
+    Of equal other scores the one with the lower loss is better; a loss that is not finite never is.
     """
     if not math.isfinite(record["loss"]):
         return False
@@ -474,5 +426,27 @@ def better(record: dict[str, Any], best: dict[str, Any] | None, select: str) -> 
     return len(ranks) == 1 or ranks[0] < ranks[1]
 
 
-def _due(step: int, every: int) -> bool:
-    return every > 0 and step > 0 and step % every == 0
+def _any_due(step: int, *intervals: int) -> bool:
+    return any(every > 0 and step > 0 and step % every == 0 for every in intervals)
+
+
+@contextmanager
+def heeding(model: nn.Module, heed: Callable[[], None]) -> Iterator[None]:
+    """Call `heed` before each layer of a model, forward and backward; an exception from it ends the step.
+
+    A step may take a minute on a busy machine. `heed` is called thousands of times a second. The hooks see when a layer
+    is computed, never what: no number depends on them.
+    """
+
+    def after(layer: nn.Module, given: Any, out: Tensor) -> None:
+        if out.requires_grad:
+            out.register_hook(lambda gradient: heed())  # type: ignore[no-untyped-call]
+
+    layers = [module for module in model.modules() if isinstance(module, Layer)]
+    hooks = [layer.register_forward_pre_hook(lambda layer, given: heed()) for layer in layers]
+    hooks += [layer.register_forward_hook(after) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()

@@ -1,4 +1,4 @@
-"""A run on sentence pairs: its tokenizers, batches of like length, exact scores and BLEU, translated examples."""
+"""A run on sentence pairs: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from engine.config.lints import Lint
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
 from engine.data.objectives import make_objective
@@ -19,12 +18,13 @@ from engine.data.pairs import EncodedPairs, PairBatches
 from engine.data.parallel.by_path import absolute, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import PARALLEL, load_parallel
-from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
 from engine.errors import InputError
 from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
-from engine.evaluation.translation_scorer import ScoredSplit, TranslationScorer
-from engine.generation.translation_samples import TranslationSampler
-from engine.generation.translator import both_specials
+from engine.evaluation.scorers import ScoredSplit, TranslationScorer
+from engine.generation.samples import TranslationSampler
+from engine.generation.translation import both_specials
+from engine.lints import Lint
 from engine.training.task import Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
@@ -32,7 +32,7 @@ SPLITS = ("train", "validation", "test")  # any other is a probe
 
 
 @dataclass(frozen=True)
-class TranslationTask:
+class TranslationTask(Task):
     """A parallel corpus with its tokenizers and encoded splits."""
 
     corpus: ParallelCorpus
@@ -41,17 +41,6 @@ class TranslationTask:
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TranslationTask":
-        """Corpus and tokens of a config. Byte pairs are learned from the training split, characters are all there are.
-
-        Args:
-            config: of the run.
-            data_dir: where named corpora are looked for first.
-            given: the tokenizer of the run that this one starts from; its vocabularies are used then.
-
-        Raises:
-            InputError: no such corpus, something is wrong with it, no pair is short enough, a scored pair has more
-                tokens than there are learned positions, or text is not in the vocabulary.
-        """
         corpus = load_parallel(config.data, data_dir)
         tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
         encoded = {
@@ -64,49 +53,24 @@ class TranslationTask:
             task._require_positions(config, name)
         return task
 
-    @property
-    def name(self) -> str:
-        """The corpus's."""
-        return self.corpus.name
-
-    def found_again(self, config: RunConfig) -> str:
-        """A registered name, or full paths, with the direction."""
+    def portable_corpus(self, config: RunConfig) -> str:
         corpus = config.data.corpus
         return corpus if split_selector(corpus)[0] in PARALLEL else absolute(corpus)
 
     @cached_property
-    def sha256(self) -> dict[str, str]:
-        """The hash of each split."""
-        return self.corpus.sha256
-
-    @property
-    def vocab_size(self) -> int:
-        """Tokens of the target."""
-        return self.tokenizer.vocab_size
-
-    @cached_property
     def train_tokens(self) -> int:
-        """Of the training targets, ends included."""
-        return int(self.encoded["train"].lengths[:, 1].sum())
+        return int(self.encoded["train"].lengths[:, 1].sum())  # ends included
 
     @property
     def validation_tokens(self) -> int:
-        """Of the validation targets, ends included."""
         return int(self.encoded["validation"].lengths[:, 1].sum())
 
-    @cached_property
-    def overlap(self) -> Overlap | None:
-        """See `Task`."""
-        return self.seen_by(self)
-
     def seen_by(self, trained: Task) -> Overlap | None:
-        """See `Task`."""
         if not isinstance(trained, TranslationTask):
             return None
         return pair_overlap(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
-        """See `Task`."""
         tokenizer = self.tokenizer
         needed = require_vocabulary(config, self.vocab_size, "tokens")
         sources = config.needed_tokens(tokenizer.source_vocab_size)
@@ -121,7 +85,6 @@ class TranslationTask:
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens, rows=known)
 
     def facts(self, config: RunConfig) -> dict[str, Any]:
-        """The content of data.json."""
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
         batches = self.batches(config, torch.device("cpu"))
         return {
@@ -144,7 +107,13 @@ class TranslationTask:
             "vocabulary": self.vocab_size,
             "source_vocabulary": self.tokenizer.source_vocab_size,
             "tokenizer_sha256": self.tokenizer.sha256,
-            "examples": self._examples(),
+            "examples": [
+                *({"source": source, "from": "a training sentence"} for source in self.corpus.examples),
+                *(
+                    {"source": source, "from": "held out"}
+                    for source in self.corpus.splits["validation"].sources[:SHOWN]
+                ),
+            ],
             "overlap": self.overlap and self.overlap.to_json(),
             "floor": None,
             "plausible": None,
@@ -157,12 +126,11 @@ class TranslationTask:
         }
 
     def batches(self, config: RunConfig, device: torch.device) -> PairBatches:
-        """Pairs of like length, too long ones left out."""
         objective = make_objective(config, self.vocab_size)
         return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
-        """The scorer of a split; splits with another purpose are probes.
+        """Return the scorer of a split; splits with another purpose are probes.
 
         Raises:
             InputError: a pair of the split has more tokens than there are learned positions.
@@ -171,12 +139,10 @@ class TranslationTask:
         probes = {name: self._scored(name) for name in self._probes()}
         return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device)
 
-    def shower(self, config: RunConfig) -> TranslationSampler:
-        """Some held-out sentences, translated."""
+    def sampler(self, config: RunConfig) -> TranslationSampler:
         return TranslationSampler(config, self.tokenizer, self.corpus.splits["validation"])
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        """How many pairs are left out of training, and how many scored pairs are as long."""
         most = _most_tokens(config)
         capped = config.data.max_length is not None and config.data.max_length <= most.min()
         key = "data.max_length" if capped else "model.context_length"
@@ -186,22 +152,15 @@ class TranslationTask:
             ("train", "left out"),
             ("validation", "still scored, at lengths that no training pair has"),
         ):
-            n, pairs = self._too_long(split, config), len(self.encoded[split])
+            lengths = self.encoded[split].lengths
+            n, pairs = int((lengths > most).any(1).sum()), len(lengths)
             if n:
                 what = "training" if split == "train" else split
                 found.append(Lint(key, f"{n:,} of {pairs:,} {what} pairs ({n / pairs:.1%}) {limit}: {becomes}"))
         return found
 
-    def _too_long(self, split: str, config: RunConfig) -> int:
-        """Pairs of a split that training would leave out."""
-        return int((self.encoded[split].lengths > _most_tokens(config)).any(1).sum())
-
     def _require_positions(self, config: RunConfig, split: str) -> None:
-        """Refuse pairs that do not fit: none is left out, so that all position schemes are scored on the same pairs.
-
-        Raises:
-            InputError: a pair has more tokens than there are learned positions; says how many are needed.
-        """
+        """Refuse pairs that do not fit: all position schemes are scored on the same pairs, so none is left out."""
         model, lengths = config.model, self.encoded[split].lengths
         room = np.array([model.source_tokens, model.context_length])
         over = int((lengths > room).any(1).sum())
@@ -217,12 +176,6 @@ class TranslationTask:
             f"({room[0]:,} for sources, {room[1]:,} for targets), and scored pairs are never left out; {remedy}"
         )
 
-    def _examples(self) -> list[dict[str, str]]:
-        """Sentences to try, and whether they were trained on."""
-        named = [{"source": source, "from": "a training sentence"} for source in self.corpus.examples]
-        held_out = self.corpus.splits["validation"].sources[:SHOWN]
-        return named + [{"source": source, "from": "held out"} for source in held_out]
-
     def _scored(self, split: str) -> ScoredSplit:
         return ScoredSplit(self.corpus.splits[split], self.encoded[split])
 
@@ -230,7 +183,7 @@ class TranslationTask:
         return {name: pairs for name, pairs in self.encoded.items() if name not in SPLITS}
 
     def _fitting(self, config: RunConfig) -> EncodedPairs:
-        """The training pairs that are short enough."""
+        """Return the training pairs that are short enough."""
         pairs, most = self.encoded["train"], _most_tokens(config)
         fits = (pairs.lengths <= most).all(1)
         if not fits.any():
@@ -242,17 +195,13 @@ class TranslationTask:
 
 
 def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
-    """(2,) most tokens of a training pair, of its source and of its target, ends included."""
+    """Return the (2,) longest source and target that are trained on, in tokens, ends included."""
     most = np.array([config.model.source_tokens, config.model.context_length])
     return most if config.data.max_length is None else np.minimum(most, config.data.max_length)
 
 
 def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> PairTokenizer:
-    """The tokenizer of another run, if it can encode these sentences.
-
-    Raises:
-        InputError: it cannot; names the first character and its sentence.
-    """
+    """Return the tokenizer of another run; raise `InputError` where it cannot encode these sentences."""
     if not isinstance(given, PairTokenizer):
         raise InputError(
             f"train.init_from: a translation has a tokenizer for each side, and that run's is of kind '{given.kind}' "
@@ -268,18 +217,14 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> PairTokenizer:
 
 
 def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
-    """The tokenizers of a corpus: one for both sides where `data.shared_vocabulary` says so."""
-    sides = [[getattr(pairs, side) for pairs in corpus.splits.values()] for side in ("sources", "targets")]
-    if config.data.tokenizer == "characters":
-        texts = [[text for split in side for text in split] for side in sides]
-        made: list[CharacterTokenizer | BpeTokenizer]
-        if config.data.shared_vocabulary:
-            made = [CharacterTokenizer.of([*texts[0], *texts[1]])]
-        else:
-            made = [CharacterTokenizer.of(side) for side in texts]
-    else:
-        train = corpus.splits["train"]
-        texts = [list(train.sources), list(train.targets)]
-        joined = [[*texts[0], *texts[1]]] if config.data.shared_vocabulary else texts
-        made = [bpe_of(side, config.data.bpe_size) for side in joined]
+    """Return the tokenizers of a corpus: one for both sides where `data.shared_vocabulary` says so.
+
+    Byte pairs are learned from the training split, characters are all there are in any split.
+    """
+    by_characters = config.data.tokenizer == "characters"
+    splits = list(corpus.splits.values()) if by_characters else [corpus.splits["train"]]
+    texts = [[text for pairs in splits for text in getattr(pairs, side)] for side in ("sources", "targets")]
+    if config.data.shared_vocabulary:
+        texts = [[*texts[0], *texts[1]]]
+    made = [CharacterTokenizer.of(side) if by_characters else bpe_of(side, config.data.bpe_size) for side in texts]
     return PairTokenizer(made[0], made[-1])

@@ -1,6 +1,7 @@
-"""Tests without training: does a switch do anything, and what does a step cost?"""
+"""Trials without training: does a switch act, what does a step cost, from what length on does an attention save?"""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -10,32 +11,26 @@ from engine import capabilities
 from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.data.loader import Examples
-from engine.evaluation.metrics import evaluating
 from engine.evaluation.verdict import OK, Verdict
-from engine.model.transformer import EncoderDecoder, Network, build_model
-from engine.training.copies import DROPOUTS
+from engine.model.attention import softmax_attention
+from engine.model.linear_attention import linear_attention
+from engine.model.positions import Positions, PositionScheme
+from engine.model.transformer import EncoderDecoder, Network, build_model, evaluating
+from engine.model.visibility import Visibility, self_attention
 from engine.training.devices import keep_memory
+from engine.training.numerics import chosen_precision
+from engine.training.self_check import DROPOUTS
 from engine.training.step import Stepper
 
-FEWEST_TOKENS = 48
-MOST_TOKENS = 1024  # of one try
-
-
-def trial_inputs(config: RunConfig, vocab_size: int, at_least: int = 0) -> tuple[Tensor, Tensor]:
-    """Random tokens (2, T) and a random source (2, S), long enough for what acts at a distance to show."""
-    generator, model = torch.Generator().manual_seed(0), config.model
-    reaches = {"window": 3 * model.window, "sparse": 2 * max(model.window, model.link_every) + 2}
-    worth = max(FEWEST_TOKENS, reaches.get(model.attention, 0), at_least)
-    lengths = (min(worth, n, MOST_TOKENS) for n in (model.context_length, model.source_tokens))
-    tokens, source = (torch.randint(vocab_size, (2, length), generator=generator) for length in lengths)
-    return tokens, source
+FEWEST_TOKENS, MOST_TOKENS = 48, 1024  # of a text on which two networks are compared
+CROSSOVER_LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
+CROSSOVER_TOKENS = 4096  # of all rows together, at each length
+CROSSOVER_REPEATS = 3
+Attend = Callable[[Tensor, Tensor, Tensor, Positions], Tensor]
 
 
 def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list[Verdict]:
-    """For each model setting that differs from a parent: would the model be another one without it?
-
-    Dropout rates are left out: they change training only.
-    """
+    """For each model setting but dropout that differs from a parent: would the model be another one without it?"""
     verdicts = []
     for key, (before, after) in diff(parent, config).items():
         section, _, name = key.partition(".")
@@ -59,15 +54,21 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
 
 
 def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
+    """Return how the networks of two configs differ, in words; "" if they do not."""
     left, right = (build_model(c.model, vocab_size, c.seed) for c in (a, b))
     counts = [sum(p.numel() for p in model.parameters()) for model in (left, right)]
     if counts[0] != counts[1]:
         return f"changes the parameters ({counts[0]:,} → {counts[1]:,})"
     if type(left) is not type(right):
         return "makes another kind of network"
-    shorter = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens))
+    # Random texts and sources (2, T), long enough for what acts at a distance to show.
+    model = min((a, b), key=lambda c: (c.model.context_length, c.model.source_tokens)).model
     far = max(max(c.model.window, c.model.link_every, c.model.t5_max_distance) for c in (a, b))
-    tokens, source = trial_inputs(shorter, vocab_size, 2 * far + 2)
+    reaches = {"window": 3 * model.window, "sparse": 2 * max(model.window, model.link_every) + 2}
+    wanted = max(FEWEST_TOKENS, reaches.get(model.attention, 0), 2 * far + 2)
+    draw = torch.Generator().manual_seed(0)
+    lengths = [min(wanted, longest, MOST_TOKENS) for longest in (model.context_length, model.source_tokens)]
+    tokens, source = (torch.randint(vocab_size, (2, length), generator=draw) for length in lengths)
     inputs = (source, tokens) if isinstance(left, EncoderDecoder) else (tokens,)
     with evaluating(left), evaluating(right):
         change = float((left(*inputs) - right(*inputs)).abs().max())
@@ -79,25 +80,18 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """What a training step costs: seconds, and bytes at the peak (CUDA only, else None).
-
-    `targets` is how many tokens it predicts, of the steps that were timed.
-    """
+class StepCost:
+    """Seconds and peak bytes (CUDA only, else None) of a training step, and how many tokens a timed step predicts."""
 
     seconds: float
     peak_bytes: int | None
     targets: float
 
 
-def one_step_fit(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> Fit:
+def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> StepCost:
     """Time a training step at full size on the model's device; the first, which warms up, does not count.
 
-    Args:
-        config: resolved.
-        model: it is trained by these steps.
-        batches: of the run.
-        repeats: steps that are timed; their median counts.
+    The model is trained by these steps; the median of `repeats` counts.
     """
     stepper = Stepper(config, model, batches)
     device = stepper.device
@@ -108,9 +102,59 @@ def one_step_fit(config: RunConfig, model: Network, batches: Examples, repeats: 
     times, targets = [], []
     for step in range(1, repeats + 2):
         started = time.perf_counter()
-        targets.append(stepper.take(step).n_targets)
+        targets.append(stepper.step(step).n_targets)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         times.append(time.perf_counter() - started)
     peak = int(torch.cuda.max_memory_allocated(device)) if device.type == "cuda" else None
-    return Fit(sorted(times[1:])[repeats // 2], peak, sum(targets[1:]) / repeats)
+    return StepCost(sorted(times[1:])[repeats // 2], peak, sum(targets[1:]) / repeats)
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """Attention `kind`: (length, its time / time of attention to all), forward and backward, shortest length first."""
+
+    kind: str
+    ratio: tuple[tuple[int, float], ...]
+
+    @property
+    def saves_from(self) -> int | None:
+        """The shortest length from which on it was quicker at each; None if at none."""
+        found = None
+        for length, ratio in reversed(self.ratio):
+            if ratio >= 1.0:
+                break
+            found = length
+        return found
+
+
+def crossover(config: RunConfig, device: torch.device) -> Crossover | None:
+    """Time one layer's window or linear attention against attention to all, without positions; None for other kinds."""
+    model = config.model
+    if model.attention not in ("window", "linear"):
+        return None
+    dtype = torch.bfloat16 if chosen_precision(config.train, device) == "bf16" else torch.float32
+    nothing = PositionScheme()
+
+    def seeing(see: Visibility) -> Attend:
+        return lambda q, k, v, at: softmax_attention(q, k, v, at, at, see, nothing, dropout=model.attention_dropout)
+
+    def linear(q: Tensor, k: Tensor, v: Tensor, at: Positions) -> Tensor:
+        return linear_attention(q, k, v, at, nothing, causal=model.causal)
+
+    def seconds(attend: Attend, length: int) -> float:
+        shape = (max(1, CROSSOVER_TOKENS // length), model.n_heads, length, model.head_width)
+        q, k, v = (torch.randn(shape, dtype=dtype, device=device, requires_grad=True) for _ in range(3))
+        at, best = Positions.consecutive(length, 0, device), float("inf")
+        for _ in range(CROSSOVER_REPEATS + 1):  # the first warms up
+            started = time.perf_counter()
+            torch.autograd.backward(attend(q, k, v, at).sum())
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            best = min(best, time.perf_counter() - started)
+        return best
+
+    this = linear if model.attention == "linear" else seeing(self_attention(model))
+    full = seeing(Visibility(model.causal))
+    ratio = tuple((length, seconds(this, length) / seconds(full, length)) for length in CROSSOVER_LENGTHS)
+    return Crossover(model.attention, ratio)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from engine.errors import InputError, damaged
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.verification import inputs, lineage, records, replay, scores, verdicts
+from engine.verification import inputs, records, repeats
 from engine.verification.evidence import Evidence
 from engine.verification.finding import Difference, Finding, Outcome, Result, Unknown
 
@@ -15,7 +15,7 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
     "config": inputs.config,
     "tokenizer": inputs.tokenizer,
     "data": inputs.data,
-    "lineage": lineage.lineage,
+    "lineage": inputs.lineage,
     "checkpoints": inputs.checkpoints,
     "states": inputs.states,
     "metrics": records.metrics,
@@ -24,10 +24,10 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
     "summary": records.summary,
     "events": records.events,
     "sample records": records.samples_kept,
-    **scores.SCORED,
-    "samples": scores.samples,
-    "steps": replay.steps,
-    "verdicts": verdicts.verdicts,
+    **repeats.SCORED,
+    "samples": repeats.samples,
+    "steps": repeats.steps,
+    "verdicts": repeats.verdicts,
 }
 
 
@@ -50,20 +50,17 @@ def verify(
     evidence = Evidence(reader, data_dir, device, steps)
     _ = evidence.device
     for name, check in CLAIMS.items():
-        yield _checked(name, check, evidence)
-
-
-def _checked(name: str, check: Callable[[Evidence], Outcome], evidence: Evidence) -> Finding:
-    try:
-        outcome = check(evidence)
-    except (Unknown, InputError) as error:
-        return Finding(name, Result.UNCHECKED, str(error))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
-        # An honest run has no record without its fields: what is not there was lost or taken out.
-        damage = Difference("records", damaged(error), "whole ones")
-        return Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
-    except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
-        return Finding(name, Result.UNCHECKED, f"it could not be computed here: {' '.join(str(error).split())[:200]}")
-    if outcome.differences:
-        return Finding(name, Result.DIFFERS, outcome.text, outcome.differences)
-    return Finding(name, Result.CONFIRMED, outcome.text)
+        try:
+            outcome = check(evidence)
+        except (Unknown, InputError) as error:
+            yield Finding(name, Result.UNCHECKED, str(error))
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
+            # An honest run has no record without its fields: what is not there was lost or taken out.
+            damage = Difference("records", damaged(error), "whole ones")
+            yield Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
+        except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device
+            why = f"it could not be computed here: {' '.join(str(error).split())[:200]}"
+            yield Finding(name, Result.UNCHECKED, why)
+        else:
+            result = Result.DIFFERS if outcome.differences else Result.CONFIRMED
+            yield Finding(name, result, outcome.text, outcome.differences)

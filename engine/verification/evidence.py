@@ -19,24 +19,17 @@ from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
-from engine.training.init_from import Parent, find_parent, inherit
+from engine.training.init_from import InitFrom
 from engine.training.numerics import chosen_precision, set_fp32_matmul
-from engine.training.task import Task, load_task_of
-from engine.verification.closeness import COARSE
-from engine.verification.finding import Unknown
+from engine.training.task import Task
+from engine.training.tasks import task_of_run
+from engine.verification.finding import COARSE, Unknown
 
 Record = dict[str, Any]
 
 
 class Evidence:
-    """Everything about one run that a claim may ask for. Only reads.
-
-    Args:
-        reader: of the run.
-        data_dir: where named corpora are looked for first.
-        device: auto (as the run's, where this machine has such a one), cpu, cuda, cuda:i or mps.
-        steps: training steps to repeat.
-    """
+    """Everything about one run that a claim may ask for. Only reads."""
 
     def __init__(self, reader: RunReader, data_dir: Path | None, device: str, steps: int) -> None:
         self.reader, self.data_dir, self.wished, self.steps = reader, data_dir, device, steps
@@ -45,7 +38,6 @@ class Evidence:
 
     @cached_property
     def config(self) -> RunConfig:
-        """What was asked."""
         return self.reader.config
 
     @cached_property
@@ -54,7 +46,7 @@ class Evidence:
         return redefined(self.reader.run.records, self.config.objective.kind)
 
     def not_compared(self, *fields: str) -> str:
-        """A note if some of these fields were redefined; else ""."""
+        """Return a note that names those of these fields that were redefined; else ""."""
         found = [field for field in fields if field in self.redefined]
         return f"; not compared: an older version defined it differently: {', '.join(found)}" if found else ""
 
@@ -65,17 +57,14 @@ class Evidence:
 
     @cached_property
     def train(self) -> list[Record]:
-        """The train records."""
         return [record for record in self.metrics if record.get("kind") == "train"]
 
     @cached_property
     def validation(self) -> list[Record]:
-        """The validation records."""
         return [record for record in self.metrics if record.get("kind") == "validation"]
 
     @property
     def finished(self) -> bool:
-        """Whether it came to its end."""
         return self.state == "finished"
 
     @property
@@ -95,7 +84,7 @@ class Evidence:
 
     @cached_property
     def device(self) -> torch.device:
-        """Where it is repeated."""
+        """The device on which claims are repeated."""
         wished = self.wished
         if wished == "auto" and self.attempts:
             with_index = str(self.attempts[-1].get("device", "auto")).split(" ")[0]
@@ -107,7 +96,7 @@ class Evidence:
 
     @cached_property
     def why_not_exact(self) -> str:
-        """What is not as it was when the run was made; "" where results must agree to the last bit."""
+        """Why results need not agree to the last bit: what has changed since the run; "" where they must."""
         if not self.attempts:
             return "environment.json does not say where the run was made"
         now = environment(self.device, self.config.train.threads or 1, 0)
@@ -121,28 +110,26 @@ class Evidence:
 
     @property
     def exact(self) -> bool:
-        """Whether results must agree to the last bit."""
         return not self.why_not_exact
 
     @property
     def how_exact(self) -> str:
-        """To what the comparison holds, for a sentence."""
+        """How closely results are compared, for a sentence."""
         return "to the last bit" if self.exact else f"within rounding ({self.why_not_exact})"
 
     @property
     def score_factor(self) -> float:
-        """How much wider tolerances of scores are: these are always fp32, but for its products."""
+        """By how much tolerances of scores are widened: scoring is fp32, except for its products."""
         return COARSE if self.config.train.fp32_matmul == "fast" else 1.0
 
     @property
     def step_factor(self) -> float:
-        """How much wider tolerances of repeated training are."""
+        """By how much tolerances of repeated training are widened."""
         return COARSE if chosen_precision(self.config.train, self.device) == "bf16" else self.score_factor
 
     @cached_property
     def task(self) -> Task:
-        """Its corpus, generated or read again."""
-        return load_task_of(self.reader, self.data_dir)
+        return task_of_run(self.reader, self.data_dir)
 
     @cached_property
     def origin(self) -> Origin | None:
@@ -150,12 +137,8 @@ class Evidence:
         return self.reader.run.origin
 
     @cached_property
-    def parent(self) -> Parent:
-        """The run that it started from, wherever it is called by that name or has that id.
-
-        Raises:
-            Unknown: it is not at hand, or the checkpoint is not kept.
-        """
+    def parent(self) -> InitFrom:
+        """The run that it started from, found by name or id; raises `Unknown` if it or the checkpoint is missing."""
         origin = self.origin
         assert origin is not None
         reader = at_hand(origin, self.config.train.init_from, self.reader.path.parent)
@@ -164,7 +147,7 @@ class Evidence:
         step = origin.checkpoint if origin.checkpoint == checkpoint.AVERAGE else origin.step
         asked = capabilities.with_value(self.config, INIT_FROM, f"{reader.path.resolve()}@{step}")
         try:
-            found = find_parent(asked, self.reader.path.parent)
+            found = InitFrom.find(asked, self.reader.path.parent)
         except InputError as error:
             raise Unknown(f"run '{reader.name}', which it started from, has lost that checkpoint: {error}") from None
         assert found is not None
@@ -181,15 +164,15 @@ class Evidence:
         return next((folder for folder in self.saved if folder.name == wanted), None)
 
     def network(self, which: str) -> tuple[Network, int]:
-        """The model of `best`, `last`, `average` or a step, and its step."""
+        """Return the model of `best`, `last`, `average` or a step, and its step."""
         model, _, step = checkpoint.load_network(self.reader, which, self.device)
         return model, step
 
     def fresh(self) -> Network:
-        """The model before its first step: from the seed, or from the run that it started from.
+        """Return the model before its first step: from the seed, or from the run that it started from.
 
         Raises:
-            Unknown: it started from another run's weights, and neither these nor its own first checkpoint are at hand.
+            Unknown: neither the other run's weights nor its own first checkpoint are at hand.
         """
         capabilities.require(self.config, str(self.reader.path / "config.toml"))
         model = built(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
@@ -197,7 +180,7 @@ class Evidence:
             return model
         first = self.folder_of(0)
         try:
-            inherit(model, self.config, self.parent)
+            self.parent.copy_weights(model, self.config)
         except Unknown:
             if first is None:
                 raise
@@ -206,7 +189,7 @@ class Evidence:
 
     @contextmanager
     def process(self) -> Iterator[None]:
-        """Threads and matrix products as the run had them, then as they were."""
+        """Set threads and matrix products as the run had them, then restore them."""
         threads = torch.get_num_threads()
         try:
             torch.set_num_threads(self.config.train.threads or threads)
@@ -220,7 +203,6 @@ class Evidence:
 
 
 def _shown(value: Any) -> str:
-    """A fact in a few words."""
     if isinstance(value, dict):
         return " ".join(f"{key} {text}" for key, text in value.items())
     return str(value)

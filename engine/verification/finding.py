@@ -1,14 +1,17 @@
 """What became of one claim of a run: confirmed, different, or not to be checked here. No torch."""
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from engine.runs.files import line
+from engine.runs.flat import flat
+
 
 class Result(StrEnum):
-    """How a claim came out."""
-
     CONFIRMED = "confirmed"
     DIFFERS = "differs"
     UNCHECKED = "unchecked"
@@ -16,29 +19,16 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One value that is not what the run says.
+    """A value that is not what the run says."""
 
-    Args:
-        what: which value, e.g. `loss at step 500`.
-        recorded: what the run says; None where it says nothing.
-        found: what was found instead; None where there is nothing.
-    """
-
-    what: str
-    recorded: Any
-    found: Any
+    what: str  # which value, e.g. `loss at step 500`.
+    recorded: Any  # what the run says; None where it says nothing
+    found: Any  # what was found instead; None where there is nothing
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One claim and what became of it.
-
-    Args:
-        claim: its name in `engine.verification.claims.CLAIMS`.
-        result: see `Result`.
-        text: what was compared, how far it agrees, or why it could not be checked; a sentence.
-        differences: where it differs, each value.
-    """
+    """A claim and its result; `text` says what was compared, how closely it agrees, or why it could not be checked."""
 
     claim: str
     result: Result
@@ -46,7 +36,6 @@ class Finding:
     differences: tuple[Difference, ...] = ()
 
     def to_json(self) -> Mapping[str, Any]:
-        """As plain data."""
         return asdict(self) | {"result": self.result.value}
 
 
@@ -56,12 +45,77 @@ class Unknown(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a claim's function gives back.
-
-    Args:
-        text: what agrees.
-        differences: what does not.
-    """
+    """What a claim's function returns: what agrees, and what does not."""
 
     text: str
     differences: tuple[Difference, ...] = ()
+
+
+CLOCKS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))  # what no repetition can repeat
+# Field → (relative, absolute) tolerance elsewhere than where the run was made.
+TOLERANCES: Mapping[str, tuple[float, float]] = {
+    "loss": (1e-4, 0.0),
+    "perplexity": (1e-3, 0.0),
+    "bits_per_character": (1e-4, 0.0),
+    "excess": (0.0, 1e-3),
+    "honest_loss": (1e-4, 1e-3),
+    "nanogpt_loss": (1e-4, 0.0),
+    "accuracy": (0.0, 2e-3),
+    "probes": (0.0, 0.05),
+    "floor": (0.0, 1e-9),
+    "profile": (2e-3, 1e-3),
+    "grad_norm": (2e-3, 0.0),
+    "bleu": (0.0, 1.0),
+    "chrf": (0.0, 1.0),
+    "exact_match": (0.0, 0.02),
+    "lr": (1e-12, 0.0),
+}
+COARSE = 10.0  # times as much where products are rounded to bf16 or TF32
+
+
+def as_recorded(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as it would be read back from its file."""
+    read: dict[str, Any] = json.loads(line(dict(record)))
+    return read
+
+
+def same_value(field: str, recorded: Any, found: Any, *, exact: bool, factor: float = 1.0) -> bool:
+    """Return whether two values of a field agree: to the last bit if `exact`, else within a tolerance.
+
+    What stands before the first dot of `field` names the tolerance, and `factor` widens it.
+    """
+    if exact or not _is_number(recorded) or not _is_number(found):
+        return type(recorded) is type(found) and bool(recorded == found)
+    relative, absolute = TOLERANCES.get(field.split(".")[0], (0.0, 0.0))
+    return math.isclose(recorded, found, rel_tol=relative * factor, abs_tol=absolute * factor)
+
+
+def differences(
+    recorded: Mapping[str, Any],
+    found: Mapping[str, Any],
+    where: str = "",
+    *,
+    exact: bool,
+    factor: float = 1.0,
+    skip: frozenset[str] = CLOCKS,
+) -> list[Difference]:
+    """Return where a record differs from the same record computed now; fields that it lacks are no difference.
+
+    Args:
+        recorded: from the run.
+        found: computed now.
+        where: said with each difference, e.g. `at step 500`.
+        exact: to the last bit.
+        factor: widens the tolerances.
+        skip: fields that are left out.
+    """
+    now = dict(flat(as_recorded(found)))
+    return [
+        Difference(f"{field} {where}".strip(), value, now.get(field))
+        for field, value in flat(recorded)
+        if field.split(".")[0] not in skip and not same_value(field, value, now.get(field), exact=exact, factor=factor)
+    ]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

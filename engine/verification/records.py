@@ -15,12 +15,11 @@ from engine.runs.twins import fingerprint
 from engine.training import checkpoint
 from engine.training.optimizer import learning_rate
 from engine.training.trainer import better
-from engine.verification.closeness import differences, same_value
 from engine.verification.evidence import Evidence, Record
-from engine.verification.finding import Difference, Outcome, Unknown
+from engine.verification.finding import Difference, Outcome, Unknown, differences, same_value
 
 AT_REST = ("finished", "stopped", "interrupted")  # status.json was written after the last record
-SHOWN = 5  # differences of one kind that are listed
+LISTED = 5  # differences of one kind that are listed
 
 
 def metrics(evidence: Evidence) -> Outcome:
@@ -56,7 +55,7 @@ def values(evidence: Evidence) -> Outcome:
         expected = math.exp(loss) if loss < 700 else math.inf
         if not math.isclose(perplexity, expected, rel_tol=1e-12):
             wrong.append(Difference(f"perplexity at step {record['step']}", perplexity, expected))
-    return Outcome("learning rates follow the schedule, perplexities are e^loss", tuple(wrong[:SHOWN]))
+    return Outcome("learning rates follow the schedule, perplexities are e^loss", tuple(wrong[:LISTED]))
 
 
 def metrics_hash(evidence: Evidence) -> Outcome:
@@ -151,13 +150,13 @@ def _steps(records: Sequence[Record]) -> list[int]:
 def _expected(
     what: str, steps: Sequence[int], every: int, end: int, *, required: Sequence[int], optional: Sequence[int] = ()
 ) -> list[Difference]:
-    """What is wrong with the steps of some records: each due one once, in order, up to the end."""
+    """Return what is wrong with the steps of some records: each due one once, in order, up to the end."""
     for before, after in itertools.pairwise(steps):
         if after <= before:
             return [Difference(f"order of {what}", f"step {after} after step {before}", "rising steps")]
     there = set(steps)
     strange = [step for step in steps if step > end or not (_due(step, every) or step in required)]
-    wrong = [Difference(f"{what} at step {step}", "there", "not due") for step in strange[:SHOWN]]
+    wrong = [Difference(f"{what} at step {step}", "there", "not due") for step in strange[:LISTED]]
     missing = (end // every if every > 0 else 0) - sum(_due(step, every) and step <= end for step in there)
     missing -= sum(_due(step, every) and step not in there for step in optional)
     missing += sum(step not in there and not _due(step, every) for step in required)
@@ -172,7 +171,7 @@ def _due(step: int, every: int) -> bool:
 
 
 def _rising(records: Sequence[Record]) -> Iterator[Difference]:
-    """Counters that ran backwards."""
+    """Yield counters that ran backwards."""
     for before, after in itertools.pairwise(records):
         for field in ("tokens", "seconds"):
             if not before.get(field, 0) <= after.get(field, 0):
@@ -180,7 +179,7 @@ def _rising(records: Sequence[Record]) -> Iterator[Difference]:
 
 
 def _torn(evidence: Evidence) -> Iterator[Difference]:
-    """Lines that are no records; a last one without its end is what a kill leaves."""
+    """Yield lines that are not records; a last line without its end is what a kill leaves."""
     for stream in ("metrics", "samples", "events"):
         path = evidence.reader.path / f"{stream}.jsonl"
         try:
@@ -198,7 +197,7 @@ def _torn(evidence: Evidence) -> Iterator[Difference]:
 
 
 def _lengths(evidence: Evidence) -> Iterator[Difference]:
-    """A checkpoint notes how long the files were: what is shorter now has lost records."""
+    """Yield files shorter than the newest checkpoint notes: they have lost records."""
     for folder in evidence.saved[-1:]:
         offsets = read_json(folder / checkpoint.STATE)["offsets"]
         for stream in ("metrics", "samples"):
@@ -208,7 +207,7 @@ def _lengths(evidence: Evidence) -> Iterator[Difference]:
 
 
 def _pointed(evidence: Evidence, best: Record | None) -> Iterator[Difference]:
-    """The checkpoint that is called best is that of the best score."""
+    """Check that the checkpoint called best is that of the best score."""
     try:
         name = read_plain(evidence.reader.path / "checkpoints" / "best", 100).decode("utf-8").strip()
     except (OSError, ValueError):

@@ -5,9 +5,10 @@ import json
 import pytest
 import torch
 
-from engine.benchmark.cases import CASES, Effort, Measured, Wanted, _peers, _resolved
-from engine.benchmark.limit import shapes
+from engine.benchmark.cases import CASES, BenchmarkSpec, Effort, Measured
+from engine.benchmark.measure import linear_maps
 from engine.config import presets
+from engine.config.schema import RunConfig
 from tui_transformer.__main__ import main
 from tui_transformer.cli.bench import MARK, _title
 
@@ -54,10 +55,10 @@ def test_a_gpus_tables_do_not_replace_a_cpus() -> None:
 
 def test_on_a_gpu_one_command_measures_every_size_and_skips_what_does_not_fit(capsys, monkeypatch) -> None:
     asked: list[tuple[str, str]] = []
-    wanted: list[Wanted] = []
+    wanted: list[BenchmarkSpec] = []
 
     def case(name: str):
-        def timed(given: Wanted):
+        def timed(given: BenchmarkSpec):
             asked.append((name, given.config.preset))
             wanted.append(given)
             if given.config.preset == "gpt2-small":
@@ -77,17 +78,22 @@ def test_on_a_gpu_one_command_measures_every_size_and_skips_what_does_not_fit(ca
     assert "bench: training, gpt2-small: does not fit into the memory of cuda:0" in capsys.readouterr().err
 
 
+def spec(config: RunConfig) -> BenchmarkSpec:
+    return BenchmarkSpec(config, ("fp32",), ("torch",), torch.device("cpu"), 1, Effort(1, 0.01))
+
+
 def test_a_network_that_does_not_see_all_tokens_is_timed_without_peers() -> None:
     found = {}
     for name in ("baseline", "win16", "linear"):
         config = presets.resolve(presets.find(name))
-        found[name] = _peers(Wanted(config, ("fp32",), ("torch",), torch.device("cpu"), 1, Effort(1, 0.01)))
+        found[name] = spec(config).peers
     assert found == {"baseline": ("torch",), "win16": (), "linear": ()}
 
 
 def test_the_limit_is_computed_for_the_models_own_vocabulary() -> None:
-    config = _resolved(presets.resolve(presets.find("gpt2-small")), "fp32", 1)
-    assert config.model.vocab_size == 50257 and shapes(config, 50257)[-1][-1] == 50257
+    config = presets.resolve(presets.find("gpt2-small"))
+    config = spec(config).resolved(config, "fp32")
+    assert config.model.vocab_size == 50257 and linear_maps(config, 50257)[-1][-1] == 50257
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.parallel.registry import PARALLEL, ParallelEntry
+from engine.data.entry import CorpusEntry
+from engine.data.parallel.registry import PARALLEL
 from tests.small_pairs import multi30k, table
 from tui_transformer.__main__ import main
 
@@ -16,7 +17,7 @@ from tui_transformer.__main__ import main
 def nothing_is_here(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     monkeypatch.delenv("TUI_TRANSFORMER_MIRROR", raising=False)
-    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda name: tmp_path / "user")
+    monkeypatch.setattr("engine.data.entry.user_data_path", lambda name: tmp_path / "user")
 
 
 def records(capsys) -> list[dict]:
@@ -57,7 +58,7 @@ def test_the_list_as_json_has_a_record_a_corpus(capsys) -> None:
 
 
 def test_generated_pairs_are_built_in(capsys, monkeypatch) -> None:
-    made = ParallelEntry("made-up", "pairs by a grammar", ("en", "de"), lambda *_: None)
+    made = CorpusEntry("made-up", "pairs", "pairs by a grammar", lambda *_: None, languages=("en", "de"))
     monkeypatch.setitem(PARALLEL, "made-up", made)
     assert main(["data", "list", "--json"]) == 0
     assert next(r for r in records(capsys) if r["name"] == "made-up")["where"] == "built in"

@@ -7,7 +7,7 @@ wide, context 128, batch 64, 3e-4, 120 steps).
 import pytest
 
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 

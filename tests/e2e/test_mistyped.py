@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.overrides import parse_override
+from engine.config.keys import parse_override
 from tui_transformer.__main__ import main
 
 CHECK = "check --preset demo --set"

@@ -4,6 +4,7 @@ from engine import capabilities
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.data.catalogue import names_of
+from tests.legal_cells import AXES, legal_cells
 
 REFUSED = {
     "heads that do not divide": {"d_model": 64, "n_heads": 3},
@@ -150,16 +151,20 @@ def test_derived_settings_follow_what_they_derive_from() -> None:
     assert capabilities.with_value(chosen, "model.attention", "window").model.attention_dropout == 0.3
 
 
-def test_options_grey_out_what_cannot_be_chosen() -> None:
-    offered = capabilities.options(RunConfig.model_validate({"model": {"d_model": 6, "n_heads": 2}}), "model.position")
+def test_what_cannot_be_chosen_has_its_reason() -> None:
+    config = RunConfig.model_validate({"model": {"d_model": 6, "n_heads": 2}})
+    offered = {
+        value: capabilities.check(capabilities.with_value(config, "model.position", value))
+        for value in AXES["model.position"]
+    }
     assert offered["sinusoidal"] is None
-    assert offered["rope"] is not None and "pairs" in offered["rope"]
+    assert offered["rope"] is not None and "pairs" in offered["rope"].reason
 
 
 def test_the_grid_covers_every_value_of_every_axis() -> None:
-    cells = list(capabilities.legal_cells(RunConfig()))
+    cells = list(legal_cells(RunConfig()))
     assert len(cells) == 1_680  # of 10,368 combinations
-    for key, values in capabilities.AXES.items():
+    for key, values in AXES.items():
         section, name = key.split(".")
         found = {getattr(getattr(cell, section), name) for cell in cells}
         assert found == set(values) - {"shifted"}  # which needs allow_leak

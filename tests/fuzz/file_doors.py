@@ -20,7 +20,7 @@ from engine.errors import InputError
 from engine.runs import commands
 from engine.runs.reader import RunReader
 from engine.training import checkpoint, tensors
-from engine.training.state import TrainerState
+from engine.training.checkpoint import TrainerState
 from tests.fuzz.door import Door
 from tests.fuzz.mutations import EDITS, TEXT_EDITS, Edit, damaged, edited
 from tui_transformer.lab.analysis.studies import read_study_file

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from engine import capabilities
-from engine.config import keys, lints, presets, toml
+from engine import capabilities, lints
+from engine.config import keys, presets, toml
 from engine.errors import InputError
 from tests.fuzz.door import Door, command
 from tui_transformer.cli.app import command as group

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
 from engine.training.assemble import assemble

@@ -80,7 +80,7 @@ def bench_command(
     configs = {name: presets.resolve(presets.find(name)) for name in sizes}
     import torch
 
-    from engine.benchmark.cases import CASES, PRECISIONS, Effort, Wanted
+    from engine.benchmark.cases import CASES, PRECISIONS, BenchmarkSpec, Effort
     from engine.benchmark.peers import installed_peers, require_peer
     from engine.training.devices import default_threads, device_name, resolve_device
     from tui_transformer.cli.responsiveness import studio_cases
@@ -102,7 +102,7 @@ def bench_command(
         say("bench: on the CPU; --device cuda measures more sizes, on a GPU")
 
     for i, (size, config) in enumerate(configs.items()):
-        wanted = Wanted(config, precisions or usual.precisions, peers, where, threads, effort)
+        wanted = BenchmarkSpec(config, precisions or usual.precisions, peers, where, threads, effort)
         machine = f"size {size}, {device_name(where)}, {threads} threads"
         for case in cases or usual.cases:
             if i and case in OF_NO_SIZE:

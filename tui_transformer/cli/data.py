@@ -1,10 +1,11 @@
 """`data list | show`: which corpora there are, and what is in one."""
 
 from pathlib import Path
+from typing import Any
 
 from engine.command_line import command_line
-from engine.data.catalogue import Listed, catalogue, kind_of
-from engine.data.corpora import data_folders
+from engine.data.catalogue import catalogue, kind_of
+from engine.data.entry import CorpusEntry, data_folders
 from engine.errors import InputError
 from tui_transformer.cli.columns import print_columns
 from tui_transformer.cli.exit_codes import ExitCode
@@ -13,7 +14,7 @@ from tui_transformer.cli.output import answer, emit
 LONGEST = 4096  # characters, as of data.corpus
 
 
-def _where(entry: Listed, data_dir: Path | None) -> str:
+def _where(entry: CorpusEntry[Any], data_dir: Path | None) -> str:
     if not entry.remotes:
         return "built in"
     return str(entry.found(data_folders(data_dir)) or "not here")

@@ -5,11 +5,12 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.clean import clean_line
 from engine.command_line import command_line
-from engine.data.catalogue import Listed, catalogue
-from engine.data.corpora import data_folders
+from engine.data.catalogue import catalogue
+from engine.data.entry import CorpusEntry, data_folders
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.exit_codes import ExitCode
 from tui_transformer.cli.output import emit, is_terminal, stdout
@@ -96,7 +97,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
     return findings
 
 
-def _corpus(entry: Listed, data_dir: Path | None) -> Finding:
+def _corpus(entry: CorpusEntry[Any], data_dir: Path | None) -> Finding:
     folders = data_folders(data_dir)
     path = entry.found(folders)
     found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"

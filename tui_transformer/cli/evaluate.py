@@ -117,7 +117,7 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
         import torch
 
         from engine.data.corpora import load_corpus
-        from engine.evaluation.evaluator import Evaluator
+        from engine.evaluation.scorers import TextScorer
         from engine.training.checkpoint import load_trained
         from engine.training.devices import resolve_device
         from engine.training.numerics import set_fp32_matmul
@@ -131,7 +131,7 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
     wanted = changed(config, stride=stride, batch_size=asked.batch_size)
     with loading(f"scoring {len(part.text):,} characters"):
-        evaluator = Evaluator(wanted, part, tokens, tokenizer.vocab_size)
+        evaluator = TextScorer(wanted, part, tokens, tokenizer.vocab_size)
         record, reachable = evaluator.record(model), evaluator.reachable
     of = unit(config.objective.kind)
     words = [

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from engine.config.schema import RunConfig
     from engine.data.tokenizers import AnyTokenizer
     from engine.model.transformer import Network
-    from engine.training.question_task import QuestionTask
-    from engine.training.span_task import SpanTask
+    from engine.training.document_tasks import QuestionTask, SpanTask
 
 SHOWN = 3  # questions beside their answers
 
@@ -25,7 +24,7 @@ SHOWN = 3  # questions beside their answers
 def score_documents(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[str]]:
     """The loss of a split of documents, corrupted as in training, and the facts that are recalled."""
     with loading("loading the model and the corpus"):
-        from engine.training.span_task import SpanTask
+        from engine.training.document_tasks import SpanTask
 
         config, where, model, tokenizer, step = _loaded(reader, asked)
         task = SpanTask.load(config, asked.data_dir, tokenizer)
@@ -50,7 +49,7 @@ def score_documents(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], li
 def score_questions(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[str]]:
     """How many questions of a split are answered exactly; of a blind split, the answers alone."""
     with loading("loading the model and the corpus"):
-        from engine.training.question_task import QuestionTask
+        from engine.training.document_tasks import QuestionTask
 
         config, where, model, tokenizer, step = _loaded(reader, asked)
         task = QuestionTask.load(config, asked.data_dir, tokenizer)

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.clean import clean_line
 from engine.command_line import command_line
-from engine.data.catalogue import Listed, catalogue
-from engine.data.corpora import data_folders
+from engine.data.catalogue import catalogue
 from engine.data.download import Remote, fetch, recorded_sha256, sha256_of
+from engine.data.entry import CorpusEntry, data_folders
 from engine.errors import InputError, nearest
 from tui_transformer.cli.exit_codes import ExitCode
 from tui_transformer.cli.output import answer, emit, is_terminal, say, stderr
@@ -72,7 +73,7 @@ def _fetched(remote: Remote, folder: Path, progress: Callable[[int, int], None])
 
 
 @contextmanager
-def _progress(entry: Listed) -> Iterator[Callable[[Remote], Callable[[int, int], None]]]:
+def _progress(entry: CorpusEntry[Any]) -> Iterator[Callable[[Remote], Callable[[int, int], None]]]:
     """What shows how far each file is: a bar on a terminal, else nothing."""
     if not is_terminal(sys.stderr):
         yield lambda remote: lambda done, size: None

@@ -79,7 +79,7 @@ def _alike(one: str, other: str) -> float:
 
 def _setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
     """`--steps 100` for `--set train.steps=100`."""
-    from engine.config.toml import key_of
+    from engine.config.keys import key_of
 
     name = wrong.lstrip("-").replace("-", "_")
     key = key_of(name) if SET[0] in flags else ""

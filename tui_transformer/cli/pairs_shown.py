@@ -7,7 +7,8 @@ from typing import Any
 
 from engine.clean import clean_line
 from engine.config.sections import DataConfig
-from engine.data.catalogue import Listed, catalogue
+from engine.data.catalogue import catalogue
+from engine.data.entry import CorpusEntry
 from engine.data.overlap import pair_overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
@@ -54,7 +55,7 @@ def show_pairs(name: str, *, as_json: bool, data_dir: Path | None) -> int:
 
 
 def _facts(
-    corpus: ParallelCorpus, splits: dict[str, PairStatistics], alphabets: list[int], entry: Listed | None
+    corpus: ParallelCorpus, splits: dict[str, PairStatistics], alphabets: list[int], entry: CorpusEntry[Any] | None
 ) -> list[tuple[str, str]]:
     """Labels and what stands beside them."""
     train = splits["train"]

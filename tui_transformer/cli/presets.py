@@ -30,8 +30,7 @@ def list_command(*, as_json: bool) -> int:
 def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_json: bool, mask: bool = False) -> int:
     """The complete settings of a preset, what it changes, and what it costs; or its mask and positions, drawn."""
     from engine import capabilities
-    from engine.config.keys import diff
-    from engine.config.overrides import parse_overrides
+    from engine.config.keys import diff, parse_overrides
     from engine.config.toml import write
     from tui_transformer.lab.design.cost import cost
 

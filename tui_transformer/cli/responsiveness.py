@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engine.benchmark.cases import Measured, Wanted
+from engine.benchmark.cases import BenchmarkSpec, Measured
 from engine.benchmark.measure import Speed
 from engine.errors import InputError
 from engine.runs.files import read_json
@@ -92,7 +92,7 @@ class Terminal:
         os.close(self._master)
 
 
-def studio_cases(w: Wanted) -> Iterator[Measured]:
+def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
     """First paint; then steps a second headless, with the studio beside it, and in its thread, and keys meanwhile."""
     if not hasattr(os, "fork"):
         raise InputError("--case studio needs a pseudo-terminal, which this system has not")
@@ -134,7 +134,7 @@ def _paints(said: Callable[[str], None]) -> Speed:
     return _speed("first paint", times[1:])  # the first reads from the disk
 
 
-def _turn(w: Wanted, kind: str) -> tuple[float, Keys]:
+def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
     """Steps a second, and how long keys took, of one training of `effort.seconds`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

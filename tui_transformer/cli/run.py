@@ -16,20 +16,19 @@ from typing import TYPE_CHECKING
 
 from engine.command_line import as_typed
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.commands import Command
 from engine.runs.reader import RunReader
-from engine.training.control import Control
-from engine.training.ends import StopRequested
+from engine.training.control import Control, StopRequested
 from tui_transformer.cli.exit_codes import ExitCode
 from tui_transformer.cli.output import complain, is_terminal, say, stderr, warn
 from tui_transformer.lab.launch.logs import log_to
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
-    from engine.training.ends import Outcome
+    from engine.training.control import Outcome
 
 LOOK = 0.1  # seconds between checks whether a run is ready
 PATIENCE = 2.0  # seconds a run has to stop while it is being prepared

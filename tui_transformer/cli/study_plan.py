@@ -7,7 +7,7 @@ from typing import Any
 
 from engine.clean import clean_line
 from engine.config.keys import diff
-from engine.config.lints import lint
+from engine.lints import lint
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.columns import print_columns
 from tui_transformer.cli.output import answer, emit, warn

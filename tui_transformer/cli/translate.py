@@ -21,7 +21,7 @@ from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Setting
 from tui_transformer.lab.records.facts import rows, text
 
 if TYPE_CHECKING:
-    from engine.generation.translator import Translation
+    from engine.generation.translation import Translation
 
 END = "■"  # how the end of a source is shown
 AT_ONCE = 64  # lines of a file
@@ -52,7 +52,7 @@ class Translating:
         reader = RunReader.resolve(run.strip(), self.runs_dir)
         stamp(reader)
         with loading("loading the model"):
-            from engine.generation.translator import Translator
+            from engine.generation.translation import Translator
             from engine.training.checkpoint import load_translator
             from engine.training.devices import resolve_device
 

@@ -4,15 +4,16 @@
     folder                     documents.txt, and perhaps train.tsv and validation.tsv (or valid, val, dev): question,
                                tab, answer; perhaps test.tsv, with or without answers, and documents-validation.txt
 
-What has no file of validation documents gets them from its lines, by `data.validation_fraction`.
+What has no file of validation documents gets them from its lines, by `data.validation_fraction`. The same line is
+always on one side: lines are ordered by the hash of their text, so neither their order nor a new one moves the others.
 """
 
+import hashlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question
-from engine.data.documents.questions import read_questions
-from engine.data.documents.split import split_documents
 from engine.data.parallel.by_path import STEMS
 from engine.data.parallel.lines import read_lines
 from engine.errors import InputError, not_a_path
@@ -20,15 +21,16 @@ from engine.errors import InputError, not_a_path
 DOCUMENTS = "documents.txt"
 VALIDATION_DOCUMENTS = "documents-validation.txt"
 TABLES = (".tsv", ".tsv.gz")
+HEADINGS = ("question", "answer")
 
 
 def is_folder_of_documents(path: Path) -> bool:
-    """Whether `load_path` would read this folder."""
+    """Return whether `load_path` would read this folder."""
     return (path / DOCUMENTS).is_file()
 
 
 def load_path(data: DataConfig) -> DocumentCorpus:
-    """The corpus at the path that a config names.
+    """Return the corpus at the path that a config names.
 
     Raises:
         InputError: nothing there, or something wrong with it; names the file and the line.
@@ -39,39 +41,53 @@ def load_path(data: DataConfig) -> DocumentCorpus:
         folder = path.is_dir()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(data.corpus, error) from None
-    if folder:
-        return _folder(path, data, source)
-    if path.name.lower().endswith(TABLES):
+    if not folder and path.name.lower().endswith(TABLES):
         raise InputError(
             f"{path}: is a table; questions need documents beside them: name a folder with {DOCUMENTS}, train.tsv and "
             "validation.tsv"
         )
-    documents = split_documents(_documents(path), data, str(path)[:200])
-    return DocumentCorpus(path.name, path.name, source, (), documents)
-
-
-def _folder(folder: Path, data: DataConfig, source: str) -> DocumentCorpus:
-    if not is_folder_of_documents(folder):
-        raise InputError(
-            f"{folder}: has no {DOCUMENTS}, with a document a line; train.tsv and validation.tsv go with it"
+    if not folder:
+        documents = _split(read_documents(path), data, str(path)[:200])
+        return DocumentCorpus(path.name, path.name, source, (), documents)
+    if not is_folder_of_documents(path):
+        raise InputError(f"{path}: has no {DOCUMENTS}, with a document a line; train.tsv and validation.tsv go with it")
+    own = read_documents(path / DOCUMENTS)
+    notes: tuple[str, ...] = ()
+    if (path / VALIDATION_DOCUMENTS).is_file():
+        documents = {"train": tuple(own), "validation": tuple(read_documents(path / VALIDATION_DOCUMENTS))}
+    else:
+        documents = _split(own, data, str(path / DOCUMENTS)[:200])
+        notes = (
+            f"{len(own) - len(documents['train']):,} of the {len(own):,} documents are held back: what only they tell "
+            f"cannot be known; a file {VALIDATION_DOCUMENTS} takes their place",
         )
-    documents, notes = _cut(folder, data)
-    questions = _questions(folder)
-    name = folder.resolve().name
-    return DocumentCorpus(name, name, source, notes, documents, questions)
+    name = path.resolve().name
+    return DocumentCorpus(name, name, source, notes, documents, _questions(path))
 
 
-def _cut(folder: Path, data: DataConfig) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Documents by split, and what to know of it."""
-    own = _documents(folder / DOCUMENTS)
-    if (folder / VALIDATION_DOCUMENTS).is_file():
-        return {"train": tuple(own), "validation": tuple(_documents(folder / VALIDATION_DOCUMENTS))}, ()
-    cut = split_documents(own, data, str(folder / DOCUMENTS)[:200])
-    note = (
-        f"{len(own) - len(cut['train']):,} of the {len(own):,} documents are held back: what only they tell cannot be "
-        f"known; a file {VALIDATION_DOCUMENTS} takes their place"
-    )
-    return cut, (note,)
+def read_documents(path: Path) -> list[str]:
+    return [line for line in read_lines(path).lines if line.strip()]
+
+
+def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, tuple[str, ...]]:
+    """Return training, validation and perhaps test documents that share no line, each in the file's order."""
+    order = by_hash(documents)
+    validation = max(1, round(len(order) * data.validation_fraction))
+    test = max(1, round(len(order) * data.test_fraction)) if data.test_fraction else 0
+    if validation + test >= len(order):
+        raise InputError(
+            f"{where}: {len(order):,} different lines are too few to leave some for validation; one line is one "
+            "document, and a few hundred of them are the least that teaches anything"
+        )
+    parts = {"train": set(order[validation + test :]), "validation": set(order[:validation])}
+    if test:
+        parts["test"] = set(order[validation : validation + test])
+    return {name: tuple(text for text in documents if text in part) for name, part in parts.items()}
+
+
+def by_hash(documents: Iterable[str]) -> list[str]:
+    """Return the different ones, in the order of their hashes."""
+    return sorted(set(documents), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
 def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
@@ -80,10 +96,8 @@ def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
         found = next((folder / f"{stem}.tsv" for stem in stems if (folder / f"{stem}.tsv").is_file()), None)
         if found is not None:
             files[split] = found
-    if not files:
-        return {}
     for split in ("train", "validation"):
-        if split not in files:
+        if files and split not in files:
             has = " and ".join(path.name for path in files.values())
             raise InputError(
                 f"{folder}: has {has} and no {split}.tsv; questions to learn from and held-out ones go together"
@@ -91,5 +105,31 @@ def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
     return {split: read_questions(path, blind=split == "test") for split, path in files.items()}
 
 
-def _documents(path: Path) -> list[str]:
-    return [line for line in read_lines(path).lines if line.strip()]
+def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
+    """Return the questions of a file: `question`, a tab, `answer`; a first line that says just that is a header.
+
+    Args:
+        path: the file.
+        blind: whether answers may be missing, as in a test split that somebody else will score; then all of them are.
+
+    Raises:
+        InputError: a file that cannot be read, a line with too many or too few columns, or an empty side.
+    """
+    text = read_lines(path)
+    rows = [line.split("\t") for line in text.without_trailing()]
+    first = int(tuple(cell.strip().lower() for cell in rows[0]) in (HEADINGS, HEADINGS[:1]))
+    if first == len(rows):
+        raise text.refuse(1, "a header and nothing below it")
+    columns = 1 if blind and len(rows[first]) == 1 else 2
+    wanted = "a question, a tab and its answer are needed" if columns == 2 else "the first one is a question alone"
+    questions = []
+    for number, cells in enumerate(rows[first:], start=first + 1):
+        if len(cells) != columns:
+            shown = "one column" if len(cells) == 1 else f"{len(cells)} columns"
+            shown = shown if any(cell.strip() for cell in cells) else "an empty line"
+            raise text.refuse(number, f"{shown}; {wanted}")
+        for name, cell in zip(HEADINGS, cells, strict=False):
+            if not cell.strip():
+                raise text.refuse(number, f"the {name} is empty; take the line out")
+        questions.append(Question(cells[0].strip(), cells[1].strip() if columns == 2 else None))
+    return tuple(questions)

@@ -11,16 +11,13 @@ What has no files for validation or test gets them from its training pairs, by `
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config.sections import DataConfig
-from engine.data.corpora import is_there
-from engine.data.parallel.aligned import read_aligned
-from engine.data.parallel.languages import LANGUAGES
-from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.split import grouped_split
-from engine.data.parallel.table import SIDES, read_table
+from engine.data.entry import is_there
+from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
+from engine.data.parallel.table import LANGUAGES, SIDES, read_table
 from engine.errors import InputError, not_a_path, one_of
 
 STEMS: dict[str, tuple[str, ...]] = {
@@ -32,12 +29,36 @@ NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.
 NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml"})
 
 
-@dataclass(frozen=True)
-class _Found:
-    """What a path holds, before anything is cut."""
+def read_aligned(source: Path, target: Path) -> Pairs:
+    """Return the pairs of two aligned text files.
 
-    languages: tuple[str, str]
-    splits: Mapping[str, Pairs]
+    Raises:
+        InputError: files that cannot be read, the same text twice, different numbers of lines, or an empty line.
+    """
+    if source == target or (source.exists() and target.exists() and source.samefile(target)):
+        raise InputError(f"{source}: is the file of both sides; name the file of the translations as well")
+    return aligned(read_lines(source), read_lines(target))
+
+
+def aligned(source: Lines, target: Lines) -> Pairs:
+    """Return the pairs of two lists of lines.
+
+    Raises:
+        InputError: the same text twice, different numbers of lines, or an empty line.
+    """
+    sources, targets = side_by_side(source, target)
+    if len(sources) != len(targets):
+        raise uneven(source, target, len(sources), len(targets))
+    for number, (one, other) in enumerate(zip(sources, targets, strict=True), start=1):
+        if one.strip() and other.strip():
+            continue
+        if not (one.strip() or other.strip()):
+            raise source.refuse(number, f"is empty, and so is that of {target.where}; take the line out of both files")
+        side, against = (target, source) if one.strip() else (source, target)
+        raise side.refuse(number, f"is empty, where {against.where} has a sentence; take the line out of both files")
+    if sources == targets:
+        raise InputError(f"{source.where} and {target.where} hold the same text; one should be the translation")
+    return Pairs(tuple(sources), tuple(targets))
 
 
 def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
@@ -56,7 +77,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def absolute(corpus: str) -> str:
-    """The path of pairs as it is understood wherever one stands, with its columns or languages.
+    """Return the path of pairs as it is understood wherever one stands, with its columns or languages.
 
     Raises:
         InputError: something else than two names behind a #, or no path.
@@ -70,51 +91,64 @@ def absolute(corpus: str) -> str:
 
 
 def files_of(base: str) -> list[str]:
-    """The one path, or the two with a comma between them."""
+    """Return the one path, or the two with a comma between them."""
     return [base] if is_there(base) else base.split(",")
 
 
 def load_path(data: DataConfig) -> ParallelCorpus:
-    """The corpus at the path that a config names.
+    """Return the corpus at the path that a config names.
 
     Raises:
         InputError: nothing there, or something wrong with it; names the file and the line.
     """
     base, chosen = split_selector(data.corpus)
     try:
-        found, source = _read(base, chosen)
+        languages, splits, source = _read(base, chosen)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(data.corpus, error) from None
-    splits = _filled(found.splits, data, base[:200])
-    return ParallelCorpus(source, source, base, found.languages, splits)
+    # Validation and test are cut from training where they have no files of their own.
+    total = len(splits["train"])
+    sizes = {
+        "validation": max(1, round(total * data.validation_fraction)),
+        "test": max(1, round(total * data.test_fraction)) if data.test_fraction else 0,
+    }
+    wanted = {name: 0 if name in splits else size for name, size in sizes.items()}
+    splits |= grouped_split(splits["train"], wanted["validation"], wanted["test"], base[:200])
+    return ParallelCorpus(source, source, base, languages, {name: splits[name] for name in STEMS if name in splits})
 
 
-def _read(base: str, chosen: tuple[str, str] | None) -> tuple[_Found, str]:
+def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], dict[str, Pairs], str]:
+    """Return the languages, the splits that have files, and a name."""
     path = Path(base).expanduser()
-    if is_there(base):
-        return (_folder(path, chosen) if path.is_dir() else _table(path, chosen)), path.resolve().name
-    if "," not in base:
-        return _table(path, chosen), path.name  # says what is wrong with the path
+    if is_there(base) and path.is_dir():
+        return *_folder(path, chosen), path.resolve().name
+    if is_there(base) or "," not in base:  # of what is not there the table's error says what is wrong with the path
+        columns: Sequence[str | int] = (1, 2)
+        if chosen is not None:
+            columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen]
+        table = read_table(path, columns)
+        return table.languages, {"train": table.pairs}, path.resolve().name if is_there(base) else path.name
     files = [Path(part.strip()).expanduser() for part in base.split(",")]
     if len(files) != 2 or not all(part.strip() for part in base.split(",")):
         raise InputError(f"corpus '{base[:200]}': name two files with one comma between them, as in text.en,text.de")
     if chosen is not None:
         raise InputError(f"corpus '{base[:200]}': # chooses columns of a table; these two files have no columns")
-    languages = (_language(files[0], 0), _language(files[1], 1))
-    return _Found(languages, {"train": read_aligned(*files)}), f"{files[0].name},{files[1].name}"
+    named = [file.name.removesuffix(".gz").rpartition(".")[2] for file in files]
+    source, target = (name if name.lower() in LANGUAGES else side for name, side in zip(named, SIDES, strict=True))
+    return (source, target), {"train": read_aligned(*files)}, f"{files[0].name},{files[1].name}"
 
 
-def _table(path: Path, chosen: tuple[str, str] | None) -> _Found:
-    columns: Sequence[str | int] = (1, 2)
-    if chosen is not None:
-        columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen]
-    table = read_table(path, columns)
-    return _Found(table.languages, {"train": table.pairs})
-
-
-def _folder(folder: Path, chosen: tuple[str, str] | None) -> _Found:
-    files = _files(folder)
-    languages = chosen or _languages(folder, files)
+def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], dict[str, Pairs]]:
+    # Its files by stem and language; an unpacked one comes before its .gz.
+    known = {stem for stems in STEMS.values() for stem in stems}
+    files: dict[tuple[str, str], Path] = {}
+    for path in sorted(folder.iterdir()):
+        match = NAMED.fullmatch(path.name)
+        if match and match["stem"] in known and match["language"].lower() not in NO_LANGUAGES:
+            files.setdefault((match["stem"], match["language"]), path)
+    names = ", ".join([path.name for path in files.values()][:6])
+    has = f"it has {names}" if names else "nothing in it has such a name"
+    languages = chosen or _languages(folder, files, has)
     splits = {}
     for split, stems in STEMS.items():
         stem = next((stem for stem in stems if any((stem, one) in files for one in languages)), None)
@@ -125,51 +159,17 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> _Found:
             raise InputError(f"{folder}: has no {stem}.{missing[0]} to go with its {stem}.*; both languages are needed")
         splits[split] = read_aligned(*(files[stem, one] for one in languages))
     if "train" not in splits:
-        raise InputError(f"{folder}: has no train.{languages[0]} and train.{languages[1]}; it has {_shown(files)}")
-    return _Found(languages, splits)
+        raise InputError(f"{folder}: has no train.{languages[0]} and train.{languages[1]}; {has}")
+    return languages, splits
 
 
-def _files(folder: Path) -> dict[tuple[str, str], Path]:
-    """The folder's files by stem and language; an unpacked one comes before its .gz."""
-    known = {stem for stems in STEMS.values() for stem in stems}
-    files: dict[tuple[str, str], Path] = {}
-    for path in sorted(folder.iterdir()):
-        match = NAMED.fullmatch(path.name)
-        if match and match["stem"] in known and match["language"].lower() not in NO_LANGUAGES:
-            files.setdefault((match["stem"], match["language"]), path)
-    return files
-
-
-def _languages(folder: Path, files: Mapping[tuple[str, str], Path]) -> tuple[str, str]:
-    """The two languages of the training files: English first, else in alphabetical order."""
+def _languages(folder: Path, files: Mapping[tuple[str, str], Path], has: str) -> tuple[str, str]:
+    """Return the two languages of the training files: English first, else in alphabetical order."""
     names = sorted({language for stem, language in files if stem in STEMS["train"]}, key=lambda one: (one != "en", one))
     if not names:
-        raise InputError(f"{folder}: has no train.XX and train.YY, XX and YY being its languages; {_shown(files)}")
+        raise InputError(f"{folder}: has no train.XX and train.YY, XX and YY being its languages; {has}")
     if len(names) == 1:
         raise InputError(f"{folder}: has train.{names[0]} and no translation of it, such as train.de")
     if len(names) > 2:
         raise InputError(f"{folder}: has {one_of(names).replace(' or ', ' and ')}; choose two: --corpus {folder}#en,de")
     return names[0], names[1]
-
-
-def _shown(files: Mapping[tuple[str, str], Path]) -> str:
-    names = [path.name for path in files.values()]
-    return f"it has {', '.join(names[:6])}" if names else "nothing in it has such a name"
-
-
-def _filled(splits: Mapping[str, Pairs], data: DataConfig, where: str) -> dict[str, Pairs]:
-    """The splits, with validation and test cut from training where they have no files of their own."""
-    total = len(splits["train"])
-    wanted = {
-        "validation": max(1, round(total * data.validation_fraction)),
-        "test": max(1, round(total * data.test_fraction)) if data.test_fraction else 0,
-    }
-    sizes = {name: 0 if name in splits else size for name, size in wanted.items()}
-    cut = grouped_split(splits["train"], sizes["validation"], sizes["test"], where)
-    together = {**splits, **cut}
-    return {name: together[name] for name in STEMS if name in together}
-
-
-def _language(path: Path, side: int) -> str:
-    name = path.name.removesuffix(".gz").rpartition(".")[2]
-    return name if name.lower() in LANGUAGES else SIDES[side]

@@ -17,7 +17,7 @@ Segment = tuple[str, str]
 
 
 def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
-    """The pairs of two lists of lines; a line that begins with a tag says something of the talk.
+    """Return the pairs of two lists of lines, and how many are left out; a line with a tag says something of the talk.
 
     Raises:
         InputError: different numbers of lines, a tag on one side only, or no sentence at all.
@@ -45,7 +45,7 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
 
 
 def joined(source: dict[Segment, str], target: dict[Segment, str], source_where: str, target_where: str) -> Pairs:
-    """The pairs of two files' sentences, in the order of the sources.
+    """Return the pairs of two files' sentences, in the order of the sources.
 
     Raises:
         InputError: a sentence on one side only; names the first.
@@ -64,7 +64,7 @@ def joined(source: dict[Segment, str], target: dict[Segment, str], source_where:
 
 
 def segments(raw: bytes, where: str) -> dict[Segment, str]:
-    """The sentences of one XML file by talk and sentence, in its order.
+    """Return the sentences of one XML file by talk and sentence, in its order.
 
     Raises:
         InputError: too large, not UTF-8, damaged, a DTD, missing or repeated ids, an empty sentence, or none at all.

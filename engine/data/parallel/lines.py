@@ -48,11 +48,10 @@ class Lines:
     lines: list[str]
 
     def refuse(self, number: int, wrong: str) -> InputError:
-        """The error that names a line."""
         return InputError(f"{self.where}: line {number}: {wrong}")
 
     def without_trailing(self) -> list[str]:
-        """The lines but for a few empty ones at the end."""
+        """Return the lines but for a few empty ones at the end."""
         stop = len(self.lines)
         while stop > max(0, len(self.lines) - TRAILING) and not self.lines[stop - 1].strip():
             stop -= 1
@@ -60,7 +59,7 @@ class Lines:
 
 
 def side_by_side(source: Lines, target: Lines) -> tuple[list[str], list[str]]:
-    """Both files' lines without a few empty ones at the end; files of one length stay so."""
+    """Return both files' lines without a few empty ones at the end; files of one length stay so."""
     if len(source.lines) != len(target.lines):
         return source.without_trailing(), target.without_trailing()
     stop = max(len(source.without_trailing()), len(target.without_trailing()))
@@ -68,7 +67,7 @@ def side_by_side(source: Lines, target: Lines) -> tuple[list[str], list[str]]:
 
 
 def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputError:
-    """The error that says which of two files ends first, and where."""
+    """Return the error that says which of two files ends first, and where."""
     (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
     return InputError(
         f"{source.where} has {sources:,} lines and {target.where} has {targets:,}: {short} ends after line {last:,} "
@@ -77,17 +76,13 @@ def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputErr
 
 
 def read_lines(path: Path) -> Lines:
-    """The lines of a text file; one whose name ends in .gz is unpacked.
-
-    Raises:
-        InputError: missing, unreadable, damaged, too large, empty, binary, not UTF-8, or no lines of text.
-    """
+    """Return the lines of a text file; one whose name ends in .gz is unpacked. Raise as `read_bytes` and `lines_of`."""
     where = str(path)[:200]
     return lines_of(read_bytes(path, where), where)
 
 
 def read_bytes(path: Path, where: str) -> bytes:
-    """The content of a file, unpacked where its name ends in .gz.
+    """Return the content of a file, unpacked where its name ends in .gz.
 
     Raises:
         InputError: missing, unreadable, damaged or too large.
@@ -106,14 +101,18 @@ def read_bytes(path: Path, where: str) -> bytes:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise InputError(f"{where}: damaged gzip file ({error}); take it from its source again") from None
     except FileNotFoundError:
-        raise InputError(f"{where}: no such file{_like(path)}") from None
+        try:
+            hint = nearest(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
+        except OSError:
+            hint = f"; the folder {str(path.parent)[:120]} does not exist either"
+        raise InputError(f"{where}: no such file{hint}") from None
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{where}: cannot be read: {why}") from None
 
 
 def read_member(archive: Path, name: str) -> tuple[bytes, str]:
-    """The content of a file inside a zip archive, in whatever folder, and what an error calls it.
+    """Return the content of a file inside a zip archive, in whatever folder, and what an error calls it.
 
     Raises:
         InputError: no such archive or file, damaged, or too large.
@@ -135,13 +134,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
 
 
 def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes:
-    """All of it; what an archive says of its size is not relied on.
-
-    Args:
-        file: gives what is unpacked.
-        packed: the size of the file or archive it is in.
-        where: what an error calls it.
-    """
+    """Return all of it; what an archive, of `packed` bytes, says of its size is not relied on."""
     unpacked = bytearray()
     while block := file.read(BLOCK):
         unpacked += block
@@ -153,7 +146,7 @@ def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes
 
 
 def text_of(raw: bytes, where: str) -> str:
-    """The text of a file's bytes, without a byte-order mark.
+    """Return the text of a file's bytes, without a byte-order mark.
 
     Raises:
         InputError: empty, binary, or not UTF-8; names the line and the byte.
@@ -180,7 +173,7 @@ def text_of(raw: bytes, where: str) -> str:
 
 
 def lines_of(raw: bytes, where: str) -> Lines:
-    """The lines of a file's bytes.
+    """Return the lines of a file's bytes.
 
     Raises:
         InputError: as `text_of`, or no lines: too long, or ended by carriage returns alone.
@@ -202,10 +195,3 @@ def _line(raw: bytes, at: int) -> int:
 
 def _too_large(where: str) -> InputError:
     return InputError(f"{where}: larger than {MAX_BYTES:,} bytes of text; cut a part of it")
-
-
-def _like(path: Path) -> str:
-    try:
-        return nearest(path.name, sorted(p.name for p in path.parent.iterdir())[:1000])
-    except OSError:
-        return f"; the folder {str(path.parent)[:120]} does not exist either"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.split import folded
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, folded
 
 RATIO = 3.0  # times the median ratio of lengths; beyond that a pair is seldom a translation
 SMOOTHING = 10  # characters added to both sides, so that "Hi." and "Guten Tag!" are no outlier
@@ -17,12 +16,8 @@ Measure = Callable[[Sequence[str]], NDArray[np.int64]]
 
 
 def words(sentences: Sequence[str]) -> NDArray[np.int64]:
-    """Lengths in words, which white space separates."""
+    """Return lengths in words, which white space separates."""
     return np.array([len(sentence.split()) for sentence in sentences], dtype=np.int64)
-
-
-def _characters(sentences: Sequence[str]) -> NDArray[np.int64]:
-    return np.array([len(sentence) for sentence in sentences], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,7 @@ class PairStatistics:
 def corpus_statistics(
     corpus: ParallelCorpus, limit: int = 100, measure: tuple[Measure, Measure] = (words, words), unit: str = "words"
 ) -> dict[str, PairStatistics]:
-    """The numbers of each split.
+    """Return the numbers of each split.
 
     Args:
         corpus: all of it.
@@ -71,17 +66,16 @@ def corpus_statistics(
 
 
 def statistics(
-    pairs: Pairs,
-    limit: int = 100,
-    measure: tuple[Measure, Measure] = (words, words),
-    unit: str = "words",
+    pairs: Pairs, limit: int = 100, measure: tuple[Measure, Measure] = (words, words), unit: str = "words"
 ) -> PairStatistics:
-    """The numbers of some pairs."""
+    """Return the numbers of some pairs; see `corpus_statistics`."""
     count = len(pairs)
     if count == 0:
         return PairStatistics(0, unit, 0.0, 0.0, 0, 0, limit, 0.0, 0.0, 0.0, 0.0)
     lengths = measure[0](pairs.sources), measure[1](pairs.targets)
     sources, targets = ([folded(sentence) for sentence in side] for side in (pairs.sources, pairs.targets))
+    smoothed = [np.array([len(one) for one in side]) + SMOOTHING for side in (pairs.targets, pairs.sources)]
+    ratios = np.log(smoothed[0] / smoothed[1])
     return PairStatistics(
         pairs=count,
         unit=unit,
@@ -93,13 +87,8 @@ def statistics(
         longer=float(np.mean((lengths[0] > limit) | (lengths[1] > limit))),
         duplicates=1.0 - len(set(zip(sources, targets, strict=True))) / count,
         copies=sum(one == other for one, other in zip(sources, targets, strict=True)) / count,
-        outliers=_outliers(pairs),
+        outliers=float(np.mean(np.abs(ratios - np.median(ratios)) > np.log(RATIO))),
     )
-
-
-def _outliers(pairs: Pairs) -> float:
-    ratios = np.log((_characters(pairs.targets) + SMOOTHING) / (_characters(pairs.sources) + SMOOTHING))
-    return float(np.mean(np.abs(ratios - np.median(ratios)) > np.log(RATIO)))
 
 
 WARNINGS: tuple[tuple[str, float, str], ...] = (
@@ -114,7 +103,6 @@ FEW = 100  # pairs; a score on fewer says little
 
 
 def warnings(split: str, numbers: PairStatistics) -> list[str]:
-    """What is worth a warning about a split, one line each."""
     lines = []
     if split != "train" and numbers.pairs < FEW:
         lines.append(f"{split}: only {numbers.pairs} pairs, and a score on so few says little")

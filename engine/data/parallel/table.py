@@ -9,13 +9,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.data.parallel.languages import LANGUAGES
 from engine.data.parallel.lines import Lines, read_lines
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError, nearest
 
+# By which files and columns say which language they hold: ISO 639-1 and 639-3 codes, and English names.
+CODES = """
+af ar bg bn ca cs cy da de el en es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk ko la lt lv mk ms mt nb ne nl
+nn no pl pt ro ru sk sl sq sr sv sw ta te th tr uk ur uz vi zh
+ara bul cat ces cmn cym dan deu ell eng epo est eus fas fin fra gle heb hin hrv hun ind isl ita jpn kor lat lit mkd nld
+nob pol por ron rus slk slv spa srp swe tur ukr vie zho
+"""
+NAMES = """
+arabic bulgarian catalan chinese croatian czech danish dutch english estonian finnish french german greek hebrew hindi
+hungarian italian japanese korean latin norwegian persian polish portuguese romanian russian slovak slovene spanish
+swedish turkish ukrainian vietnamese welsh
+"""
+LANGUAGES = frozenset((CODES + NAMES).split())
 SIDES = ("source", "target")
-HEADINGS = frozenset(LANGUAGES) | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
+HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class Table:
 
 
 def read_table(path: Path, columns: Sequence[str | int] = (1, 2)) -> Table:
-    """Two columns of a tab-separated file.
+    """Return two columns of a tab-separated file.
 
     Args:
         path: the file.
@@ -40,7 +52,7 @@ def read_table(path: Path, columns: Sequence[str | int] = (1, 2)) -> Table:
 
 
 def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> Table:
-    """Two columns of tab-separated lines.
+    """Return two columns of tab-separated lines.
 
     Raises:
         InputError: as `read_table`.
@@ -79,7 +91,7 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> Table:
 
 
 def unquoted(cell: str) -> str:
-    """A cell as it was before a CSV writer quoted it."""
+    """Return a cell as it was before a CSV writer quoted it."""
     inside = cell[1:-1]
     if not (len(cell) > 3 and cell[0] == cell[-1] == '"' and '""' in inside):
         return cell

@@ -51,10 +51,6 @@ class WindowFilter(Generic[S]):
 
     def __init__(self, automaton: Automaton[S]) -> None:
         self.automaton = automaton
-        self._first = self._first_beliefs()
-
-    def _first_beliefs(self) -> dict[str, tuple[float, Belief[S]]]:
-        """First character → its probability and the belief after it."""
         found: dict[str, Belief[S]] = defaultdict(lambda: defaultdict(float))
         for visits, state in self.automaton.stationary():
             choice = self.automaton.choice(state)
@@ -65,7 +61,8 @@ class WindowFilter(Generic[S]):
                     reached[typed + character] = reached[typed] * p
                     self._step(state, choice, typed + character, reached[typed] * p, found[character])
         total = sum(sum(belief.values()) for belief in found.values())
-        return {character: (sum(b.values()) / total, _normalised(b)[1]) for character, b in found.items()}
+        # First character → its probability and the belief after it.
+        self.first = {character: (sum(b.values()) / total, _normalised(b)[1]) for character, b in found.items()}
 
     def _step(self, state: S, choice: Choice, typed: str, p: float, into: Belief[S]) -> None:
         if typed in choice.weights:
@@ -73,14 +70,6 @@ class WindowFilter(Generic[S]):
                 into[following, ""] = into.get((following, ""), 0.0) + p * share
         else:
             into[state, typed] = into.get((state, typed), 0.0) + p
-
-    def first_characters(self) -> dict[str, float]:
-        """Return the probability of each character at the start of a window."""
-        return {character: p for character, (p, _) in self._first.items()}
-
-    def start(self, character: str) -> Belief[S]:
-        """Return the belief after a window's first character."""
-        return self._first[character][1]
 
     def next_characters(self, belief: Belief[S]) -> dict[str, float]:
         """Return the probability of every character that can follow."""
@@ -119,19 +108,20 @@ class WindowFilter(Generic[S]):
             (stop − start − 1,) nats.
         """
         found = np.empty(stop - start - 1)
-        belief, at = self.start(text[start]), start + 1
+        belief, at = self.first[text[start]][1], start + 1
         while at < stop:
             first, *others = belief
             if not others and self.automaton.knows_all(first[0]):
                 found[at - start - 1 :] = whole_past[at:stop]
                 break
-            shared = self._shared_choice(belief)
-            if shared is None:
+            choices = {id(choice): choice for choice in (self.automaton.choice(state) for state, _ in belief)}
+            if len(choices) > 1 or any(typed for _, typed in belief):
                 p, belief = self.advance(belief, text[at])
                 found[at - start - 1] = -np.log(p)
                 at += 1
                 continue
             # All hypotheses draw from the same choice, so a whole literal is read at once.
+            (shared,) = choices.values()
             match = shared.pattern.match(text, at)
             if match is None:  # the text ends within it
                 literal = next(literal for literal in shared.literals if literal.startswith(text[at:stop]))
@@ -147,12 +137,6 @@ class WindowFilter(Generic[S]):
                     self._step(state, shared, literal, p, after)
                 belief = after
         return found
-
-    def _shared_choice(self, belief: Belief[S]) -> Choice | None:
-        choices = {id(choice): choice for choice in (self.automaton.choice(state) for state, _ in belief)}
-        if len(choices) > 1 or any(typed for _, typed in belief):
-            return None
-        return next(iter(choices.values()))
 
 
 def _normalised(belief: Mapping[tuple[S, str], float]) -> tuple[float, Belief[S]]:

@@ -19,17 +19,13 @@ class Weighted(Generic[T]):
 
 
 class Draws:
-    """A stream of choices from a seed."""
-
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed).random
 
     def chance(self, p: float) -> bool:
-        """Return True with probability `p`."""
         return self.random() < p
 
     def pick(self, options: Sequence[T]) -> T:
-        """Return one of equally likely options."""
         return options[int(self.random() * len(options))]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
@@ -41,5 +37,4 @@ class Draws:
         return order
 
     def weighted(self, choice: Weighted[T]) -> T:
-        """Return an option by its weight."""
         return choice.options[bisect_right(choice.borders, self.random() * choice.total)]

@@ -1,8 +1,7 @@
-"""Derivations driven by draws: one definition of a language writes texts, reads them, and knows their odds.
+"""Derivations driven by draws: one definition of a language writes texts and knows their odds.
 
-A grammar is an ordinary function that takes a `Derivation` and asks it, again and again, to `draw` from a
-`Choice`. The `Writer` answers with random numbers and spells what was drawn; the `Reader` answers by looking
-at a text. Two rules make the probability of every character exact:
+A grammar is an ordinary function that takes a `Writer` and asks it, again and again, to `draw` from a `Choice`: the
+writer answers with random numbers and spells what was drawn. Two rules make the probability of every character exact:
 
 * the literals of a choice are prefix-free, so the text alone says which one was drawn;
 * a draw leaves no trace but its literal (no hidden state), so a text has one derivation only.
@@ -14,17 +13,18 @@ This module knows no particular grammar.
 """
 
 import math
-import random
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from engine.data.synthetic.draws import Draws
 
 Offsets = npt.NDArray[np.int64]
 
@@ -85,7 +85,11 @@ class GeneratedText:
             text=self.text[start:stop],
             log_probability=self.log_probability[start:stop],
             units=self.units[start_unit:stop_unit] - start,
-            probes=tuple(_cut_probe(probe, start, stop) for probe in self.probes),
+            probes=tuple(
+                replace(probe, at=probe.at[inside] - start, distance=probe.distance[inside])
+                for probe in self.probes
+                for inside in ((probe.at >= start) & (probe.at < stop),)
+            ),
         )
 
     def floor(self) -> tuple[float, float]:
@@ -109,11 +113,6 @@ class GeneratedText:
         return float(mean), float(error)
 
 
-def _cut_probe(probe: Probe, start: int, stop: int) -> Probe:
-    inside = (probe.at >= start) & (probe.at < stop)
-    return replace(probe, at=probe.at[inside] - start, distance=probe.distance[inside])
-
-
 class Choice:
     """Literals of which one is drawn: non-empty, prefix-free, each with a positive weight."""
 
@@ -128,15 +127,14 @@ class Choice:
         self.literals = literals
         self.total = self._surviving("")
         self.borders = tuple(accumulate(weights.values()))[:-1]  # between the literals' shares of [0, total)
-        self.log_probabilities = {literal: self._spell(literal) for literal in literals}
+        # Literal → log p of each of its characters given the ones before it, nats.
+        self.log_probabilities: dict[str, tuple[float, ...]] = {}
+        for literal in literals:
+            surviving = [self._surviving(literal[:n]) for n in range(len(literal) + 1)]
+            self.log_probabilities[literal] = tuple(math.log(after / before) for before, after in pairwise(surviving))
 
     def _surviving(self, prefix: str) -> float:
         return math.fsum(weight for literal, weight in self.weights.items() if literal.startswith(prefix))
-
-    def _spell(self, literal: str) -> tuple[float, ...]:
-        """Return log p of each character of `literal` given the ones before it, nats."""
-        surviving = [self._surviving(literal[:n]) for n in range(len(literal) + 1)]
-        return tuple(math.log(after / before) for before, after in pairwise(surviving))
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -154,26 +152,6 @@ class Choice:
         return Choice({literal: self.weights[literal] for literal in self.literals if literal not in excluded})
 
 
-class Derivation(Protocol):
-    """What a grammar talks to while it unfolds."""
-
-    @property
-    def position(self) -> int:
-        """Offset of the next character."""
-
-    def draw(self, choice: Choice) -> str:
-        """Return the literal that comes next, one of the choice's."""
-
-    def say(self, literal: str) -> None:
-        """Continue with `literal`, which follows with certainty."""
-
-    def probe(self, name: str, at: int, source: int) -> None:
-        """Note that the character at offset `at` can be known from what stands at offset `source`."""
-
-
-Unit = Callable[[Derivation], None]  # a grammar: derives one unit
-
-
 class ProbeKind(NamedTuple):
     """What is known about a probe before any text is: see `Probe`."""
 
@@ -184,35 +162,37 @@ class ProbeKind(NamedTuple):
     edges: tuple[int, ...] = ()
 
 
-class UnexpectedCharacterError(ValueError):
-    """A text leaves the grammar at `offset`, where only the characters in `expected` can stand."""
+class Writer:
+    """Derives a text from random numbers, and keeps its probabilities, unit borders and probes."""
 
-    def __init__(self, text: str, offset: int, expected: dict[str, float]) -> None:
-        found = repr(text[offset]) if offset < len(text) else "the end of the text"
-        super().__init__(f"offset {offset}: expected {' or '.join(map(repr, expected))}, found {found}")
-        self.offset = offset
-        self.expected = expected
-
-
-class _Record:
-    """What writing and reading both keep: probabilities, unit borders and probes."""
-
-    def __init__(self) -> None:
-        self.position = 0
+    def __init__(self, seed: int) -> None:
+        self._random = Draws(seed).random
+        self.position = 0  # offset of the next character
+        self.pieces: list[str] = []
         self.log_probability: list[float] = []
         self.units: list[int] = []
         self.noted: dict[str, list[tuple[int, int]]] = {}
 
+    def draw(self, choice: Choice) -> str:
+        """Return a literal drawn by its weight, which comes next."""
+        literal = choice.literals[bisect_right(choice.borders, self._random() * choice.total)]
+        self._advance(literal, choice.log_probabilities[literal])
+        return literal
+
+    def say(self, literal: str) -> None:
+        """Continue with `literal`, which follows with certainty."""
+        self._advance(literal, (0.0,) * len(literal))
+
     def probe(self, name: str, at: int, source: int) -> None:
-        """Note a probe."""
+        """Note that the character at offset `at` can be known from what stands at offset `source`."""
         self.noted.setdefault(name, []).append((at, at - source))
 
-    def _advance(self, log_probabilities: Sequence[float]) -> None:
+    def _advance(self, literal: str, log_probabilities: Sequence[float]) -> None:
+        self.pieces.append(literal)
         self.log_probability += log_probabilities
-        self.position += len(log_probabilities)
+        self.position += len(literal)
 
-    def finish(self, version: str, text: str, kinds: Sequence[ProbeKind]) -> GeneratedText:
-        """Return the record as arrays."""
+    def finish(self, version: str, kinds: Sequence[ProbeKind]) -> GeneratedText:
         probes = []
         for kind in kinds:
             noted = np.array(self.noted.get(kind.name, []), dtype=np.int64).reshape(-1, 2)
@@ -220,99 +200,20 @@ class _Record:
             probes.append(
                 Probe(kind.name, kind.description, at, distance, kind.chance, kind.shortcut, kind.name, kind.edges)
             )
-        return GeneratedText(
-            version, text, np.array(self.log_probability), np.array(self.units, dtype=np.int64), tuple(probes)
-        )
+        units = np.array(self.units, dtype=np.int64)
+        return GeneratedText(version, "".join(self.pieces), np.array(self.log_probability), units, tuple(probes))
 
 
-class Writer(_Record):
-    """Derives a text from random numbers."""
+def write(
+    version: str, unit: Callable[[Writer], None], kinds: Sequence[ProbeKind], seed: int, n_characters: int
+) -> GeneratedText:
+    """Write whole units until there are at least `n_characters` characters.
 
-    def __init__(self, seed: int) -> None:
-        super().__init__()
-        # Only `random()` of an integer seed is promised to stay the same across Python versions.
-        self._random = random.Random(seed).random
-        self.pieces: list[str] = []
-
-    def draw(self, choice: Choice) -> str:
-        """Draw a literal by its weight and write it."""
-        literal = choice.literals[bisect_right(choice.borders, self._random() * choice.total)]
-        self.pieces.append(literal)
-        self._advance(choice.log_probabilities[literal])
-        return literal
-
-    def say(self, literal: str) -> None:
-        """Write `literal`."""
-        self.pieces.append(literal)
-        self._advance((0.0,) * len(literal))
-
-
-class Reader(_Record):
-    """Derives a text from itself: finds what was drawn."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-
-    def draw(self, choice: Choice) -> str:
-        """Return the literal that the text goes on with."""
-        match = choice.pattern.match(self.text, self.position)
-        if match is None:
-            raise self._unexpected(choice)
-        literal = match.group()
-        self._advance(choice.log_probabilities[literal])
-        return literal
-
-    def say(self, literal: str) -> None:
-        """Check that the text goes on with `literal`."""
-        if not self.text.startswith(literal, self.position):
-            raise self._unexpected(Choice({literal: 1.0}))
-        self._advance((0.0,) * len(literal))
-
-    def _unexpected(self, choice: Choice) -> UnexpectedCharacterError:
-        typed = ""
-        while True:
-            expected = choice.next_characters(typed)
-            offset = self.position + len(typed)
-            found = self.text[offset : offset + 1]
-            if found not in expected:
-                return UnexpectedCharacterError(self.text, offset, expected)
-            typed += found
-
-
-def write(version: str, unit: Unit, kinds: Sequence[ProbeKind], seed: int, n_characters: int) -> GeneratedText:
-    """Write whole units until there are at least `n_characters` characters."""
+    Args:
+        unit: a grammar, which derives one unit.
+    """
     writer = Writer(seed)
     while writer.position < n_characters:
         writer.units.append(writer.position)
         unit(writer)
-    return writer.finish(version, "".join(writer.pieces), kinds)
-
-
-def read(version: str, unit: Unit, kinds: Sequence[ProbeKind], text: str) -> GeneratedText:
-    """Recover probabilities, units and probes from a text of whole units.
-
-    Raises:
-        UnexpectedCharacterError: the text leaves the grammar, or ends within a unit.
-    """
-    reader = Reader(text)
-    while reader.position < len(text):
-        reader.units.append(reader.position)
-        unit(reader)
-    return reader.finish(version, text, kinds)
-
-
-def next_character_distribution(unit: Unit, prefix: str) -> dict[str, float]:
-    """Return the probability of every character that can follow `prefix`, which may end anywhere.
-
-    Raises:
-        UnexpectedCharacterError: the prefix itself leaves the grammar.
-    """
-    reader = Reader(prefix)
-    while True:
-        try:
-            unit(reader)
-        except UnexpectedCharacterError as error:  # sooner or later the prefix is used up
-            if error.offset < len(prefix):
-                raise
-            return error.expected
+    return writer.finish(version, kinds)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from engine.data.synthetic import grammar
-from engine.data.synthetic.grammar import Choice, Derivation, GeneratedText, ProbeKind
+from engine.data.synthetic.grammar import Choice, GeneratedText, ProbeKind, Writer
 
 VERSION = "playlets@1"
 DEFAULT_SIZE = 1_000_000  # characters
@@ -95,7 +95,6 @@ DEEDS = _words("bows leaves weeps kneels dances waits runs_off falls_asleep walk
 
 
 def _possible(weights: dict[str, float]) -> Choice:
-    """Return a choice without the literals of weight 0."""
     return Choice({literal: weight for literal, weight in weights.items() if weight > 0})
 
 
@@ -157,12 +156,19 @@ class _Player:
     last_seen: int  # offset at which the name last stood next to its sign
 
 
-def scene(d: Derivation) -> None:
+def scene(d: Writer) -> None:
     """Derive one scene; scenes do not depend on each other."""
     d.say("== ")
     d.draw(PLACES)
     d.draw(TIMES)
-    players = _entrance(d)
+    players: dict[str, _Player] = {}  # by sign
+    for before in ("enter ", *([", "] * (N_PLAYERS - 1))):
+        d.say(before)
+        sign = d.draw(_without(SIGNS, *players))
+        name_at = d.position
+        name = d.draw(_without(NAMES, *(player.name for player in players.values())))
+        players[sign] = _Player(name, name_at)
+    d.say(".\n\n")
     number, number_at, speaker, mark = 0, 0, "", GO_ON
     while mark == GO_ON:
         number += 1
@@ -174,25 +180,18 @@ def scene(d: Derivation) -> None:
         mark = _speech(d, players[speaker], number)
 
 
-def _entrance(d: Derivation) -> dict[str, _Player]:
-    """Let the players come in; return them by sign."""
-    players: dict[str, _Player] = {}
-    for before in ("enter ", *([", "] * (N_PLAYERS - 1))):
-        d.say(before)
-        sign = d.draw(_without(SIGNS, *players))
-        name_at = d.position
-        name = d.draw(_without(NAMES, *(player.name for player in players.values())))
-        players[sign] = _Player(name, name_at)
-    d.say(".\n\n")
-    return players
-
-
-def _speech(d: Derivation, speaker: _Player, number: int) -> str:
+def _speech(d: Writer, speaker: _Player, number: int) -> str:
     """Write a speech from its speaker's name on; return GO_ON or CURTAIN."""
     d.probe("bind", d.position, speaker.last_seen)
     speaker.last_seen = d.position
     d.say(speaker.name)
-    _aside(d)
+    opener = d.draw(ASIDE)[-1]
+    if opener in CLOSERS:
+        opener_at = d.position - 1
+        d.draw(MANNERS)
+        d.draw(TOWARDS)
+        d.probe("bracket", d.position, opener_at)
+        d.say(CLOSERS[opener] + "\n")
     couplets, mark = 0, ANOTHER
     while mark == ANOTHER:
         couplets += 1
@@ -207,17 +206,7 @@ def _speech(d: Derivation, speaker: _Player, number: int) -> str:
     return mark
 
 
-def _aside(d: Derivation) -> None:
-    opener = d.draw(ASIDE)[-1]
-    if opener in CLOSERS:
-        opener_at = d.position - 1
-        d.draw(MANNERS)
-        d.draw(TOWARDS)
-        d.probe("bracket", d.position, opener_at)
-        d.say(CLOSERS[opener] + "\n")
-
-
-def _couplet(d: Derivation) -> None:
+def _couplet(d: Writer) -> None:
     """Write two rhyming lines; the second takes up the verb and the subject of the first."""
     d.draw(WHOSE)
     subject = d.draw(SUBJECTS).strip()
@@ -236,22 +225,3 @@ def _couplet(d: Derivation) -> None:
 def generate(seed: int, n_characters: int = DEFAULT_SIZE) -> GeneratedText:
     """Write scenes from a seed: whole ones, until there are at least `n_characters` characters."""
     return grammar.write(VERSION, scene, PROBES, seed, n_characters)
-
-
-def read(text: str) -> GeneratedText:
-    """Recover probabilities, scenes and probes from a text of whole scenes.
-
-    Raises:
-        ValueError: the text is not one of this grammar's; the message names the offset and what was expected.
-    """
-    return grammar.read(VERSION, scene, PROBES, text)
-
-
-def next_character_distribution(prefix: str) -> dict[str, float]:
-    """Return the probability of every character that can follow `prefix`, which may end within a scene."""
-    return grammar.next_character_distribution(scene, prefix)
-
-
-def alphabet() -> str:
-    """Return the characters that can occur, sorted."""
-    return ALPHABET

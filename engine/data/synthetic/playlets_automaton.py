@@ -10,32 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from engine.data.synthetic import playlets
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import Choice
-from engine.data.synthetic.playlets import (
-    AFTER_COUPLET,
-    AFTER_EXIT,
-    AFTER_SPEECH,
-    ANOTHER,
-    ANSWERS,
-    ASIDE,
-    CLOSERS,
-    DEEDS,
-    EXIT,
-    FIRST_RHYME,
-    GO_ON,
-    MANNERS,
-    N_PLAYERS,
-    NAMES,
-    PLACES,
-    SECOND_RHYME,
-    SIGNS,
-    SUBJECTS,
-    TIMES,
-    TOWARDS,
-    VERBS,
-    WHOSE,
-)
 
 
 class Player(NamedTuple):
@@ -64,7 +41,7 @@ class State(NamedTuple):
     number: int = 0
     couplet: int = 0
     speaker: Player | None = None
-    others: tuple[Player, ...] = (Player(),) * N_PLAYERS
+    others: tuple[Player, ...] = (Player(),) * playlets.N_PLAYERS
     opener: str = ""
     subject: str = ""
     verb: str = ""
@@ -103,39 +80,42 @@ def _mixed(choices: tuple[Choice, ...], shares: tuple[float, ...]) -> Choice:
 
 
 # Literals that recur.
-SAID_VERBS = Choice({literal.removesuffix("s ") + ", ": weight for literal, weight in VERBS.weights.items()})
-SAID_SUBJECTS = Choice({literal.strip() + ", ": weight for literal, weight in SUBJECTS.weights.items()})
-CLOSED = Choice({CLOSERS[lit[-1]] + "\n": weight for lit, weight in ASIDE.weights.items() if lit[-1] in CLOSERS})
+SAID_VERBS = Choice({literal.removesuffix("s ") + ", ": weight for literal, weight in playlets.VERBS.weights.items()})
+SAID_SUBJECTS = Choice({literal.strip() + ", ": weight for literal, weight in playlets.SUBJECTS.weights.items()})
+CLOSED = Choice(
+    {
+        playlets.CLOSERS[lit[-1]] + "\n": weight
+        for lit, weight in playlets.ASIDE.weights.items()
+        if lit[-1] in playlets.CLOSERS
+    }
+)
 ANY_SECOND_RHYME = _mixed(
-    tuple(SECOND_RHYME.values()), tuple(FIRST_RHYME.weights[word] / FIRST_RHYME.total for word in SECOND_RHYME)
+    tuple(playlets.SECOND_RHYME.values()),
+    tuple(playlets.FIRST_RHYME.weights[word] / playlets.FIRST_RHYME.total for word in playlets.SECOND_RHYME),
 )
 # Places where one draw leads to one next place, whatever was drawn, and is forgotten.
 STRAIGHT: Mapping[str, tuple[Choice, str]] = {
     "scene": (_said("== "), "place"),
-    "place": (PLACES, "time"),
-    "manner": (MANNERS, "towards"),
-    "towards": (TOWARDS, "close"),
-    "whose subject": (WHOSE, "subject"),
-    "whose rhyme": (WHOSE, "rhyme"),
+    "place": (playlets.PLACES, "time"),
+    "manner": (playlets.MANNERS, "towards"),
+    "towards": (playlets.TOWARDS, "close"),
+    "whose subject": (playlets.WHOSE, "subject"),
+    "whose rhyme": (playlets.WHOSE, "rhyme"),
     "comma": (_said(",\n"), "answer"),
-    "answer": (ANSWERS, "verb again"),
-    "whose second rhyme": (WHOSE, "second rhyme"),
-    "deed": (DEEDS, "after exit"),
+    "answer": (playlets.ANSWERS, "verb again"),
+    "whose second rhyme": (playlets.WHOSE, "second rhyme"),
+    "deed": (playlets.DEEDS, "after exit"),
 }
 
 
 class PlayletsAutomaton:
-    """The states of a scene, and where each draw leads."""
-
     def choice(self, state: State) -> Choice:
-        """See `Automaton`."""
         place = state.place
         if place in STRAIGHT:
             return STRAIGHT[place][0]
         return self._CHOICES[place](self, state)
 
     def after(self, state: State, literal: str) -> Branches:
-        """See `Automaton`."""
         place = state.place
         if place in STRAIGHT:
             return ((1.0, state._replace(place=STRAIGHT[place][1])),)
@@ -143,7 +123,6 @@ class PlayletsAutomaton:
         return ((1.0, found),) if isinstance(found, State) else found
 
     def knows_all(self, state: State) -> bool:
-        """See `Automaton`."""
         # At a speech's number only the cast still matters.
         return state.place == "scene" or (state.place == "number" and all(all(player) for player in _cast(state)))
 
@@ -158,24 +137,19 @@ class PlayletsAutomaton:
             for state, p in current.items():
                 total[state] += p
                 if state not in onward:
-                    onward[state] = self._onward(state)
+                    choice = self.choice(state)
+                    onward[state] = defaultdict(float)
+                    for literal, weight in choice.weights.items():
+                        for share, other in self.after(state, literal):
+                            onward[state][_forgetful(other)] += weight / choice.total * share
                 for other, share in onward[state].items():
                     if other != SCENE:
                         following[other] += p * share
             current = following
         return dict(total)
 
-    def _onward(self, state: State) -> dict[State, float]:
-        choice = self.choice(state)
-        found: dict[State, float] = defaultdict(float)
-        for literal, weight in choice.weights.items():
-            for share, other in self.after(state, literal):
-                found[_forgetful(other)] += weight / choice.total * share
-        return found
-
     @cache  # noqa: B019
     def stationary(self) -> Branches:
-        """See `Automaton`."""
         found: dict[State, float] = defaultdict(float)
         for state, visits in self._visits().items():
             found[state if state.place in KEEPS_NUMBER else state._replace(number=0, couplet=0)] += visits
@@ -204,20 +178,16 @@ class PlayletsAutomaton:
         if getattr(state, field):
             return ((1.0, state),)
         found = [
-            (share * by_count[count].weights[literal] / by_count[count].total, _counting(state, field, count))
+            (share * by_count[count].weights[literal] / by_count[count].total, count)
             for count, share in self._unknown(state.place, field)
             if literal in by_count[count].weights
         ]
         total = sum(p for p, _ in found)
-        return tuple((p / total, known) for p, known in found)
+        if field == "number":
+            return tuple((p / total, state._replace(number=count)) for p, count in found)
+        return tuple((p / total, state._replace(couplet=count)) for p, count in found)
 
     # --- the entrance
-
-    def _enters(self, state: State, literal: str) -> State:
-        return state._replace(place="entering sign")
-
-    def _entered(self, state: State, literal: str) -> State:
-        return state._replace(place="number", number=1)
 
     def _newcomer(self, state: State, literal: str) -> State:
         others = list(state.others)
@@ -227,7 +197,7 @@ class PlayletsAutomaton:
     def _introduced(self, state: State, literal: str) -> State:
         assert state.speaker is not None
         others = tuple(sorted((*state.others, state.speaker._replace(name=literal))))
-        if state.number == N_PLAYERS:
+        if state.number == playlets.N_PLAYERS:
             return state._replace(place="entered", number=0, speaker=None, others=others)
         return state._replace(place="enter", number=state.number + 1, speaker=None, others=others)
 
@@ -236,7 +206,7 @@ class PlayletsAutomaton:
     def _signs(self, state: State) -> Choice:
         """The next speaker is any of the others; an unknown sign is any that is not taken."""
         share = 1.0 / len(state.others)
-        unused = _unused(SIGNS, _signs_of(state)).literals
+        unused = _unused(playlets.SIGNS, _signs_of(state)).literals
         weights = {player.sign: share for player in state.others if player.sign}
         unknown = len(state.others) - len(weights)
         if unknown:
@@ -265,70 +235,67 @@ class PlayletsAutomaton:
         assert state.speaker is not None
         if state.speaker.name:
             return _said(state.speaker.name + after)
-        return _unused(NAMES, _names_of(state), after)
+        return _unused(playlets.NAMES, _names_of(state), after)
 
     def _named(self, state: State, place: str, name: str) -> State:
         assert state.speaker is not None
         return state._replace(place=place, speaker=state.speaker._replace(name=name))
 
     def _opened(self, state: State, literal: str) -> State:
-        if literal[-1] in CLOSERS:
+        if literal[-1] in playlets.CLOSERS:
             return state._replace(place="manner", opener=literal[-1])
         return state._replace(place="whose subject", couplet=1)
 
-    def _closed(self, state: State, literal: str) -> State:
-        return state._replace(place="whose subject", couplet=1, opener="")
-
     def _after_couplet(self, state: State, literal: str) -> Branches:
-        if literal != ANOTHER:
+        if literal != playlets.ANOTHER:
             return ((1.0, state._replace(place="after speech", couplet=0)),)
         return tuple(
             (p, known._replace(place="whose subject", couplet=known.couplet + 1))
-            for p, known in self._known(state, "couplet", AFTER_COUPLET, literal)
+            for p, known in self._known(state, "couplet", playlets.AFTER_COUPLET, literal)
         )
 
     def _after_speech(self, state: State, literal: str) -> Branches:
-        if literal not in (EXIT, GO_ON):
+        if literal not in (playlets.EXIT, playlets.GO_ON):
             return ((1.0, SCENE),)
-        by_number = AFTER_SPEECH if state.place == "after speech" else AFTER_EXIT
+        by_number = playlets.AFTER_SPEECH if state.place == "after speech" else playlets.AFTER_EXIT
         found = self._known(state, "number", by_number, literal)
-        if literal == EXIT:
+        if literal == playlets.EXIT:
             return tuple((p, known._replace(place="exit name")) for p, known in found)
         return tuple((p, known._replace(place="number", number=known.number + 1)) for p, known in found)
 
     _CHOICES: Mapping[str, Callable[["PlayletsAutomaton", State], Choice]] = {
-        "time": lambda self, s: TIMES,
+        "time": lambda self, s: playlets.TIMES,
         "enter": lambda self, s: _said("enter " if s.number == 1 else ", "),
-        "entering sign": lambda self, s: _unused(SIGNS, _signs_of(s)),
-        "entering name": lambda self, s: _unused(NAMES, _names_of(s)),
+        "entering sign": lambda self, s: _unused(playlets.SIGNS, _signs_of(s)),
+        "entering name": lambda self, s: _unused(playlets.NAMES, _names_of(s)),
         "entered": lambda self, s: _said(".\n\n"),
         "number": lambda self, s: _said(f"{s.number} "),
         "sign": _signs,
         "name": _names,
-        "aside": lambda self, s: ASIDE,
-        "close": lambda self, s: _said(CLOSERS[s.opener] + "\n") if s.opener else CLOSED,
-        "subject": lambda self, s: SUBJECTS,
-        "verb": lambda self, s: VERBS,
-        "rhyme": lambda self, s: FIRST_RHYME,
+        "aside": lambda self, s: playlets.ASIDE,
+        "close": lambda self, s: _said(playlets.CLOSERS[s.opener] + "\n") if s.opener else CLOSED,
+        "subject": lambda self, s: playlets.SUBJECTS,
+        "verb": lambda self, s: playlets.VERBS,
+        "rhyme": lambda self, s: playlets.FIRST_RHYME,
         "verb again": lambda self, s: _said(s.verb + ", ") if s.verb else SAID_VERBS,
         "subject again": lambda self, s: _said(s.subject + ", ") if s.subject else SAID_SUBJECTS,
-        "second rhyme": lambda self, s: SECOND_RHYME[s.rhyme] if s.rhyme else ANY_SECOND_RHYME,
-        "after couplet": lambda self, s: self._counted(s, "couplet", AFTER_COUPLET),
-        "after speech": lambda self, s: self._counted(s, "number", AFTER_SPEECH),
+        "second rhyme": lambda self, s: playlets.SECOND_RHYME[s.rhyme] if s.rhyme else ANY_SECOND_RHYME,
+        "after couplet": lambda self, s: self._counted(s, "couplet", playlets.AFTER_COUPLET),
+        "after speech": lambda self, s: self._counted(s, "number", playlets.AFTER_SPEECH),
         "exit name": lambda self, s: self._names(s, " "),
-        "after exit": lambda self, s: self._counted(s, "number", AFTER_EXIT),
+        "after exit": lambda self, s: self._counted(s, "number", playlets.AFTER_EXIT),
     }
     _AFTER: Mapping[str, Callable[["PlayletsAutomaton", State, str], State | Branches]] = {
         "time": lambda self, s, lit: s._replace(place="enter", number=1),
-        "enter": _enters,
+        "enter": lambda self, s, lit: s._replace(place="entering sign"),
         "entering sign": _newcomer,
         "entering name": _introduced,
-        "entered": _entered,
+        "entered": lambda self, s, lit: s._replace(place="number", number=1),
         "number": lambda self, s, lit: s._replace(place="sign"),
         "sign": _speaks,
         "name": lambda self, s, lit: self._named(s, "aside", lit),
         "aside": _opened,
-        "close": _closed,
+        "close": lambda self, s, lit: s._replace(place="whose subject", couplet=1, opener=""),
         "subject": lambda self, s, lit: s._replace(place="verb", subject=lit.strip()),
         "verb": lambda self, s, lit: s._replace(place="whose rhyme", verb=lit.removesuffix("s ")),
         "rhyme": lambda self, s, lit: s._replace(place="comma", rhyme=lit),
@@ -340,10 +307,6 @@ class PlayletsAutomaton:
         "exit name": lambda self, s, lit: self._named(s, "deed", lit.strip()),
         "after exit": _after_speech,
     }
-
-
-def _counting(state: State, field: str, count: int) -> State:
-    return state._replace(number=count) if field == "number" else state._replace(couplet=count)
 
 
 def _cast(state: State) -> tuple[Player, ...]:
@@ -366,5 +329,4 @@ def _forgetful(state: State) -> State:
 
 @cache
 def window_filter() -> WindowFilter[State]:
-    """The optimal predictor of playlets given a window."""
     return WindowFilter(PlayletsAutomaton())

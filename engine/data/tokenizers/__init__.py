@@ -3,12 +3,9 @@
 None of them holds special tokens: whoever needs a start, an end or a mask numbers it after `vocab_size`.
 """
 
-from engine.data.tokenizers.bpe import BpeTokenizer
+from engine.data.tokenizers.bpe import BpeTokenizer, bpe_of
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.difference import described, difference
-from engine.data.tokenizers.kept import bpe_of
-from engine.data.tokenizers.load import AnyTokenizer, read_tokenizer
-from engine.data.tokenizers.pair import PairTokenizer
+from engine.data.tokenizers.load import AnyTokenizer, PairTokenizer, described, difference, read_tokenizer
 from engine.data.tokenizers.protocol import SCHEMA, Decoder, Tokenizer
 from engine.data.tokenizers.words import WordTokenizer
 

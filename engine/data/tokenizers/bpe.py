@@ -6,6 +6,7 @@ form and not in the library's, so that a newer library reads it and a damaged fi
 """
 
 import codecs
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +16,9 @@ import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
-from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, sha256_of_json
+from engine.data.cache import cache_folder, store
+from engine.data.framing import sha256_of_texts
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
 from engine.errors import InputError
 
 BYTES = 256
@@ -27,12 +30,14 @@ BATCH = 2_000  # texts handed to the library at once: it holds up other threads 
 # GPT-2's pattern cuts before and after a line break between two of these: so can we, and nothing changes.
 LINE_END = re.compile(r"[!-~\w]\n(?=[!-~\w])")
 
+KEPT_VERSION = 1  # of what is kept of a trained tokenizer, and of how it is trained
+
 Progress = Callable[[int, int], None]
 """Called with how many texts have been read, and how many there are."""
 
 
 def _byte_signs() -> list[str]:
-    """GPT-2's printable sign for each byte, by which the library names them."""
+    """Return GPT-2's printable sign for each byte, by which the library names them."""
     shown = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = iter(range(0x100, 0x200))
     return [chr(byte) if byte in shown else chr(next(hidden)) for byte in range(BYTES)]
@@ -42,7 +47,7 @@ SIGNS = _byte_signs()
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """The text in parts that are encoded as the whole would be."""
+    """Yield the text in parts that are encoded as the whole would be."""
     start = 0
     while len(text) - start > CHUNK and (cut := LINE_END.search(text, start + CHUNK)):
         yield text[start : cut.end()]
@@ -51,7 +56,7 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def _pieces(merges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """The bytes of each token. Two merges may lead to the same bytes: those are one token.
+    """Return the bytes of each token. Two merges may lead to the same bytes: those are one token.
 
     Raises:
         ValueError: a merge of tokens that do not exist yet, or too long a token.
@@ -70,7 +75,7 @@ def _pieces(merges: Sequence[tuple[int, int]]) -> list[bytes]:
     return pieces
 
 
-class BpeTokenizer:
+class BpeTokenizer(Tokenizer):
     """Frequent byte sequences as tokens.
 
     Args:
@@ -95,7 +100,7 @@ class BpeTokenizer:
 
     @classmethod
     def trained(cls, texts: Iterable[str], size: int, progress: Progress | None = None) -> "BpeTokenizer":
-        """The tokenizer of these texts; the same texts give the same one, in whatever order they come.
+        """Return the tokenizer of these texts; the same texts give the same one, in whatever order they come.
 
         Args:
             texts: read once.
@@ -122,31 +127,31 @@ class BpeTokenizer:
         if not any(texts):
             raise InputError("there is no text to train a BPE tokenizer on")
         _refuse_surrogates(texts)
-        learner.train_from_iterator(_reported(texts, progress), trainer)
-        return cls(_merges(json.loads(learner.to_str())["model"]["merges"]))
+
+        def reported() -> Iterator[str]:
+            for done, text in enumerate(texts, start=1):
+                yield from _chunks(text)
+                if progress is not None and (done % 1000 == 0 or done == len(texts)):
+                    progress(done, len(texts))
+
+        learner.train_from_iterator(reported(), trainer)
+        # The library names tokens by their signs; ours are pairs of ids.
+        ids = {sign: byte for byte, sign in enumerate(SIGNS)}
+        merges = []
+        for left, right in json.loads(learner.to_str())["model"]["merges"]:
+            merges.append((ids[left], ids[right]))
+            ids.setdefault(left + right, len(ids))
+        return cls(merges)
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are."""
         return len(self.pieces)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        """(n,) token ids of a text.
-
-        Raises:
-            InputError: half a surrogate pair, which no UTF-8 text holds.
-        """
-        return np.concatenate(self._encoded(list(_chunks(text))))
+        return np.concatenate(self.encode_all(list(_chunks(text))))
 
     def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Token ids of many texts, on all cores.
-
-        Raises:
-            InputError: as `encode`.
-        """
-        return self._encoded(texts)
-
-    def _encoded(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Return token ids of many texts, on all cores."""
         _refuse_surrogates(texts)
         ids: list[NDArray[np.int64]] = []
         for start in range(0, len(texts), BATCH):
@@ -155,37 +160,25 @@ class BpeTokenizer:
         return ids
 
     def bytes_of(self, token: int) -> bytes:
-        """The UTF-8 bytes of a token, perhaps a part of a character; those of U+FFFD past the vocabulary."""
+        """Return the UTF-8 bytes of a token, perhaps a part of a character; those of U+FFFD past the vocabulary."""
         return self.pieces[token] if 0 <= token < self.vocab_size else UNKNOWN.encode()
 
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids; U+FFFD for ids past the vocabulary and for bytes that make no character."""
+        """Return the text of token ids; U+FFFD for ids past the vocabulary and for bytes that make no character."""
         return b"".join(self.bytes_of(token) for token in ids).decode(errors="replace")
 
     def decoder(self) -> "BpeDecoder":
-        """For ids that arrive one at a time."""
         return BpeDecoder(self)
 
     def to_json(self) -> str:
-        """The whole tokenizer as JSON text."""
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "merges": self.merges}, separators=(",", ":"))
 
     def library_json(self) -> str:
-        """The same as the library's own JSON text."""
+        """Return the same as the library's own JSON text."""
         return self._model.to_str()
-
-    @property
-    def sha256(self) -> str:
-        """The hash of its JSON: two runs with the same hash encode text alike."""
-        return sha256_of_json(self.to_json())
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "BpeTokenizer":
-        """The tokenizer of a parsed JSON object.
-
-        Raises:
-            ValueError, KeyError, TypeError: not one of BPE, or damaged.
-        """
         merges = data["merges"]
         if len(merges) > LARGEST:
             raise ValueError(f"{len(merges)} merges; {LARGEST} is the most")
@@ -203,29 +196,10 @@ class BpeDecoder:
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, token: int) -> str:
-        """The text that this id completes."""
         return self._bytes.decode(self._tokenizer.bytes_of(token))
 
     def finish(self) -> str:
-        """U+FFFD if a character is unfinished, else nothing."""
         return self._bytes.decode(b"", final=True)
-
-
-def _reported(texts: Sequence[str], progress: Progress | None) -> Iterator[str]:
-    for done, text in enumerate(texts, start=1):
-        yield from _chunks(text)
-        if progress is not None and (done % 1000 == 0 or done == len(texts)):
-            progress(done, len(texts))
-
-
-def _merges(named: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
-    """The library's merges, which name tokens by their signs, as pairs of our ids."""
-    ids = {sign: byte for byte, sign in enumerate(SIGNS)}
-    merges = []
-    for left, right in named:
-        merges.append((ids[left], ids[right]))
-        ids.setdefault(left + right, len(ids))
-    return merges
 
 
 def _refuse_surrogates(texts: Iterable[str]) -> None:
@@ -236,3 +210,29 @@ def _refuse_surrogates(texts: Iterable[str]) -> None:
         except UnicodeEncodeError as error:
             found = f"U+{ord(text[error.start]):04X} at character {error.start + 1}"
             raise InputError(f"half a surrogate pair ({found}) is no text; UTF-8 text is needed") from None
+
+
+def bpe_of(texts: Sequence[str], size: int, progress: Progress | None = None) -> BpeTokenizer:
+    """Return the BPE tokenizer of these texts: from the cache, or trained now and kept for the next time.
+
+    Args:
+        texts: what it learns from; for a shared vocabulary the sources followed by the targets.
+        size: tokens, the 256 bytes among them.
+        progress: as in `BpeTokenizer.trained`; not called where nothing has to be trained.
+
+    Raises:
+        InputError: as `BpeTokenizer.trained`.
+    """
+    made_by = json.dumps([KEPT_VERSION, hf.__version__, size, sha256_of_texts(texts)])
+    path = cache_folder() / "tokenizers" / f"{hashlib.sha256(made_by.encode()).hexdigest()}.json"
+    try:
+        data = json.loads(path.read_bytes())
+        found = BpeTokenizer.from_json(data["tokenizer"])
+        if found.sha256 == data["sha256"]:
+            return found
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # missing, or damaged: it is made again
+        pass
+    made = BpeTokenizer.trained(texts, size, progress)
+    content = json.dumps({"sha256": made.sha256, "tokenizer": json.loads(made.to_json())})
+    store(path, lambda file: file.write(content.encode()))
+    return made

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, sha256_of_json
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
 from engine.errors import InputError
 
 PIECE = 1_000_000  # characters that are encoded at once
 
 
-class CharacterTokenizer:
+class CharacterTokenizer(Tokenizer):
     """One token per character (Unicode code point), in code-point order."""
 
     kind = "characters"
@@ -26,7 +26,7 @@ class CharacterTokenizer:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "CharacterTokenizer":
-        """The tokenizer whose vocabulary is every character of these texts."""
+        """Return the tokenizer whose vocabulary is every character of these texts."""
         seen: set[str] = set()
         for text in texts:
             seen.update(text)
@@ -34,32 +34,28 @@ class CharacterTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are."""
         return len(self.characters)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        """Token ids of a text.
-
-        Raises:
-            InputError: a character that is not in the vocabulary; names it.
-        """
         return np.concatenate([np.empty(0, np.int64), *self.pieces(text)], dtype=np.int64)
 
     def pieces(self, text: str) -> Iterator[NDArray[np.int32]]:
-        """Token ids of a text, a million characters at a time, so that a large one needs little room.
-
-        Raises:
-            InputError: as `encode`.
-        """
+        """Yield token ids of a text, a million characters at a time, so that a large one needs little room."""
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
             ids, unknown = self._looked_up(piece)
             if unknown.size:
-                raise InputError(self._unknown([piece[int(i)] for i in unknown[:1000]]))
+                distinct = list(dict.fromkeys(piece[int(i)] for i in unknown[:1000]))
+                named = ", ".join(f"{c!a} (U+{ord(c):04X})" for c in distinct[:5])
+                more = f" and {len(distinct) - 5} more" if len(distinct) > 5 else ""
+                sample = "".join(c for c in self.characters if c.isprintable())[:80]
+                raise InputError(
+                    f"this model has never seen {named}{more}; it knows {self.vocab_size} characters: {sample}"
+                )
             yield ids.astype(np.int32)
 
     def first_unknown(self, text: str) -> int | None:
-        """Where the first character stands that is not in the vocabulary, from 0; None where all are."""
+        """Return where the first character stands that is not in the vocabulary, from 0; None where all are."""
         for start in range(0, len(text), PIECE):
             _, unknown = self._looked_up(text[start : start + PIECE])
             if unknown.size:
@@ -67,53 +63,24 @@ class CharacterTokenizer:
         return None
 
     def _looked_up(self, text: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(n,) token ids, and the places where there is none."""
         codes = np.frombuffer(text.encode("utf-32-le", errors="surrogatepass"), dtype=np.uint32)
         ids = np.minimum(np.searchsorted(self._codes, codes), self.vocab_size - 1)
         return ids, np.flatnonzero(self._codes[ids] != codes)
 
-    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Token ids of many texts.
-
-        Raises:
-            InputError: as `encode`.
-        """
-        return [self.encode(text) for text in texts]
-
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids; ids past the vocabulary (a padded embedding) become U+FFFD."""
         size = self.vocab_size
         return "".join(self.characters[i] if 0 <= i < size else UNKNOWN for i in ids)
 
     def decoder(self) -> "CharacterDecoder":
-        """For ids that arrive one at a time."""
         return CharacterDecoder(self)
 
-    def _unknown(self, found: list[str]) -> str:
-        distinct = list(dict.fromkeys(found))
-        named = ", ".join(f"{c!a} (U+{ord(c):04X})" for c in distinct[:5])
-        more = f" and {len(distinct) - 5} more" if len(distinct) > 5 else ""
-        sample = "".join(c for c in self.characters if c.isprintable())[:80]
-        return f"this model has never seen {named}{more}; it knows {self.vocab_size} characters: {sample}"
-
     def to_json(self) -> str:
-        """The whole tokenizer as JSON text."""
         return json.dumps(
             {"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)}, ensure_ascii=True
         )
 
-    @property
-    def sha256(self) -> str:
-        """The hash of its JSON: two runs with the same hash encode text alike."""
-        return sha256_of_json(self.to_json())
-
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "CharacterTokenizer":
-        """The tokenizer of a parsed JSON object.
-
-        Raises:
-            ValueError, KeyError, TypeError, InputError: not one of characters, or damaged.
-        """
         return cls(data["characters"])
 
 
@@ -124,9 +91,7 @@ class CharacterDecoder:
         self._tokenizer = tokenizer
 
     def feed(self, token: int) -> str:
-        """The character of an id."""
         return self._tokenizer.decode([token])
 
     def finish(self) -> str:
-        """Nothing is ever left."""
         return ""

@@ -4,7 +4,6 @@ Special tokens are left out: the library would find their names in ordinary text
 """
 
 import re
-from collections.abc import Iterable
 
 import tokenizers as hf
 
@@ -21,7 +20,7 @@ REPLACED = "\ufffd"
 
 
 def library_json(tokenizer: Tokenizer) -> str:
-    """The content of a tokenizer.json that `tokenizers.Tokenizer.from_file` reads.
+    """Return the content of a tokenizer.json that `tokenizers.Tokenizer.from_file` reads.
 
     Args:
         tokenizer: of characters, bytes or words; text with unknown characters is an error in either form.
@@ -30,32 +29,24 @@ def library_json(tokenizer: Tokenizer) -> str:
         TypeError: for any other kind.
     """
     if isinstance(tokenizer, CharacterTokenizer):
-        return _characters(tokenizer).to_str()
-    if isinstance(tokenizer, BpeTokenizer):
-        return _bytes(tokenizer).to_str()
-    if isinstance(tokenizer, WordTokenizer):
-        return _words(tokenizer).to_str()
-    raise TypeError(f"cannot convert a {type(tokenizer).__name__}")
-
-
-def _characters(tokenizer: CharacterTokenizer) -> hf.Tokenizer:
-    made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(tokenizer.characters)}))
-    made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")
-    made.decoder = hf.decoders.Fuse()
-    return made
-
-
-def _bytes(tokenizer: BpeTokenizer) -> hf.Tokenizer:
-    made = hf.Tokenizer.from_str(tokenizer.library_json())
-    made.decoder = hf.decoders.ByteLevel()
-    return made
+        made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(tokenizer.characters)}))
+        made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")
+        made.decoder = hf.decoders.Fuse()
+    elif isinstance(tokenizer, BpeTokenizer):
+        made = hf.Tokenizer.from_str(tokenizer.library_json())
+        made.decoder = hf.decoders.ByteLevel()
+    elif isinstance(tokenizer, WordTokenizer):
+        made = _words(tokenizer)
+    else:
+        raise TypeError(f"cannot convert a {type(tokenizer).__name__}")
+    return made.to_str()
 
 
 def _words(tokenizer: WordTokenizer) -> hf.Tokenizer:
     used = set().union(*tokenizer.words)
-    nothing, between = (chr(code) for code in _unused(used, 2))
+    nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
     made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(tokenizer.words)}))
-    opens, closes, inner = (_class(signs) for signs in (OPENS, CLOSES, INNER))
+    opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
     # Two tokens without the usual space between them are marked by a private character.
     touch = "|".join(
         (
@@ -93,11 +84,3 @@ def _words(tokenizer: WordTokenizer) -> hf.Tokenizer:
         ]
     )
     return made
-
-
-def _unused(used: set[str], count: int) -> list[int]:
-    return [code for code in PRIVATE if chr(code) not in used][:count]
-
-
-def _class(signs: Iterable[str]) -> str:
-    return "".join(re.escape(sign) for sign in sorted(signs))

@@ -1,5 +1,9 @@
-"""Reading tokenizer.json. It may come from anywhere: it is data, never code, and damage is one clear line."""
+"""Whatever tokenizer a run has: one of three kinds, or a pair of them; read from tokenizer.json, and compared.
 
+tokenizer.json may come from anywhere: it is data, never code, and damage is one clear line.
+"""
+
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,14 +11,55 @@ from typing import Any
 
 from engine.data.tokenizers.bpe import BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.pair import PairTokenizer
-from engine.data.tokenizers.protocol import SCHEMA
+from engine.data.tokenizers.protocol import SCHEMA, Tokenizer
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, damaged, one_of
 from engine.plain_files import read_plain
 
 MAX_BYTES = 64 * 1024**2
 MOST_VALUES = 3_000_000  # a million merges have two million; more would take gigabytes as objects
+
+
+class PairTokenizer:
+    """What the encoder reads and what the decoder writes.
+
+    Args:
+        source: of the encoder's text.
+        target: of the decoder's text; the same object, or an equal one, where the vocabulary is shared.
+    """
+
+    kind = "pair"
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        self.source = source
+        self.target = source if target is source or target.sha256 == source.sha256 else target
+
+    @property
+    def shared(self) -> bool:
+        """One vocabulary for both sides: embeddings may be tied across them."""
+        return self.target is self.source
+
+    @property
+    def vocab_size(self) -> int:
+        return self.target.vocab_size
+
+    @property
+    def source_vocab_size(self) -> int:
+        return self.source.vocab_size
+
+    def to_json(self) -> str:
+        """Return both as JSON text; a shared one stands there once."""
+        target = None if self.shared else json.loads(self.target.to_json())
+        return json.dumps(
+            {"schema": SCHEMA, "kind": self.kind, "source": json.loads(self.source.to_json()), "target": target},
+            ensure_ascii=True,
+            separators=(",", ":"),
+        )
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
 
 AnyTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer | PairTokenizer
 
@@ -36,7 +81,7 @@ KINDS: dict[str, Callable[[dict[str, Any]], AnyTokenizer]] = {
 
 
 def parsed(data: dict[str, Any]) -> AnyTokenizer:
-    """The tokenizer of a parsed JSON object.
+    """Return the tokenizer of a parsed JSON object.
 
     Raises:
         ValueError, KeyError, TypeError, InputError: of another version, or damaged.
@@ -52,7 +97,7 @@ def parsed(data: dict[str, Any]) -> AnyTokenizer:
 
 
 def read_tokenizer(path: Path) -> AnyTokenizer:
-    """The tokenizer saved with a run or checkpoint, of whatever kind.
+    """Return the tokenizer saved with a run or checkpoint, of whatever kind.
 
     Raises:
         InputError: missing, damaged, too large, or of another version.
@@ -66,3 +111,45 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
         raise InputError(f"{path}: cannot read this tokenizer: {damaged(error)}") from None
     except (OSError, ValueError, RecursionError, InputError) as error:
         raise InputError(f"{path}: cannot read this tokenizer: {error}") from None
+
+
+def described(tokenizer: AnyTokenizer | Tokenizer) -> str:
+    """Return `61 characters`, `8,000 bpe`, `8,000 bpe for both sides`."""
+    if isinstance(tokenizer, PairTokenizer):
+        if tokenizer.shared:
+            return f"{described(tokenizer.target)} for both sides"
+        return f"{described(tokenizer.source)} for sources, {described(tokenizer.target)} for targets"
+    return f"{tokenizer.vocab_size:,} {tokenizer.kind}"
+
+
+def difference(one: AnyTokenizer | Tokenizer, other: AnyTokenizer | Tokenizer) -> str:
+    """Return what is the first thing that differs: kind, size, or a token; "" where they encode every text alike.
+
+    Args:
+        one: named first.
+        other: what it is held against.
+    """
+    if one.sha256 == other.sha256:
+        return ""
+    if one.kind != other.kind:
+        return f"kind '{one.kind}' against '{other.kind}'"
+    if isinstance(one, PairTokenizer) and isinstance(other, PairTokenizer):
+        sides = (("sources", one.source, other.source), ("targets", one.target, other.target))
+        return next(f"of the {side}: {found}" for side, a, b in sides if (found := difference(a, b)))
+    sizes = "" if one.vocab_size == other.vocab_size else f"{described(one)} against {described(other)}; "
+    ours, theirs = _tokens(one), _tokens(other)
+    for place, (a, b) in enumerate(zip(ours, theirs, strict=False)):
+        if a != b:
+            return f"{sizes}token {place} is {a} against {b}"
+    return f"{sizes}the first {min(len(ours), len(theirs)):,} are the same"
+
+
+def _tokens(tokenizer: AnyTokenizer | Tokenizer) -> list[str]:
+    """Return every token as it can be printed, in the order of their ids."""
+    if isinstance(tokenizer, CharacterTokenizer):
+        return [f"{c!a} (U+{ord(c):04X})" for c in tokenizer.characters]
+    if isinstance(tokenizer, BpeTokenizer):
+        return [ascii(piece.decode(errors="replace")) for piece in tokenizer.pieces]
+    if isinstance(tokenizer, WordTokenizer):
+        return [ascii(word) for word in tokenizer.words]
+    return []

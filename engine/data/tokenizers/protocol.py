@@ -15,12 +15,10 @@ class Decoder(Protocol):
     """Text from ids that arrive one at a time."""
 
     def feed(self, token: int) -> str:
-        """The text that this id completes; empty while a character is unfinished."""
-        ...
+        """Return the text that this id completes; empty while a character is unfinished."""
 
     def finish(self) -> str:
-        """What is left: U+FFFD for a character that never became whole, else nothing. Then it begins anew."""
-        ...
+        """Return what is left: U+FFFD for a character that never became whole, else nothing. Then begin anew."""
 
 
 class Tokenizer(Protocol):
@@ -29,39 +27,31 @@ class Tokenizer(Protocol):
     @property
     def kind(self) -> str:
         """Its name in tokenizer.json and in a config."""
-        ...
 
     @property
-    def vocab_size(self) -> int:
-        """How many tokens there are."""
-        ...
+    def vocab_size(self) -> int: ...
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        """Return (n,) token ids of a text.
+
+        Raises:
+            InputError: what has no token; names it.
+        """
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of token ids; ids past the vocabulary become U+FFFD."""
+
+    def decoder(self) -> Decoder:
+        """Return one for ids that arrive one at a time."""
+
+    def to_json(self) -> str:
+        """Return the whole tokenizer as JSON text."""
+
+    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Return token ids of many texts, each as `encode` gives them."""
+        return [self.encode(text) for text in texts]
 
     @property
     def sha256(self) -> str:
         """The hash of its JSON: two runs with the same hash encode text alike."""
-        ...
-
-    def encode(self, text: str) -> NDArray[np.int64]:
-        """(n,) token ids of a text."""
-        ...
-
-    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Token ids of many texts, each as `encode` gives them."""
-        ...
-
-    def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids; ids past the vocabulary become U+FFFD."""
-        ...
-
-    def decoder(self) -> Decoder:
-        """For ids that arrive one at a time."""
-        ...
-
-    def to_json(self) -> str:
-        """The whole tokenizer as JSON text."""
-        ...
-
-
-def sha256_of_json(text: str) -> str:
-    """The hash that identifies a tokenizer."""
-    return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(self.to_json().encode()).hexdigest()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, sha256_of_json
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
 from engine.errors import InputError, nearest
 
 # A word (well-known and don't are one each), a mark, or white space.
@@ -27,7 +27,7 @@ SHOWN = 5  # words that an error names
 
 
 def _usual(left: str, right: str) -> str:
-    """What stands between two tokens where nothing else is said."""
+    """Return what stands between two tokens where nothing else is said."""
     return NOTHING if left in OPENS or right in CLOSES else SPACE
 
 
@@ -36,7 +36,7 @@ def _is_gap(token: str) -> bool:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """The tokens of a text; beyond a gap at either end there is taken to be a word."""
+    """Yield the tokens of a text; beyond a gap at either end there is taken to be a word."""
     left: str | None = None
     gap = NOTHING
     for match in PIECE.finditer(text):
@@ -51,7 +51,7 @@ def _tokens(text: str) -> Iterator[str]:
         yield gap
 
 
-class WordTokenizer:
+class WordTokenizer(Tokenizer):
     """One token per word, mark or unusual gap, in code-point order.
 
     Raises:
@@ -71,11 +71,7 @@ class WordTokenizer:
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "WordTokenizer":
-        """The tokenizer whose vocabulary is every word and mark of these texts.
-
-        Raises:
-            InputError: there are none.
-        """
+        """Return the tokenizer whose vocabulary is every word and mark of these texts; there must be some."""
         seen: set[str] = set()
         for text in texts:
             seen.update(_tokens(text))
@@ -83,61 +79,32 @@ class WordTokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are."""
         return len(self.words)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        """(n,) token ids of a text.
-
-        Raises:
-            InputError: a word that is not in the vocabulary; names it.
-        """
         found = [(token, self._ids.get(token)) for token in _tokens(text)]
         unknown = [token for token, known in found if known is None]
         if unknown:
-            raise InputError(self._unknown(unknown))
+            distinct = list(dict.fromkeys(unknown))
+            shown = (f"{word[:40]!a}" if word else "words without a space between" for word in distinct[:SHOWN])
+            more = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
+            hint = nearest(distinct[0][:40], self.words) if not _is_gap(distinct[0]) else ""
+            never = f"this model has never seen {', '.join(shown)}{more}"
+            raise InputError(f"{never}; it knows {self.vocab_size:,} words and marks{hint}")
         return np.array([known for _, known in found], dtype=np.int64)
 
-    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Token ids of many texts.
-
-        Raises:
-            InputError: as `encode`.
-        """
-        return [self.encode(text) for text in texts]
-
     def decode(self, ids: Iterable[int]) -> str:
-        """The text of token ids; ids past the vocabulary become U+FFFD."""
         decoder = self.decoder()
         return "".join(decoder.feed(token) for token in ids)
 
     def decoder(self) -> "WordDecoder":
-        """For ids that arrive one at a time."""
         return WordDecoder(self)
 
-    def _unknown(self, found: list[str]) -> str:
-        distinct = list(dict.fromkeys(found))
-        named = ", ".join(f"{word[:40]!a}" if word else "words without a space between" for word in distinct[:SHOWN])
-        more = f" and {len(distinct) - SHOWN} more" if len(distinct) > SHOWN else ""
-        hint = nearest(distinct[0][:40], self.words) if not _is_gap(distinct[0]) else ""
-        return f"this model has never seen {named}{more}; it knows {self.vocab_size:,} words and marks{hint}"
-
     def to_json(self) -> str:
-        """The whole tokenizer as JSON text."""
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words}, ensure_ascii=True)
-
-    @property
-    def sha256(self) -> str:
-        """The hash of its JSON: two runs with the same hash encode text alike."""
-        return sha256_of_json(self.to_json())
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "WordTokenizer":
-        """The tokenizer of a parsed JSON object.
-
-        Raises:
-            ValueError, KeyError, TypeError, InputError: not one of words, or damaged.
-        """
         words = data["words"]
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError("words are a list of texts")
@@ -152,7 +119,6 @@ class WordDecoder:
         self._left: str | None = None  # the token before; None at the beginning and after a gap that was told
 
     def feed(self, token: int) -> str:
-        """The text of an id, with what stands before it."""
         known = 0 <= token < self._tokenizer.vocab_size
         word = self._tokenizer.words[token] if known else UNKNOWN
         if _is_gap(word):
@@ -163,6 +129,5 @@ class WordDecoder:
         return before + word
 
     def finish(self) -> str:
-        """Nothing is ever left; the next text begins anew."""
         self._left = None
         return ""

@@ -14,12 +14,12 @@ import pytest
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from engine.runs.writer import OWNER, RunWriter
+from engine.runs.records import Owner
+from engine.runs.writer import RunWriter
 from engine.training import assemble as assembling
 from engine.training import checkpoint, inspector
 from engine.training.assemble import assemble, begin, resume
-from engine.training.control import Control
-from engine.training.ends import StopRequested
+from engine.training.control import Control, StopRequested
 from engine.training.trainer import Trainer
 from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
@@ -134,13 +134,13 @@ class StopsSoon(Control):
         super().__init__()
         self.left = n
 
-    def stop_waits(self) -> bool:
+    def stop_is_next(self) -> bool:
         self.left -= 1
         if self.left == 0:
             from engine.runs.commands import Command
 
             self.request(Command.STOP, "test")
-        return super().stop_waits()
+        return super().stop_is_next()
 
 
 def test_a_stop_takes_effect_in_the_middle_of_a_step_and_of_the_checks_before_it(tmp_path, whole, monkeypatch) -> None:
@@ -173,7 +173,7 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
             os.read(go, 1)
             raise InputError("enough")
 
-        pytest.MonkeyPatch().setattr(assembling, "_loaded", wait)
+        pytest.MonkeyPatch().setattr(assembling, "_load", wait)
         with pytest.raises(InputError):
             resume(run, device="cpu")
         return 0
@@ -183,7 +183,7 @@ def test_the_second_of_two_resumes_names_the_living_owner(tmp_path) -> None:
     with pytest.raises(InputError, match=f"written by process {pid} on ") as refused:
         resume(run, device="cpu")
     assert str(dead) not in str(refused.value)
-    (run / OWNER).unlink()  # of a version that did not write it
+    (run / Owner.file).unlink()  # of a version that did not write it
     with pytest.raises(InputError, match="written by another process; stop that first"):
         resume(run, device="cpu")
     os.write(gone, b"x")

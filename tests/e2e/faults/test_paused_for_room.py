@@ -9,7 +9,7 @@ import pytest
 
 from engine.runs import writer
 from engine.runs.reader import RunReader
-from engine.training import checkpoint, space
+from engine.training import checkpoint, control
 from tests.e2e.faults.slices import SETTINGS, run_words
 from tui_transformer.__main__ import main
 from tui_transformer.cli import progress
@@ -39,7 +39,7 @@ class Full:
 
         patch.setattr(checkpoint, "save", saved)
         patch.setattr(writer, "append_whole", appended)
-        patch.setattr(space, "PAUSE_INTERVAL", 0.1)
+        patch.setattr(control, "PAUSE_INTERVAL", 0.1)
         patch.setattr(progress, "REFRESH", 0.02)
 
     def look(self) -> None:

@@ -41,7 +41,7 @@ def test_a_run_stopped_while_being_prepared_ends_and_leaves_nothing(tmp_path, mo
         time.sleep(10 * HANGS)
 
     def work() -> int:
-        name = {"the corpus is read": "load_task", "the model is built": "built"}[moment]
+        name = {"the corpus is read": "make_task", "the model is built": "built"}[moment]
         pytest.MonkeyPatch().setattr(assembling, name, never)
         return run_command(tmp_path, "run", BUSY)
 
@@ -119,10 +119,10 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
         step[0] = True
         return taken(*given, **named)
 
-    taken = ready.trainer.stepper.take
+    taken = ready.trainer.stepper.step
     monkeypatch.setattr(Layer, "forward", forward)
     monkeypatch.setattr(Trainer, "_heed", heeded)
-    monkeypatch.setattr(ready.trainer.stepper, "take", take)
+    monkeypatch.setattr(ready.trainer.stepper, "step", take)
     ended = ready.trainer.run()
     assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BUSY.model.n_layers, 3)
 

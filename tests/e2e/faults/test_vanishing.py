@@ -36,14 +36,14 @@ def complaint(capsys: pytest.CaptureFixture[str]) -> str:
 @pytest.mark.parametrize("what", ["run", "runs"])
 def test_a_run_whose_folder_vanishes_while_it_trains(tmp_path, capsys, monkeypatch, what: str) -> None:
     runs = tmp_path / "runs"
-    real = Stepper.take
+    real = Stepper.step
 
     def take(self: Stepper, step: int, **given: Any) -> Any:
         if step == 3:
             shutil.rmtree(runs / "a" if what == "run" else runs)
         return real(self, step, **given)
 
-    monkeypatch.setattr(Stepper, "take", take)
+    monkeypatch.setattr(Stepper, "step", take)
     assert main(training(runs)) == 1
     assert complaint(capsys) == f"tui-transformer: run 'a' failed: its folder {runs / 'a'} vanished"
 

@@ -29,7 +29,7 @@ pieces.calls = 0
 
 
 def tokens(text: str = "t", tokenizer: str = "k", length: int = 1000) -> torch.Tensor:
-    return cache.tokens_of(length, text, tokenizer, pieces)
+    return torch.from_numpy(cache.tokens_of(length, text, tokenizer, pieces))
 
 
 def test_a_text_is_encoded_once_and_then_found(folder) -> None:

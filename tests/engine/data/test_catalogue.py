@@ -8,7 +8,8 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import catalogue, kind_by_name, kind_of, names_of
 from engine.data.corpora import REGISTRY
 from engine.data.documents.registry import DOCUMENTS, load_documents
-from engine.data.parallel.registry import PARALLEL, ParallelEntry, load_parallel
+from engine.data.entry import CorpusEntry
+from engine.data.parallel.registry import PARALLEL, load_parallel
 from engine.errors import InputError
 
 
@@ -19,7 +20,7 @@ def test_every_registered_corpus_is_listed_once() -> None:
 
 
 def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> None:
-    generated = ParallelEntry("made-up", "generated pairs", ("en", "de"), lambda *_: None)
+    generated = CorpusEntry("made-up", "pairs", "generated pairs", lambda *_: None, languages=("en", "de"))
     monkeypatch.setitem(PARALLEL, "made-up", generated)
     first = catalogue()[names_of("pairs")[0]]
     assert first.remotes == () and catalogue()["made-up"].words == "pairs, en → de"

@@ -67,6 +67,6 @@ def test_names_that_are_no_corpus_are_refused(name: str) -> None:
 
 def test_a_known_corpus_that_is_not_here_says_where_to_put_it(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda _: tmp_path)
+    monkeypatch.setattr("engine.data.entry.user_data_path", lambda _: tmp_path)
     with pytest.raises(InputError, match=r"input\.txt at .*tiny-shakespeare.*playlets works now"):
         load_corpus(DataConfig(corpus="tiny-shakespeare"))

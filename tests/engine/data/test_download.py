@@ -228,13 +228,13 @@ def test_every_registered_file_is_https_and_has_a_hash() -> None:
     from engine.data.corpora import REGISTRY
 
     for entry in REGISTRY.values():
-        if entry.remote is not None:
-            assert entry.remote.url.startswith("https://") and len(entry.remote.sha256) == 64
-            assert not Path(entry.remote.file).is_absolute() and ".." not in entry.remote.file
+        for remote in entry.remotes:
+            assert remote.url.startswith("https://") and len(remote.sha256) == 64
+            assert not Path(remote.file).is_absolute() and ".." not in remote.file
 
 
 def test_the_recorded_hash_is_the_real_files(real_data) -> None:
     from engine.data.corpora import REGISTRY
 
-    remote = REGISTRY["tiny-shakespeare"].remote
+    (remote,) = REGISTRY["tiny-shakespeare"].remotes
     assert hashlib.sha256((real_data / remote.file).read_bytes()).hexdigest() == remote.sha256

@@ -53,10 +53,10 @@ def test_a_mask_off_by_one_leaks(tiny) -> None:
 
 def test_a_finite_mask_leaks_though_barely(tiny, monkeypatch) -> None:
     """A mask of −8 instead of −∞ lets through e⁻⁸: a trained model learns around it."""
-    right = attention.Situation.visible
+    right = attention.AttentionCall.visible
 
     def soft(q, k, q_at, k_at, see, scheme):
-        case = attention.Situation(q, k, q_at, k_at, see, scheme, 0.0)
+        case = attention.AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
         return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~right(case), -8.0).softmax(-1)
 
     monkeypatch.setattr(attention, "attention_weights", soft)

@@ -7,8 +7,7 @@ from engine.config.sections import DataConfig
 from engine.data.corpora import load_corpus
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import Probe
-from engine.evaluation.distance import scores_by_distance
-from engine.evaluation.metrics import TokenScores, probe_counts
+from engine.evaluation.metrics import TokenScores, probe_counts, scores_by_distance
 
 
 def scores_of(correct: np.ndarray, context: int = 256, stride: int = 128, place: int = 10_000) -> TokenScores:

@@ -5,7 +5,7 @@ import pytest
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from engine.training.task import load_task
+from engine.training.tasks import make_task
 
 ENCODER = ("model.architecture=encoder", "objective.kind=masked")
 
@@ -15,7 +15,7 @@ def test_runs_of_two_seeds_are_asked_the_same(changes, tiny) -> None:
     records = []
     for seed in (1, 2):
         config = tiny(*changes, f"seed={seed}")
-        task = load_task(config, None)
+        task = make_task(config, None)
         config = task.resolved(config, "", 1)
         one_model = build_model(config.model, config.needed_tokens(task.vocab_size), 7)
         records.append(task.scorer(config, next(one_model.parameters()).device).record(one_model))

@@ -17,12 +17,12 @@ from engine.data.synthetic.playlets_automaton import window_filter
 from engine.data.tokenizers import CharacterTokenizer
 from engine.evaluation import reachable
 from engine.evaluation.alarms import implausible
-from engine.evaluation.evaluator import Evaluator
 from engine.evaluation.metrics import windows
 from engine.evaluation.reachable import reachable_floor
+from engine.evaluation.scorers import TextScorer
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
-from engine.training.task import load_task_of
+from engine.training.tasks import task_of_run
 from engine.training.text_task import TextTask
 
 
@@ -40,7 +40,7 @@ class PerfectModel(nn.Module):
             belief = None
             for t, token in enumerate(row):
                 character = self.characters[token]
-                belief = reads.start(character) if belief is None else reads.advance(belief, character)[1]
+                belief = reads.first[character][1] if belief is None else reads.advance(belief, character)[1]
                 for following, p in reads.next_characters(belief).items():
                     logits[b, t, numbers[following]] = self.confidence * math.log(p)
         return logits
@@ -56,9 +56,9 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     asked: dict = {"model": {"context_length": context}, "data": {"corpus_seed": seed, "corpus_size": 150_000}}
     config = RunConfig.model_validate(asked | ({} if stride is None else {"evaluation": {"stride": stride}}))
     split = corpus(seed).splits["validation"]
-    tokenizer = CharacterTokenizer.of([playlets.alphabet()])
+    tokenizer = CharacterTokenizer.of([playlets.ALPHABET])
     tokens = torch.from_numpy(tokenizer.encode(split.text))
-    return Evaluator(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence))
+    return TextScorer(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence))
 
 
 @pytest.mark.parametrize("context", [64, 128, 256])
@@ -181,9 +181,9 @@ def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_
     path = ready.path / "run.json"
     born = json.loads(path.read_text())
     assert born.pop("records") >= 2
-    now = load_task_of(reader, None).scorer(reader.config, cpu).record(ready.trainer.model)
+    now = task_of_run(reader, None).scorer(reader.config, cpu).record(ready.trainer.model)
     path.write_text(json.dumps(born))  # as version 1 wrote it
-    task = load_task_of(reader, None)
+    task = task_of_run(reader, None)
     then = task.scorer(reader.config, cpu).record(ready.trainer.model)
     assert "probe_places" in now and "probe_places" not in then
     assert set(then["probes"]) > set(now["probes"])  # it asked for what no window showed

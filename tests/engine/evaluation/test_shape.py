@@ -3,7 +3,7 @@
 import math
 import random
 
-from engine.evaluation.shape import curve, no_number
+from engine.evaluation.alarms import curve, no_number
 from engine.evaluation.verdict import DIVERGED, OK, OVERFIT, STILL_FALLING
 
 STEPS = 2_000

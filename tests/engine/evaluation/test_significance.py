@@ -9,7 +9,7 @@ import pytest
 
 from engine.data.synthetic import phrasebook
 from engine.errors import InputError
-from engine.evaluation.significance import paired_bootstrap
+from engine.evaluation.translation import paired_bootstrap
 
 
 def sentences(n=80):

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import InputError
-from engine.generation.beam import Specials, likeliest, translate_batch
-from engine.generation.hypotheses import LENGTH_PENALTIES, Hypothesis, penalty_of
-from engine.model.span import Span
+from engine.generation import beam as beam_search
+from engine.generation.beam import LENGTH_PENALTIES, BeamSearch, Hypothesis, Specials, likeliest, penalty_of
+from engine.model.positions import Positions
 from engine.model.transformer import build_model
 from tests.engine.generation.reference_beam import all_sequences, next_log_probabilities, reference_beam
 from tests.engine.generation.writers import (
@@ -28,6 +28,13 @@ from tests.engine.generation.writers import (
 from tests.engine.model.cells import BASE, LENGTH
 
 GNMT = penalty_of("gnmt", 0.6)
+
+
+def translate_batch(model, source, source_at, *, between=lambda: None, specials, allowed, max_length, **how):
+    given = {"specials": specials, "allowed": allowed, "max_length": max_length, "between": between}
+    return beam_search.translate_batch(model, source, source_at, BeamSearch(**how), **given)
+
+
 translate = partial(translate_batch, specials=SPECIALS, allowed=TEXT, max_length=LIMIT)
 
 
@@ -100,7 +107,7 @@ def test_padding_never_changes_a_logit(dtype: torch.dtype, most: float) -> None:
         net, pad = models[which], [filler] * more
         row = torch.tensor([pad + sentence if left else sentence + pad])
         keep = torch.tensor([[False] * more + [True] * len(sentence)])
-        at = Span.of(keep if left else keep.flip(1), one_side=True)
+        at = Positions.of_tokens(keep if left else keep.flip(1), one_side=True)
         with torch.no_grad():
             alone = net(torch.tensor([sentence]), target)
             assert (net(row, target, at) - alone).abs().max() <= most * max(1.0, float(alone.abs().max()))
@@ -241,7 +248,10 @@ def test_between_may_stop_it() -> None:
 
 
 def test_a_sentence_of_nothing_but_padding_is_translated_too() -> None:
-    source, at = torch.zeros(2, 3, dtype=torch.long), Span.of(torch.tensor([[True] * 3, [False] * 3]), one_side=True)
+    source, at = (
+        torch.zeros(2, 3, dtype=torch.long),
+        Positions.of_tokens(torch.tensor([[True] * 3, [False] * 3]), one_side=True),
+    )
     found = translate(writer(), source, at, beam=2)
     assert len(found) == 2 and all(math.isfinite(best[0].score) for best in found)
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from engine.errors import InputError
-from engine.generation.alignment import captured, cross_attention, of_head
 from engine.generation.beam import translate_batch
-from engine.generation.greedy import stream_translation
+from engine.generation.inspection import cross_attention, one_head, recorded_weights
+from engine.generation.translation import stream_translation
 from tests.engine.generation.writers import CELLS, LIMIT, NAMES, SOURCES, SPECIALS, TEXT, writer
 
 
@@ -20,9 +20,9 @@ def align(model, source, target, *, start, layer=-1, head=None):
     if target.numel() == 0:
         return torch.zeros(0, source.numel())
     read = torch.cat((target.new_tensor([start]), target[:-1]))
-    with torch.inference_mode(), captured(model, layer) as weights:
+    with torch.inference_mode(), recorded_weights(cross_attention(model, layer)) as weights:
         model.decode(read[None], model.encode(source[None]))
-        return of_head(weights[0][0], head).float()
+        return one_head(weights[0][0], head).float()
 
 
 @pytest.fixture(params=CELLS, ids=NAMES)
@@ -59,7 +59,7 @@ def test_captured_weights_make_the_models_own_output() -> None:
         made.append(output)
 
     hook = part.register_forward_hook(keep)
-    with torch.no_grad(), captured(model, 1) as weights:
+    with torch.no_grad(), recorded_weights(part) as weights:
         model(SOURCES, target)
     hook.remove()
     _, _, (_, values), _ = given[0]
@@ -71,7 +71,7 @@ def test_captured_weights_make_the_models_own_output() -> None:
 def test_nothing_is_left_on_the_model() -> None:
     model = writer()
     stream(model, SOURCES[0])
-    with pytest.raises(RuntimeError), captured(model, 0):
+    with pytest.raises(RuntimeError), recorded_weights(cross_attention(model, 0)):
         raise RuntimeError
     assert not any(module._forward_hooks for module in model.modules())
 

@@ -6,7 +6,7 @@ import torch
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.generation import inspection, surprise
-from engine.generation.inspection import look, places
+from engine.generation.inspection import head_attention, places
 from engine.model import heads
 from engine.model.attention import attention_weights, softmax_attention
 from engine.model.transformer import EncoderDecoder, build_model
@@ -41,7 +41,7 @@ def test_what_is_shown_is_what_the_model_attends_to(cell, which, monkeypatch) ->
 
     monkeypatch.setattr(heads, "softmax_attention", watch)
     layer, head, both = 1, 1, isinstance(model, EncoderDecoder)
-    looks = look(model, TOKENS, layer, head, which, SOURCES if both else None)
+    looks = head_attention(model, TOKENS, layer, head, which, SOURCES if both else None)
     order = ["encoder"] * 2 + ["self", "cross"] * 2 if both else ["self"] * 2  # two layers each
     if cell.model.attention == "linear":
         order = [kind for kind in order if kind == "cross"]
@@ -61,22 +61,22 @@ LINEAR = [(c, w) for c in CELLS if c.model.attention == "linear" for w in places
 @pytest.mark.parametrize(("cell", "which"), LINEAR, ids=[f"{name(c)}-{w}" for c, w in LINEAR])
 def test_linear_attention_says_why_it_has_no_weights(cell, which) -> None:
     with pytest.raises(InputError, match="no table of who looks at whom"):
-        look(network(cell), TOKENS, 0, 0, which, SOURCES)
+        head_attention(network(cell), TOKENS, 0, 0, which, SOURCES)
 
 
 def test_a_layer_or_head_that_is_not_there_is_said(tiny) -> None:
     model = build_model(tiny().model, VOCAB, 1)
     for layer, head, said in ((2, 0, "1 to 2"), (-1, 0, "1 to 2"), (0, 2, "1 to 2")):
         with pytest.raises(InputError, match=said):
-            look(model, TOKENS[:5], layer, head)
+            head_attention(model, TOKENS[:5], layer, head)
     with pytest.raises(InputError, match="this network has self"):
-        look(model, TOKENS[:5], 0, 0, "cross")
+        head_attention(model, TOKENS[:5], 0, 0, "cross")
 
 
 def test_looking_leaves_the_model_as_it_was(tiny) -> None:
     model = build_model(tiny().model, VOCAB, 1)
     before = model(TOKENS[None, :5])
-    look(model, TOKENS[:5], 0, 0)
+    head_attention(model, TOKENS[:5], 0, 0)
     assert model.training and torch.equal(model(TOKENS[None, :5]), before)
     assert all(getattr(part, "observe", None) is None for part in model.modules())
 

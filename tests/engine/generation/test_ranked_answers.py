@@ -8,11 +8,16 @@ import torch
 
 from engine.data.objectives import QuestionAnswer, span_corruption
 from engine.errors import InputError
-from engine.generation.answering import greedy_answers
-from engine.generation.prompts import Prompt, gaps_prompt, question_prompt
-from engine.generation.ranked_answers import drawn_answer, ranked_answers
+from engine.generation.answering import (
+    Prompt,
+    beam_answers,
+    gaps_prompt,
+    greedy_answers,
+    question_prompt,
+    sample_answer,
+)
 from engine.generation.sampling import Sampling
-from engine.generation.surprise import of_answer
+from engine.generation.surprise import answer_surprise
 from engine.model.transformer import build_model
 from tests.small_documents import config
 
@@ -40,9 +45,9 @@ EVERY = [("question-answer", False), ("question-answer", True), ("span-corruptio
 def test_followed_alone_the_likeliest_answer_is_the_greedy_one(kind, reads) -> None:
     model, prompt = model_and_prompt(kind, reads=reads)
     greedy = greedy_answers(model, [prompt], allowed=SIZE, most=6)[0]
-    (found,) = ranked_answers(model, prompt, allowed=SIZE, most=6, beam=1, n_best=1)
+    (found,) = beam_answers(model, prompt, allowed=SIZE, most=6, beam=1, n_best=1)
     assert found.tokens == greedy.tokens and found.finished == greedy.finished
-    drawn = list(drawn_answer(model, prompt, Sampling(0.0), 1, allowed=SIZE, most=6))
+    drawn = list(sample_answer(model, prompt, Sampling(0.0), 1, allowed=SIZE, most=6))
     assert tuple(one.token for one in drawn)[: len(found.tokens)] == found.tokens[: len(drawn)]
     assert [one.probability for one in drawn] == pytest.approx(found.chances[: len(drawn)], abs=1e-5)
 
@@ -50,19 +55,19 @@ def test_followed_alone_the_likeliest_answer_is_the_greedy_one(kind, reads) -> N
 @pytest.mark.parametrize(("kind", "reads"), EVERY)
 def test_a_beam_that_drops_nothing_finds_every_answer_in_order(kind, reads) -> None:
     model, prompt = model_and_prompt(kind, reads=reads)
-    found = ranked_answers(model, prompt, allowed=SIZE, most=3, beam=200, n_best=200)
+    found = beam_answers(model, prompt, allowed=SIZE, most=3, beam=200, n_best=200)
     ended = [one for one in found if one.finished]
     assert len(ended) == 1 + SIZE + SIZE**2 and len({one.tokens for one in ended}) == len(ended)
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
     for one in ended[::7]:
-        nats = [token.nats for token in of_answer(model, prompt, np.array(one.tokens, dtype=np.int64), SIZE)]
+        nats = [token.nats for token in answer_surprise(model, prompt, np.array(one.tokens, dtype=np.int64), SIZE)]
         assert math.fsum(nats) == pytest.approx(-one.log_probability, abs=1e-4)
 
 
 def test_a_linear_model_follows_several_answers_too() -> None:
     model, prompt = model_and_prompt(attention="linear")
-    found = ranked_answers(model, prompt, allowed=SIZE, most=3, beam=200, n_best=3)
-    nats = [token.nats for token in of_answer(model, prompt, np.array(found[2].tokens, dtype=np.int64), SIZE)]
+    found = beam_answers(model, prompt, allowed=SIZE, most=3, beam=200, n_best=3)
+    nats = [token.nats for token in answer_surprise(model, prompt, np.array(found[2].tokens, dtype=np.int64), SIZE)]
     assert math.fsum(nats[: len(found[2].tokens)]) == pytest.approx(-sum(map(math.log, found[2].chances)), abs=1e-4)
 
 
@@ -70,9 +75,9 @@ def test_a_prompt_that_does_not_fit_is_refused() -> None:
     model, prompt = model_and_prompt(context_length=8)
     long = Prompt(np.concatenate((prompt.tokens,) * 3), prompt.end)
     with pytest.raises(InputError, match="12 tokens with its marks; this model sees 8"):
-        ranked_answers(model, long, allowed=SIZE, most=3, beam=1, n_best=1)
+        beam_answers(model, long, allowed=SIZE, most=3, beam=1, n_best=1)
     with pytest.raises(InputError, match="sees 8 at once"):
-        of_answer(model, prompt, np.zeros(9, dtype=np.int64), SIZE)
+        answer_surprise(model, prompt, np.zeros(9, dtype=np.int64), SIZE)
 
 
 def test_gaps_of_t5_have_sentinels_and_the_last_ends_what_is_written() -> None:

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from engine.config.sections import ModelConfig
-from engine.generation.samples import fill
-from engine.generation.sampling import FromDecoder, Sampling, distribution, stream
+from engine.generation.sampling import DecoderPredictor, Sampling, distribution, fill, stream
 from engine.model.transformer import build_model
 
 VOCAB = 11
@@ -24,7 +23,7 @@ def model(tiny):
 
 
 def ids(model, length: int, how: Sampling = Sampling(1.0, 0), seed: int = 1, prompt=PROMPT) -> list[int]:
-    return [d.token for d in stream(FromDecoder(model), prompt, length, how, seed, context=16)]
+    return [d.token for d in stream(DecoderPredictor(model), prompt, length, how, seed, context=16)]
 
 
 def test_greedy_takes_the_likeliest_of_a_full_pass_each_time(model) -> None:
@@ -47,7 +46,7 @@ def test_a_full_context_restarts_from_its_newest_half(model) -> None:
         with torch.no_grad():
             text.append(int(model(torch.tensor([window]))[0, -1].argmax()))
         window.append(text[-1])
-    drawn = list(stream(FromDecoder(model), PROMPT, 40, GREEDY, 1, context=16))
+    drawn = list(stream(DecoderPredictor(model), PROMPT, 40, GREEDY, 1, context=16))
     assert [d.token for d in drawn] == text[3:]
     assert [i for i, d in enumerate(drawn) if d.restarted] == expected_restarts == [14, 23, 32]
 
@@ -84,7 +83,7 @@ def test_draws_follow_the_distribution(model) -> None:
 
 def test_reported_probabilities_are_the_models_own(model) -> None:
     text = PROMPT.tolist()
-    for drawn in stream(FromDecoder(model), PROMPT, 10, Sampling(0.5, 3, 0.9), 1, context=16):
+    for drawn in stream(DecoderPredictor(model), PROMPT, 10, Sampling(0.5, 3, 0.9), 1, context=16):
         with torch.no_grad():
             probability = model(torch.tensor([text]))[0, -1].softmax(-1)[drawn.token].item()
         assert drawn.probability == pytest.approx(probability, abs=1e-6)
@@ -123,8 +122,8 @@ HOWS = [Sampling(1.0, 0), Sampling(0.5, 3, 0.9), Sampling(0.7, 0, 0.6), Sampling
 
 @pytest.mark.parametrize("how", HOWS)
 def test_telling_alternatives_changes_nothing_that_is_drawn(model, how) -> None:
-    plain = list(stream(FromDecoder(model), PROMPT, 40, how, 1, context=16))
-    told = list(stream(FromDecoder(model), PROMPT, 40, how, 1, context=16, alternatives=5))
+    plain = list(stream(DecoderPredictor(model), PROMPT, 40, how, 1, context=16))
+    told = list(stream(DecoderPredictor(model), PROMPT, 40, how, 1, context=16, alternatives=5))
     assert [replace(drawn, alternatives=()) for drawn in told] == plain
     assert all(len(drawn.alternatives) == 5 for drawn in told) and not plain[0].alternatives
 
@@ -135,7 +134,7 @@ def test_telling_alternatives_changes_nothing_that_is_drawn(model, how) -> None:
 def test_alternatives_from_the_cache_are_the_best_of_a_direct_pass(tiny, position, how, allowed) -> None:
     model = build_model(tiny("model.init_std=0.3", f"model.position={position}").model, VOCAB, 1).eval()
     text = PROMPT.tolist()
-    for drawn in stream(FromDecoder(model), PROMPT, 12, how, 1, context=16, alternatives=5, allowed=allowed):
+    for drawn in stream(DecoderPredictor(model), PROMPT, 12, how, 1, context=16, alternatives=5, allowed=allowed):
         with torch.no_grad():
             logits = model(torch.tensor([text]))[:, -1]
         belief, chances = logits.softmax(-1)[0], distribution(logits, how, allowed)[0]

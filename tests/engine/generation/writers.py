@@ -4,7 +4,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.generation.beam import Specials
-from engine.model.span import Span
+from engine.model.positions import Positions
 from engine.model.transformer import EncoderDecoder
 from tests.engine.model.cells import SOURCE, cells, draw, network, padded
 
@@ -31,6 +31,6 @@ def writer(cell: RunConfig = CELLS[0]) -> EncoderDecoder:
     return model
 
 
-def padded_sources(padding: str) -> tuple[torch.Tensor, Span]:
+def padded_sources(padding: str) -> tuple[torch.Tensor, Positions]:
     """Four sentences of different lengths."""
     return padded(SOURCES, LENGTHS, padding)

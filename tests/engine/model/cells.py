@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 import torch
 
-from engine import capabilities
 from engine.config.schema import RunConfig
-from engine.model.span import Span
+from engine.model.positions import Positions
 from engine.model.transformer import EncoderDecoder, Network, build_model
+from tests.legal_cells import AXES as ALL_AXES
+from tests.legal_cells import legal_cells
 
 VOCAB, LENGTH, SOURCE = 13, 20, 14
 BASE = RunConfig.model_validate(
@@ -32,12 +33,12 @@ BASE = RunConfig.model_validate(
 PADDINGS = ("none", "left", "right")
 # One objective is enough to reach each network: what a network computes does not depend on it.
 OBJECTIVES = ("next-token", "copy")
-AXES = capabilities.AXES | {"objective.kind": OBJECTIVES}
+AXES = ALL_AXES | {"objective.kind": OBJECTIVES}
 
 
 def cells() -> list[RunConfig]:
     """Every legal network: architecture × causal or not × position × attention × norm and its place."""
-    return list(capabilities.legal_cells(BASE.model_copy(update={"model": BASE.model}), AXES))
+    return list(legal_cells(BASE.model_copy(update={"model": BASE.model}), AXES))
 
 
 def some_of(grid: list[RunConfig]) -> list[RunConfig]:
@@ -65,7 +66,7 @@ def network(cell: RunConfig) -> Network:
     return build_model(cell.model, VOCAB, 1).double().eval()
 
 
-def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torch.Tensor, Span]:
+def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torch.Tensor, Positions]:
     """Rows of the given lengths, the rest of each row padded with other tokens."""
     width = tokens.shape[1]
     slot = torch.arange(width)
@@ -74,7 +75,7 @@ def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torc
     shifted = torch.full_like(tokens, VOCAB - 1)
     for row, length in enumerate(lengths):
         shifted[row, keep[row]] = tokens[row, :length]
-    return shifted, Span.of(keep, one_side=True)
+    return shifted, Positions.of_tokens(keep, one_side=True)
 
 
 def logits(model: Network, tokens: torch.Tensor, source: torch.Tensor) -> torch.Tensor:

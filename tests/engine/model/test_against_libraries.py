@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from engine.config.sections import ModelConfig
 from engine.model.heads import SoftmaxSelfAttention
 from engine.model.linear_attention import linear_attention
-from engine.model.positions import T5, Alibi, PositionScheme, Rope, Sinusoidal, alibi_slopes
-from engine.model.span import Span
+from engine.model.positions import T5, Alibi, Positions, PositionScheme, Rope, Sinusoidal, alibi_slopes
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
 from engine.model.visibility import Visibility
 
@@ -241,7 +240,7 @@ def test_our_self_attention_is_t5s(causal: bool, backend: str) -> None:
     with torch.no_grad():
         # T5 leaves the mask to its caller and adds none itself.
         expected = theirs(x, mask=mask if causal else None)[0]
-        assert difference(ours(x, Span.run(length)), expected) <= EXACT
+        assert difference(ours(x, Positions.consecutive(length)), expected) <= EXACT
 
 
 # --- BERT
@@ -293,14 +292,14 @@ KEEP = {
 def test_our_encoder_is_bert(padding: str) -> None:
     theirs, keep = bert(), KEEP[padding]
     ours = as_our_encoder(theirs)
-    at = Span.of(keep) if padding != "none" else Span.run(LENGTH)
+    at = Positions.of_tokens(keep) if padding != "none" else Positions.consecutive(LENGTH)
     hidden: list[Tensor] = []
     for layer in ours.layers:
         layer.register_forward_hook(lambda module, given, made: hidden.append(made))
     with torch.no_grad():
         places = at.index.clamp(min=0).expand(2, -1)  # BERT counts slots unless told
         made = theirs(tokens(), attention_mask=keep.long(), position_ids=places, output_hidden_states=True)
-        out = ours.run(ours.token_embedding(tokens()), at)
+        out = ours.run_layers(ours.token_embedding(tokens()), at)
     assert torch.equal(out, hidden[-1])
     for mine, wanted in zip(hidden, made.hidden_states[1:], strict=True):  # their first is the embedding
         assert difference(mine[keep], wanted[keep]) <= EXACT  # what stands at padding is nobody's business
@@ -365,13 +364,16 @@ def test_our_encoder_decoder_is_torchs_transformer(placement: str, padded: bool)
     assert isinstance(ours, EncoderDecoder)
     source, target = draw(2, LENGTH, WIDTH, seed=3), draw(2, LENGTH - 3, WIDTH, seed=4)
     keep = KEEP["right" if padded else "none"]
-    source_at, at = Span.of(keep) if padded else Span.run(LENGTH), Span.run(LENGTH - 3)
+    source_at, at = (
+        Positions.of_tokens(keep) if padded else Positions.consecutive(LENGTH),
+        Positions.consecutive(LENGTH - 3),
+    )
     future = nn.Transformer.generate_square_subsequent_mask(LENGTH - 3, dtype=torch.float64)
     hide = {"src_key_padding_mask": ~keep, "memory_key_padding_mask": ~keep} if padded else {}
     expected = theirs(source, target, tgt_mask=future, tgt_is_causal=True, **hide)
-    memory = ours.encoder.run(source, source_at)
+    memory = ours.encoder.run_layers(source, source_at)
     crossed = [layer.get_submodule("cross_attention").keys_and_values(memory) for layer in ours.decoder.layers]
-    assert difference(ours.decoder.run(target, at, None, crossed, source_at), expected) <= EXACT
+    assert difference(ours.decoder.run_layers(target, at, None, crossed, source_at), expected) <= EXACT
 
 
 # --- formulas of the papers
@@ -440,7 +442,7 @@ def linear_by_loops(
 def test_our_linear_attention_is_the_papers_sum(causal: bool, rope: bool, backend: str) -> None:
     length, heads, width = 70, 2, 6  # more than one chunk of 64
     q, k, v = (draw(2, heads, length, width, seed=seed) for seed in (5, 6, 7))
-    at = Span.of(torch.stack((torch.ones(length, dtype=torch.bool), torch.arange(length) % 9 > 1)))
+    at = Positions.of_tokens(torch.stack((torch.ones(length, dtype=torch.bool), torch.arange(length) % 9 > 1)))
     scheme = Rope(width, 10_000.0, "adjacent") if rope else PositionScheme()
     ours = linear_attention(q, k, v, at, scheme, causal=causal, backend=backend)
     expected = torch.zeros_like(v)

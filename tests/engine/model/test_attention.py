@@ -2,9 +2,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from engine.model.attention import BACKENDS, Situation, attention_weights, choose, softmax_attention
-from engine.model.positions import PositionScheme, Relative
-from engine.model.span import Span
+from engine.model.attention import BACKENDS, AttentionCall, attention_weights, choose, softmax_attention
+from engine.model.positions import Positions, PositionScheme, Relative
 from engine.model.visibility import Visibility
 
 
@@ -24,21 +23,41 @@ def heads(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
 
 
-def padded() -> Span:
-    return Span.of(torch.tensor([[True] * 6, [False, False, True, True, True, True]]))
+def padded() -> Positions:
+    return Positions.of_tokens(torch.tensor([[True] * 6, [False, False, True, True, True, True]]))
 
 
 CASES = {
-    "causal, square": (Span.run(6), Span.run(6), Visibility(True), PositionScheme()),
-    "causal, from the middle": (Span.run(6, 40), Span.run(6, 40), Visibility(True), PositionScheme()),
-    "a chunk against a cache": (Span.run(6, 3), Span.run(9), Visibility(True), PositionScheme()),
-    "one query against a cache": (Span.run(1, 8), Span.run(9), Visibility(True), PositionScheme()),
-    "a square that is not on the diagonal": (Span.run(6, 2), Span.run(6, 0), Visibility(True), PositionScheme()),
-    "both sides": (Span.run(6), Span.run(6), Visibility(False), PositionScheme()),
-    "window": (Span.run(6), Span.run(6), Visibility(True, 3), PositionScheme()),
-    "one query, window": (Span.run(1, 8), Span.run(9), Visibility(True, 3), PositionScheme()),
+    "causal, square": (Positions.consecutive(6), Positions.consecutive(6), Visibility(True), PositionScheme()),
+    "causal, from the middle": (
+        Positions.consecutive(6, 40),
+        Positions.consecutive(6, 40),
+        Visibility(True),
+        PositionScheme(),
+    ),
+    "a chunk against a cache": (
+        Positions.consecutive(6, 3),
+        Positions.consecutive(9),
+        Visibility(True),
+        PositionScheme(),
+    ),
+    "one query against a cache": (
+        Positions.consecutive(1, 8),
+        Positions.consecutive(9),
+        Visibility(True),
+        PositionScheme(),
+    ),
+    "a square that is not on the diagonal": (
+        Positions.consecutive(6, 2),
+        Positions.consecutive(6, 0),
+        Visibility(True),
+        PositionScheme(),
+    ),
+    "both sides": (Positions.consecutive(6), Positions.consecutive(6), Visibility(False), PositionScheme()),
+    "window": (Positions.consecutive(6), Positions.consecutive(6), Visibility(True, 3), PositionScheme()),
+    "one query, window": (Positions.consecutive(1, 8), Positions.consecutive(9), Visibility(True, 3), PositionScheme()),
     "left padding": (padded(), padded(), Visibility(True), PositionScheme()),
-    "bias": (Span.run(6), Span.run(6), Visibility(True), LinearBias()),
+    "bias": (Positions.consecutive(6), Positions.consecutive(6), Visibility(True), LinearBias()),
     "bias and padding": (padded(), padded(), Visibility(True), LinearBias()),
 }
 
@@ -67,7 +86,7 @@ def test_weights_sum_to_one_or_zero_where_nothing_is_seen() -> None:
 
 def test_reference_is_the_formula_written_out() -> None:
     q, k, v = heads(1, 1, 3, 4), heads(1, 1, 3, 4), heads(1, 1, 3, 4)
-    at = Span.run(3)
+    at = Positions.consecutive(3)
     out = softmax_attention(q, k, v, at, at, Visibility(True), PositionScheme(), backend="reference")
     for t in range(3):
         scores = (k[0, 0, : t + 1] @ q[0, 0, t]) / 2.0
@@ -75,11 +94,11 @@ def test_reference_is_the_formula_written_out() -> None:
 
 
 def test_weights_are_dropped_at_the_stated_rate() -> None:
-    at = Span.run(64)
+    at = Positions.consecutive(64)
     q = k = torch.zeros(4, 8, 64, 4)
     v = torch.eye(64).expand(4, 8, 64, 64)
     for backend in BACKENDS:
-        if backend.legal(Situation(q, k, at, at, Visibility(False), PositionScheme(), 0.2)) is not None:
+        if backend.why_not(AttentionCall(q, k, at, at, Visibility(False), PositionScheme(), 0.2)) is not None:
             continue
         torch.manual_seed(0)
         out = softmax_attention(q, k, v, at, at, Visibility(False), PositionScheme(), dropout=0.2, backend=backend.name)
@@ -91,7 +110,7 @@ def test_weights_are_dropped_at_the_stated_rate() -> None:
 @pytest.mark.parametrize("start", [0, 7])
 @pytest.mark.parametrize("length", [5, 40, 64, 90])
 def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, causal, batch) -> None:
-    at, see = Span.run(length, start), Visibility(causal, 9)
+    at, see = Positions.consecutive(length, start), Visibility(causal, 9)
     found = []
     for backend in ("banded", "reference"):
         torch.manual_seed(0)
@@ -106,7 +125,7 @@ def test_a_band_is_the_reference_in_value_and_every_gradient(length, start, caus
 
 def test_a_bands_weights_are_dropped_as_its_gradient_says() -> None:
     """With the same mask the output is linear in the values, and that is its gradient."""
-    at, see = Span.run(50), Visibility(True, 9)
+    at, see = Positions.consecutive(50), Visibility(True, 9)
     q, k, v = (torch.randn(1, 2, 50, 4, dtype=torch.float64) for _ in range(3))
 
     def mixed(values: torch.Tensor) -> torch.Tensor:
@@ -125,8 +144,8 @@ def test_a_backend_that_cannot_serve_says_why() -> None:
         def content(self, q, k, q_pos, k_pos):
             return q @ k.transpose(-2, -1)
 
-    at, q = Span.run(3), heads(1, 1, 3, 4)
-    case = Situation(q, q, at, at, Visibility(True), Content(), 0.0)
+    at, q = Positions.consecutive(3), heads(1, 1, 3, 4)
+    case = AttentionCall(q, q, at, at, Visibility(True), Content(), 0.0)
     assert choose(case).name == "reference"
     with pytest.raises(ValueError, match="terms of queries and keys"):
         choose(case, "sdpa")

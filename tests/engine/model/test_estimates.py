@@ -7,11 +7,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from engine.benchmark.memory import training_peak
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.model import memory, size
-from engine.model.attention import Situation, choose
+from engine.model import size
+from engine.model.attention import AttentionCall, choose
 from engine.model.heads import SelfAttention
-from engine.model.kernel import training_kernel
-from engine.model.span import Span
+from engine.model.positions import Positions
+from engine.model.size import training_kernel
 from engine.model.transformer import build_model
 
 VOCABULARY, ROWS = 50, 3
@@ -55,7 +55,7 @@ def autograd_keeps(config: RunConfig) -> float:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         logits = network(*inputs_of(config))
     assert logits.requires_grad
-    return sum(found.values()) / memory.BYTES
+    return sum(found.values()) / size.BYTES
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -86,8 +86,8 @@ def test_the_account_of_what_is_kept_is_what_autograd_keeps(name: str, length: i
     rates = ("dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout")
     weights = {} if name == "linear" else {"attention_dropout": dropout}
     config = config_of(name, length=length, **dict.fromkeys(rates, dropout), **weights)
-    shape = memory.BatchShape.of(config)
-    assert memory.kept(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
+    shape = size.BatchShape.of(config)
+    assert size.kept(config, shape) == pytest.approx(autograd_keeps(config), rel=0.08)
 
 
 @pytest.mark.parametrize("padded", [False, True])
@@ -99,27 +99,27 @@ def test_the_kernel_that_is_counted_is_the_one_that_is_chosen(name, length, drop
     attention = build_model(config.model, VOCABULARY, 1).layers[0].get_submodule("attention")
     assert isinstance(attention, SelfAttention)
     real = torch.arange(length)[None] < torch.tensor([[length], [length - 3]])
-    at = Span.of(real, one_side=True) if padded else Span.run(length)
+    at = Positions.of_tokens(real, one_side=True) if padded else Positions.consecutive(length)
     heads = torch.empty(2, config.model.n_heads, length, config.model.head_width)
-    case = Situation(heads, heads, at, at, attention.see, attention.scheme, dropout)
+    case = AttentionCall(heads, heads, at, at, attention.see, attention.scheme, dropout)
     found = training_kernel(config.model, True, length, padded=padded).name
     assert {"math": "sdpa"}.get(found, found) == choose(case).name
 
 
 def test_the_largest_batch_of_rows_is_what_memory_is_estimated_for() -> None:
     config = RunConfig.model_validate(presets.resolve(presets.find("phrasebook")).dump())
-    upper = memory.memory_bytes(config, 2000)
-    assert memory.memory_bytes(config, 2000, memory.BatchShape(16, 32, 32)) < upper
-    assert memory.memory_bytes(config, 2000, memory.BatchShape.of(config)) == upper
+    upper = size.memory_bytes(config, 2000)
+    assert size.memory_bytes(config, 2000, size.BatchShape(16, 32, 32)) < upper
+    assert size.memory_bytes(config, 2000, size.BatchShape.of(config)) == upper
 
 
 def test_checkpointing_keeps_less_and_a_gpu_has_no_slack() -> None:
     config = config_of("rope", length=128)
     data = config.dump()
     data["train"]["activation_checkpointing"] = True
-    shape = memory.BatchShape.of(config)
-    assert memory.kept(RunConfig.model_validate(data), shape) < 0.7 * memory.kept(config, shape)
-    assert memory.memory_bytes(config, 65, slack=1.0) < memory.memory_bytes(config, 65)
+    shape = size.BatchShape.of(config)
+    assert size.kept(RunConfig.model_validate(data), shape) < 0.7 * size.kept(config, shape)
+    assert size.memory_bytes(config, 65, slack=1.0) < size.memory_bytes(config, 65)
 
 
 WITHIN = 0.25

@@ -8,12 +8,11 @@ from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
 from engine.model.decoding import Decoding
+from engine.model.positions import Positions
 from engine.model.size import parameter_count
-from engine.model.span import Span
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
 from engine.model.visibility import Visibility
-from engine.training.copies import small_copy
-from engine.training.network_checks import cache_parity, in_chunks, reference
+from engine.training.self_check import check_cache, check_reference, in_chunks, small_copy
 from engine.training.trial import switch_effect
 from tests.engine.model.cells import (
     BASE,
@@ -30,6 +29,7 @@ from tests.engine.model.cells import (
     rows_alone,
     some_of,
 )
+from tests.legal_cells import AXES, legal_cells
 
 CELLS = cells()
 TOKENS, SOURCES = draw(5, LENGTH), draw(6, SOURCE)
@@ -68,8 +68,8 @@ def test_the_probe_tells_who_sees_ahead(cell) -> None:
 
 DOCUMENTS = [
     cell
-    for cell in capabilities.legal_cells(
-        BASE, capabilities.AXES | {"objective.kind": ("span-corruption", "question-answer"), "model.norm": ("layer",)}
+    for cell in legal_cells(
+        BASE, AXES | {"objective.kind": ("span-corruption", "question-answer"), "model.norm": ("layer",)}
     )
     if cell.model.norm_placement == "pre"
 ]
@@ -109,12 +109,12 @@ def test_the_documents_grid_has_every_network() -> None:
 
 
 def test_cached_logits_equal_full_logits(cell) -> None:
-    verdict = cache_parity(small_copy(cell, VOCAB))
+    verdict = check_cache(small_copy(cell, VOCAB))
     assert verdict.verdict == "ok" and verdict.value <= 1e-10
 
 
 def test_predictions_equal_those_of_a_second_implementation(cell) -> None:
-    verdict = reference(small_copy(cell, VOCAB))
+    verdict = check_reference(small_copy(cell, VOCAB))
     assert verdict.verdict == "ok" and verdict.value <= 1e-10
 
 
@@ -200,7 +200,7 @@ def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str)
     cache, parts = model.new_cache(), []
     with torch.no_grad():
         for start, stop in ((0, 11), (11, 12), (12, LENGTH)):
-            parts.append(model(tokens[:, start:stop], Span(at.index[:, start:stop]), cache))
+            parts.append(model(tokens[:, start:stop], Positions(at.index[:, start:stop]), cache))
         out = torch.cat(parts, dim=1)
         for row, alone in enumerate(rows_alone(model, TOKENS, SOURCES, lengths)):
             assert (out[row][at.index[row] >= 0] - alone).abs().max() <= 1e-10
@@ -217,7 +217,7 @@ def test_rows_of_a_padded_source_are_reordered_with_it(cell) -> None:
         model.decode(TOKENS[:, :7], memory, cache=cache)
         cache.select(rows)
         after = model.decode(TOKENS[rows][:, 7:9], memory, cache=cache)
-        whole = model(source[rows], TOKENS[rows], Span(source_at.index[rows], one_side=True))
+        whole = model(source[rows], TOKENS[rows], Positions(source_at.index[rows], one_side=True))
         assert (after - whole[:, 7:9]).abs().max() <= 1e-10
 
 

@@ -11,9 +11,10 @@ from torch.utils._pytree import tree_leaves
 from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.model.linear_attention import linear_attention
-from engine.model.positions import make_schemes
-from engine.model.span import Span
+from engine.model.positions import Positions, make_schemes
 from engine.model.transformer import build_model
+from tests.legal_cells import AXES as ALL_AXES
+from tests.legal_cells import legal_cells
 
 VOCAB = 7
 LONG = RunConfig.model_validate(
@@ -32,11 +33,11 @@ LONG = RunConfig.model_validate(
 )
 AXES = {
     "model.causal": (True, False),
-    "model.position": capabilities.AXES["model.position"],
+    "model.position": ALL_AXES["model.position"],
     "model.attention": ("window", "linear"),
     "objective.kind": ("masked",),
 }
-CELLS = list(capabilities.legal_cells(LONG, AXES))
+CELLS = list(legal_cells(LONG, AXES))
 
 
 class Largest(TorchDispatchMode):
@@ -52,7 +53,7 @@ class Largest(TorchDispatchMode):
         return result
 
 
-def largest(config: RunConfig, length: int, at: Span | None = None) -> int:
+def largest(config: RunConfig, length: int, at: Positions | None = None) -> int:
     """Of a whole training step."""
     model = build_model(config.model, VOCAB, 1)
     tokens = torch.randint(VOCAB, (1, length), generator=torch.Generator().manual_seed(0))
@@ -88,8 +89,8 @@ def test_the_watch_sees_a_dense_mask() -> None:
 def test_a_padded_row_keeps_its_band_where_padding_is_known_to_be_at_one_side() -> None:
     config = capabilities.with_value(LONG, "model.attention", "window")
     keep = torch.arange(1024)[None] < 900
-    assert largest(config, 1024, Span.of(keep, one_side=True)) < 1024**2
-    assert largest(config, 1024, Span.of(keep)) >= 1024**2  # holes are possible: only a mask can tell
+    assert largest(config, 1024, Positions.of_tokens(keep, one_side=True)) < 1024**2
+    assert largest(config, 1024, Positions.of_tokens(keep)) >= 1024**2  # holes are possible: only a mask can tell
 
 
 PEAK = """
@@ -129,7 +130,7 @@ def test_no_rounding_of_later_tokens_reaches_earlier_ones(position: str) -> None
     torch.manual_seed(0)
     scheme = make_schemes(LONG.model.model_copy(update={"position": position}), 1, 8, causal=True)[0]
     q, k, v = (torch.randn(1, 2, 200, 8) * 3 for _ in range(3))
-    at = Span.run(200)
+    at = Positions.consecutive(200)
     out = linear_attention(q, k, v, at, scheme, causal=True)
     for t in (0, 63, 64, 100, 130, 198):
         k2, v2 = (torch.cat((x[:, :, : t + 1], torch.randn(1, 2, 199 - t, 8) * 30), dim=2) for x in (k, v))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from engine.benchmark import limit
+from engine.benchmark import measure
 from engine.proof import memory, resuming, speed
 from engine.proof.prove import device_facts
 from engine.proof.result import Context
@@ -25,9 +25,9 @@ def here(tmp_path, monkeypatch) -> Context:
 def test_a_wait_is_an_error_only_while_steps_are_checked(here, monkeypatch) -> None:
     modes: list[Any] = []
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
-    real, taken = speed.Stepper.take, []
+    real, taken = speed.Stepper.step, []
     monkeypatch.setattr(
-        speed.Stepper, "take", lambda stepper, step: (taken.append((step, len(modes))), real(stepper, step))[1]
+        speed.Stepper, "step", lambda stepper, step: (taken.append((step, len(modes))), real(stepper, step))[1]
     )
     assert speed.waits("fp32", here).status == "passed"
     schemes = len(speed.POSITIONS)
@@ -39,14 +39,14 @@ def test_a_wait_is_an_error_only_while_steps_are_checked(here, monkeypatch) -> N
 def test_a_wait_fails_the_proof_and_the_mode_is_restored(here, monkeypatch) -> None:
     modes: list[Any] = []
     monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
-    real = speed.Stepper.take
+    real = speed.Stepper.step
 
     def waits(stepper: speed.Stepper, step: int) -> Any:
         if modes:
             raise RuntimeError("called a synchronizing CUDA operation")
         return real(stepper, step)
 
-    monkeypatch.setattr(speed.Stepper, "take", waits)
+    monkeypatch.setattr(speed.Stepper, "step", waits)
     with pytest.raises(RuntimeError, match="synchronizing"):
         speed.waits("fp32", here)
     assert modes == ["error", "default"]
@@ -79,8 +79,8 @@ class Clock:
 def test_a_gpus_products_are_timed_by_its_own_clock(monkeypatch) -> None:
     monkeypatch.setattr(torch.cuda, "Event", Clock)
     a, b = torch.randn(64, 64), torch.randn(64, 64)
-    assert 0 < limit._best_on_cuda(a, b) < 0.1
-    assert 0 < limit._best_on_cuda(a.t(), b) < 0.1
+    assert 0 < measure._seconds_on_cuda(a, b) < 0.1
+    assert 0 < measure._seconds_on_cuda(a.t(), b) < 0.1
 
 
 def test_a_gpu_is_described(monkeypatch) -> None:

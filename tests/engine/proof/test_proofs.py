@@ -7,7 +7,7 @@ import torch
 
 from engine.config import presets
 from engine.data.objectives import Batch
-from engine.model.span import Span
+from engine.model.positions import Positions
 from engine.proof import attention, memory, networks, resuming, speed
 from engine.proof.result import Context, Result
 
@@ -31,8 +31,10 @@ def test_a_preset_passes_whether_it_is_clean_or_made_to_leak(here, name: str) ->
 
 
 def test_a_cache_with_wrong_positions_fails_the_preset(here, monkeypatch) -> None:
-    real = Span.run
-    monkeypatch.setattr(Span, "run", classmethod(lambda cls, length, start=0, device=None: real(length, 0, device)))
+    real = Positions.consecutive
+    monkeypatch.setattr(
+        Positions, "consecutive", classmethod(lambda cls, length, start=0, device=None: real(length, 0, device))
+    )
     result = networks.preset("demo", here, steps=1)
     assert result.status == "failed" and "cached logits differ" in result.why
 
@@ -115,7 +117,7 @@ def _empty(steps, rows: int) -> None:
     """An emptied cache."""
     for slots, state in zip(steps._slots, steps._states, strict=True):
         old, _ = state.contents()
-        slots.buffer = old.new_zeros(rows, old.shape[1], steps._room, old.shape[3])
+        slots.buffer = old.new_zeros(rows, old.shape[1], steps._capacity, old.shape[3])
 
 
 def _waits(context: Context) -> Result:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.presets import merge
 from engine.config.schema import RunConfig
 from engine.config.toml import write

@@ -11,18 +11,17 @@ from engine.config.schema import RunConfig
 from engine.data.documents import corpus as corpora
 from engine.data.objectives import IGNORED, make_objective
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating
-from engine.generation.answering import greedy_answers
-from engine.generation.prompts import Prompt
+from engine.generation.answering import Prompt, greedy_answers
 from engine.model.size import parameter_count
-from engine.model.transformer import build_model
+from engine.model.transformer import build_model, evaluating
 from engine.runs.reader import RunReader
-from engine.training import on_documents
+from engine.training import document_tasks
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_network, load_trained
-from engine.training.question_task import QuestionTask
+from engine.training.document_tasks import QuestionTask
 from engine.training.step import Stepper
-from engine.training.task import Task, load_task
+from engine.training.task import Task
+from engine.training.tasks import make_task
 from tests.small_documents import PLACES, config, corpus, folder
 
 CPU = torch.device("cpu")
@@ -35,12 +34,12 @@ kinds = pytest.mark.parametrize(("kind", "reads"), KINDS, ids=NAMES)
 def small(monkeypatch) -> corpora.DocumentCorpus:
     """The small corpus in the place of any other."""
     made = corpus()
-    monkeypatch.setattr(on_documents, "load_documents", lambda data, data_dir: made)
+    monkeypatch.setattr(document_tasks, "load_documents", lambda data, data_dir: made)
     return made
 
 
 def ready(wanted: RunConfig) -> tuple[RunConfig, Task]:
-    task = load_task(wanted, None)
+    task = make_task(wanted, None)
     return task.resolved(wanted, "test", 1), task
 
 
@@ -49,7 +48,7 @@ def learned(wanted: RunConfig, steps: int) -> tuple[RunConfig, Task, torch.nn.Mo
     model = build_model(wanted.model, wanted.model.vocab_size, 1)
     stepper = Stepper(wanted, model, task.batches(wanted, CPU))
     for step in range(1, steps + 1):
-        stepper.take(step)
+        stepper.step(step)
     return wanted, task, model
 
 
@@ -97,7 +96,7 @@ def test_miniature_shrinks_any_of_them_to_seconds(kind: str, reads: bool) -> Non
 def test_other_tokens_will_do(kind: str, tokenizer: str) -> None:
     wanted, task, model = learned(config(kind, data={"tokenizer": tokenizer, "bpe_size": 300}), 1)
     assert task.scorer(wanted, CPU).record(model)["loss"] < task.facts(wanted)["unigram"] + 3.0
-    assert len(task.shower(wanted).sample(model, 1)["translations"]) == 5
+    assert len(task.sampler(wanted).sample(model, 1)["translations"]) == 5
 
 
 def test_both_objectives_have_the_same_tokens_and_special_ones_in_the_same_rows(small) -> None:
@@ -126,7 +125,7 @@ def test_the_assignments_documents_need_no_larger_vocabulary(real_data) -> None:
     data = wanted.dump()
     data["data"] = {"corpus": "cs224n-birthplaces", "tokenizer": "characters"}
     data["train"] = {"epochs": 650, "batch_size": 128}
-    task = load_task(RunConfig.model_validate(data), real_data)
+    task = make_task(RunConfig.model_validate(data), real_data)
     found = task.resolved(RunConfig.model_validate(data), "test", 1)
     assert task.vocab_size == 253 and found.model.vocab_size == 256
     assert found.train.steps == 14_950
@@ -232,7 +231,7 @@ def test_the_best_checkpoint_has_the_most_exact_answers_and_its_predictions_are_
     best = run.raw("summary")["best"]
     assert best["exact_match"] == max(r["exact_match"] for r in scored)
     model, _, step = load_network(run, "best")
-    scorer = load_task(run.config, None).scorer(run.config, CPU)
+    scorer = make_task(run.config, None).scorer(run.config, CPU)
     assert step == best["step"] and scorer.record(model)["exact_match"] == best["exact_match"]
     assert (run.path / "predictions.txt").read_text() == scorer.predictions()
 
@@ -253,9 +252,9 @@ def test_documents_alone_have_no_questions(tmp_path) -> None:
     (tmp_path / "mine.txt").write_text("".join(f"Ada the {i}th was born in London.\n" for i in range(40)))
     here = {"corpus": str(tmp_path / "mine.txt")}
     with pytest.raises(InputError, match="no train questions with answers"):
-        load_task(RunConfig.model_validate({"objective": {"kind": "question-answer"}, "data": here}), None)
+        make_task(RunConfig.model_validate({"objective": {"kind": "question-answer"}, "data": here}), None)
     spans = RunConfig.model_validate({"objective": {"kind": "span-corruption"}, "data": here})
-    assert load_task(spans, None).found_again(spans) == str(tmp_path / "mine.txt")
+    assert make_task(spans, None).portable_corpus(spans) == str(tmp_path / "mine.txt")
 
 
 def test_a_folder_of_ones_own_is_trained_on(tmp_path) -> None:
@@ -273,14 +272,14 @@ def test_documents_too_short_to_mask_are_left_out(small) -> None:
     assert task.facts(config("span-corruption"))["left_out"] == 1
     object.__setattr__(small, "documents", {"train": ("Ada is",), "validation": ("So it is .",)})
     with pytest.raises(InputError, match="no document of at least 4 tokens"):
-        load_task(config("span-corruption"), None)
+        make_task(config("span-corruption"), None)
 
 
 @pytest.mark.parametrize(("reads", "key"), [(False, "model.context_length"), (True, "model.source_length")])
 def test_a_question_that_does_not_fit_is_refused_with_what_would_be_enough(small, reads: bool, key: str) -> None:
     short = {"context_length": 6, "source_length": 4} if reads else {"context_length": 6}
     with pytest.raises(InputError, match=rf"--set {key}=(\d+)"):
-        load_task(config("question-answer", reads=reads, model=short), None)
+        make_task(config("question-answer", reads=reads, model=short), None)
 
 
 def test_the_vocabulary_must_be_large_enough(small) -> None:

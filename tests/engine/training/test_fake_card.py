@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.data import loader
 from engine.data.objectives import Batch
@@ -26,7 +26,7 @@ from engine.runs.reader import RunReader
 from engine.training import assemble, numerics
 from engine.training import step as steps
 from engine.training.step import Stepper
-from engine.training.task import load_task
+from engine.training.tasks import make_task
 from engine.training.trainer import Trainer
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.fake_card import FakeCard, WrongDevice, fake_card
@@ -43,7 +43,7 @@ def miniature(name: str, *changes: str) -> RunConfig:
 
 
 def stepper_on(card: FakeCard, config: RunConfig) -> Stepper:
-    task = load_task(config, None)
+    task = make_task(config, None)
     config = task.resolved(config, "test", 1)
     model = build_model(config.model, config.needed_tokens(task.vocab_size), config.seed, card.device)
     return Stepper(config, model, task.batches(config, card.device))
@@ -54,7 +54,7 @@ def waits_of(config: RunConfig, index: int = 0) -> tuple[FakeCard, list[str]]:
     with fake_card(index=index) as card:
         stepper = stepper_on(card, config)
         card.waits.clear()
-        taken = [stepper.take(step) for step in range(1, STEPS + 1)]
+        taken = [stepper.step(step) for step in range(1, STEPS + 1)]
         found = list(card.waits)
         assert all(torch.isfinite(torch.tensor(one.read())).all() for one in taken)
     return card, found
@@ -265,7 +265,7 @@ def test_the_next_batches_are_made_while_the_card_computes() -> None:
         stepper.batches.batch = lambda step, micro: said.append((step, micro)) or batch(step, micro)
         stepper.optimizer.step = lambda: said.append("update") or update()
         for step in (1, 2, 3):
-            stepper.take(step)
+            stepper.step(step)
     ahead = [[(step, 0), (step, 1)] for step in (1, 2, 3)]
     assert said == [*ahead[0], "update", *ahead[1], "update", *ahead[2], "update"]
 
@@ -285,7 +285,7 @@ def test_a_step_is_taken_once_even_if_the_next_batches_do_not_fit() -> None:
                 return batch(step, micro)
 
             stepper.batches.batch = short_of_memory
-            losses.append([stepper.take(step).read() for step in (1, 2, 3)])
+            losses.append([stepper.step(step).read() for step in (1, 2, 3)])
             assert asked == ([1, 2, 2, 3, 3] if fails else [1, 2, 3])
     assert losses[0] == losses[1]
 

@@ -55,7 +55,7 @@ def test_a_clock_that_goes_back_leaves_no_trace_in_a_run(tiny, tmp_path, monkeyp
     backwards(monkeypatch)
     trainer = made(tiny(), tmp_path, "run")
     reader, states, left, pace = RunReader(tmp_path / "run"), [], [], Pace()
-    tail, taken = MetricsTail(reader.path), trainer.stepper.take
+    tail, taken = MetricsTail(reader.path), trainer.stepper.step
 
     def watched(step: int, **given: Any) -> Any:
         states.append(reader.state)
@@ -64,7 +64,7 @@ def test_a_clock_that_goes_back_leaves_no_trace_in_a_run(tiny, tmp_path, monkeyp
         left.append(pace.left(6, step))
         return taken(step, **given)
 
-    trainer.stepper.take = watched  # type: ignore[method-assign]
+    trainer.stepper.step = watched  # type: ignore[method-assign]
     assert trainer.run().state == "finished"
     assert set(states) == {"running"} and all(value is None or value >= 0 for value in left)
     assert outcome(reader.path) == whole
@@ -94,8 +94,8 @@ def test_a_device_that_disappears_fails_the_run_in_one_line_and_the_last_checkpo
 
     with monkeypatch.context() as patch:
         if moment == "step":
-            real = trainer.stepper.take
-            patch.setattr(trainer.stepper, "take", lambda step, **given: lost() if step == 5 else real(step, **given))
+            real = trainer.stepper.step
+            patch.setattr(trainer.stepper, "step", lambda step, **given: lost() if step == 5 else real(step, **given))
         if moment == "evaluation":
             patch.setattr(trainer.scorer, "record", lost)
         if moment == "checkpoint":
@@ -116,14 +116,14 @@ def test_a_device_that_disappears_fails_the_run_in_one_line_and_the_last_checkpo
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_run_whose_folder_vanishes_fails_in_one_line(tiny, tmp_path, step: int) -> None:
     trainer = made(tiny(), tmp_path, "run")
-    real = trainer.stepper.take
+    real = trainer.stepper.step
 
     def take(now: int, **given: Any) -> Any:
         if now == step:
             shutil.rmtree(trainer.writer.path)
         return real(now, **given)
 
-    trainer.stepper.take = take  # type: ignore[method-assign]
+    trainer.stepper.step = take  # type: ignore[method-assign]
     ended = trainer.run()
     assert ended.state == "failed" and ended.reason == f"its folder {trainer.writer.path} vanished"
     assert not trainer.writer.path.exists()
@@ -143,8 +143,8 @@ LONG = [pytest.param(becomes, marks=pytest.mark.slow) for becomes in ("a folder"
 def test_a_text_that_is_not_what_it_was_is_one_line_before_a_resume(tiny, tmp_path, text, becomes: str) -> None:
     config = tiny(f"data.corpus={text}", "evaluation.select=loss")
     trainer = made(config, tmp_path, "run")
-    real = trainer.stepper.take
-    trainer.stepper.take = lambda step, **given: 1 / 0 if step == 5 else real(step, **given)  # type: ignore
+    real = trainer.stepper.step
+    trainer.stepper.step = lambda step, **given: 1 / 0 if step == 5 else real(step, **given)  # type: ignore
     assert trainer.run().state == "failed"
     kept = text.read_text()
     text.unlink()

@@ -16,8 +16,7 @@ from engine.runs.reader import RunReader
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
-from engine.training.control import Control
-from engine.training.ends import Outcome
+from engine.training.control import Control, Outcome
 from tests.engine.training.test_resume import miniature, outcome
 
 SMALL = miniature("demo", "train.steps=12", "checkpoint.every=4", "checkpoint.keep_last=1", "data.corpus_size=10000")

@@ -23,7 +23,7 @@ from engine.training import checkpoint
 from engine.training.assemble import assemble, begin, resume
 from engine.verification.claims import verify
 from engine.verification.evidence import Evidence
-from engine.verification.lineage import lineage
+from engine.verification.inputs import lineage
 from tests.conftest import Tiny
 from tests.engine.training.test_resume import StopAt, outcome
 from tests.tui_transformer.trained import train

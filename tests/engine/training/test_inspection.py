@@ -8,8 +8,7 @@ from engine.config.schema import RunConfig
 from engine.data import objectives
 from engine.data.objectives import Batch
 from engine.errors import InputError
-from engine.evaluation.checks import leak_probe
-from engine.evaluation.order import order_check
+from engine.evaluation.checks import leak_probe, order_check
 from engine.model import attention, positions, transformer
 from engine.model.size import parameter_count
 from engine.model.transformer import build_model
@@ -100,10 +99,10 @@ def test_switches_with_an_effect_and_plain_repeats_are_not_inert(tmp_path) -> No
 
 
 def test_a_finite_mask_is_refused_before_the_first_step(tmp_path, monkeypatch) -> None:
-    right = attention.Situation.visible
+    right = attention.AttentionCall.visible
 
     def soft(q, k, q_at, k_at, see, scheme):
-        case = attention.Situation(q, k, q_at, k_at, see, scheme, 0.0)
+        case = attention.AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
         return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~right(case), -8.0).softmax(-1)
 
     monkeypatch.setattr(attention, "attention_weights", soft)
@@ -183,7 +182,7 @@ def test_every_report_preset_counts_as_reported() -> None:
 
 
 def test_a_crossover_is_the_length_from_which_it_stays_quicker() -> None:
-    from engine.training.crossover import Crossover
+    from engine.training.trial import Crossover
 
     assert Crossover("window", ((64, 0.9), (128, 1.2), (256, 0.8), (512, 0.5))).saves_from == 256
     assert Crossover("window", ((64, 0.9), (128, 0.8))).saves_from == 64

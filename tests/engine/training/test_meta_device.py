@@ -21,12 +21,11 @@ from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
 from engine.data.objectives import Batch
 from engine.errors import InputError
-from engine.model import dropout, span
-from engine.model.attention import Situation
+from engine.model import dropout, positions
+from engine.model.attention import AttentionCall
 from engine.model.decoding import Decoding
-from engine.model.memory import BatchShape
-from engine.model.positions import Learned, Sinusoidal
-from engine.model.span import Span
+from engine.model.positions import Learned, Positions, Sinusoidal
+from engine.model.size import BatchShape
 from engine.model.transformer import NETWORKS, DecoderLM, EncoderDecoder, Network
 from engine.training.step import Stepper
 from tests.engine.model.cells import cells, name, some_of
@@ -60,7 +59,7 @@ def batch_of(config: RunConfig) -> Batch:
     asked = tokens(shape.rows, shape.target)
     if not shape.source:
         return Batch(asked, asked, asked.numel())
-    at = Span(tokens(shape.rows, shape.source), one_side=True) if config.on_rows else None
+    at = Positions(tokens(shape.rows, shape.source), one_side=True) if config.on_rows else None
     return Batch(asked, asked, asked.numel(), tokens(shape.rows, shape.source), at)
 
 
@@ -71,7 +70,7 @@ def train(config: RunConfig) -> None:
     stepper = Stepper(config, model, batches, deferred=True)
     stepper.optimizer.step = lambda: None
     with OneDevice("meta"):
-        taken = stepper.take(1)
+        taken = stepper.step(1)
     assert taken.norm.device.type == "meta"
     assert all(p.grad is not None for p in model.parameters() if p.numel())
 
@@ -146,10 +145,10 @@ def test_a_step_for_a_card_is_one_graph_that_is_compiled_once(preset: str, monke
 
 
 def a_mask_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
-    def visible(self: Situation) -> Tensor:
+    def visible(self: AttentionCall) -> Tensor:
         return torch.ones(self.q_at.length, self.k_at.length, dtype=torch.bool).tril()[None, None]
 
-    patch.setattr(Situation, "visible", visible)
+    patch.setattr(AttentionCall, "visible", visible)
 
 
 def a_table_of_positions_that_is_no_buffer(patch: pytest.MonkeyPatch) -> None:
@@ -162,10 +161,10 @@ def a_table_of_positions_that_is_no_buffer(patch: pytest.MonkeyPatch) -> None:
 
 
 def positions_on_the_cpu(patch: pytest.MonkeyPatch) -> None:
-    def run(length: int, start: int = 0, device: object = None) -> Span:
-        return Span(torch.arange(start, start + length)[None], start)
+    def run(length: int, start: int = 0, device: object = None) -> Positions:
+        return Positions(torch.arange(start, start + length)[None], start)
 
-    patch.setattr(span.Span, "run", run)
+    patch.setattr(positions.Positions, "consecutive", run)
 
 
 def dropout_from_the_cpus_generator(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from torch import nn
 
 from engine import capabilities
 from engine.config import presets
-from engine.config.overrides import parse_override
+from engine.config.keys import parse_override
 from engine.config.schema import RunConfig
 from engine.data import loader, objectives
 from engine.evaluation import metrics
@@ -23,8 +23,8 @@ from engine.model import attention, decoding, dropout, heads, initialisation, la
 from engine.model.cache import KeyValueCache
 from engine.model.visibility import Visibility
 from engine.runs.reader import RunReader
-from engine.training import assemble, copies, inspector, step
-from engine.training.ends import Leaking
+from engine.training import assemble, inspector, self_check, step
+from engine.training.control import Leaking
 from tests.engine.training.test_resume import StopAt, miniature, outcome
 from tui_transformer.__main__ import main
 
@@ -40,7 +40,7 @@ TRANSLATING = (
     *("data.corpus_size=1500", "data.bpe_size=400", "evaluation.every=0", "evaluation.sample_every=0"),
     *("evaluation.translations=4", "optimizer.warmup=1"),
 )
-DROPPING = tuple(f"model.{name}=0.2" for name in copies.DROPOUTS)
+DROPPING = tuple(f"model.{name}=0.2" for name in self_check.DROPOUTS)
 WINDOW = ("model.attention=window", "model.window=16")
 
 
@@ -54,7 +54,7 @@ def _seeing(when: Callable[[nn.Module, torch.Tensor], bool]) -> Plant:
     """Attention that sees everything where `when(module, queries)`."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        real = heads.SoftmaxSelfAttention.mix
+        real = heads.SoftmaxSelfAttention.attend
 
         def mix(self, q, k, v, at, state):
             causal = self.see
@@ -64,7 +64,7 @@ def _seeing(when: Callable[[nn.Module, torch.Tensor], bool]) -> Plant:
             finally:
                 self.see = causal
 
-        patch.setattr(heads.SoftmaxSelfAttention, "mix", mix)
+        patch.setattr(heads.SoftmaxSelfAttention, "attend", mix)
 
     return plant
 
@@ -73,7 +73,7 @@ def _mask_also(extra: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> P
     """A mask that also lets through `extra(queries, keys)`, in the first head."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        real = attention.Situation.visible
+        real = attention.AttentionCall.visible
 
         def visible(self):
             seen = real(self).expand(-1, self.q.shape[1], -1, -1).clone()
@@ -81,14 +81,14 @@ def _mask_also(extra: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> P
             seen[:, 0] |= more & (self.q_at.index[:, :, None] >= 0) & (self.k_at.index[:, None, :] >= 0)
             return seen
 
-        patch.setattr(attention.Situation, "visible", visible)
+        patch.setattr(attention.AttentionCall, "visible", visible)
 
     return plant
 
 
 def _finite_mask(patch: pytest.MonkeyPatch) -> None:
     def soft(q, k, q_at, k_at, see, scheme):
-        case = attention.Situation(q, k, q_at, k_at, see, scheme, 0.0)
+        case = attention.AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
         return (q @ k.transpose(-2, -1) * case.scale).masked_fill(~case.visible(), -10.0).softmax(-1)
 
     patch.setattr(attention, "attention_weights", soft)
@@ -119,7 +119,7 @@ def _rope_on_queries_in_the_layer(patch: pytest.MonkeyPatch) -> None:
             k, v, k_at = state.extend(k, v, at)
         return attention.softmax_attention(q, k, v, at, k_at, self.see, self.scheme, backend=self.backend)
 
-    patch.setattr(heads.SoftmaxSelfAttention, "mix", mix)
+    patch.setattr(heads.SoftmaxSelfAttention, "attend", mix)
 
 
 def _rope_on_queries_in_the_scheme(patch: pytest.MonkeyPatch) -> None:
@@ -162,7 +162,7 @@ def _residual_dropped(patch: pytest.MonkeyPatch) -> None:
 
 
 def _last_layer_dead(patch: pytest.MonkeyPatch) -> None:
-    real = transformer.Stack.run
+    real = transformer.Stack.run_layers
 
     def run(self, *arguments):
         all_layers = self.layers
@@ -172,7 +172,7 @@ def _last_layer_dead(patch: pytest.MonkeyPatch) -> None:
         finally:
             self.layers = all_layers
 
-    patch.setattr(transformer.Stack, "run", run)
+    patch.setattr(transformer.Stack, "run_layers", run)
 
 
 def _steps_at(place: Callable[[int], int]) -> Plant:
@@ -181,9 +181,9 @@ def _steps_at(place: Callable[[int], int]) -> Plant:
     def plant(patch: pytest.MonkeyPatch) -> None:
         def take(self, tokens):
             at = self._cache.length
-            if at >= self._room - 1:
+            if at >= self._capacity - 1:
                 self._tables(2 * at)
-            self._now.at = self._numbers[:, place(at) : place(at) + 1]
+            self._shared.at = self._numbers[:, place(at) : place(at) + 1]
             logits = self._compute(tokens, None)
             self._cache.length = at + 1
             return logits
@@ -194,7 +194,7 @@ def _steps_at(place: Callable[[int], int]) -> Plant:
 
 
 def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
-    real = KeyValueCache._room_for
+    real = KeyValueCache._buffer_for
 
     def room_for(self, *arguments):
         before = self._buffer
@@ -203,7 +203,7 @@ def _cache_forgets_as_it_grows(patch: pytest.MonkeyPatch) -> None:
             buffer.zero_()
         return buffer
 
-    patch.setattr(KeyValueCache, "_room_for", room_for)
+    patch.setattr(KeyValueCache, "_buffer_for", room_for)
 
 
 def _heads_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -448,7 +448,7 @@ def test_a_resumed_run_does_not_check_itself_again(tmp_path, monkeypatch) -> Non
 
 
 def test_a_network_of_any_size_is_checked_on_a_small_copy() -> None:
-    copy = copies.small_copy(presets.resolve(presets.find("gpt2-small")), copies.WORDS)
+    copy = self_check.small_copy(presets.resolve(presets.find("gpt2-small")), self_check.WORDS)
     assert sum(p.numel() for p in copy.network.parameters()) < 200_000 and copy.length == 1024
     assert copy.said == ", tried with 2 of 12 layers, 64 of 768 features"
-    assert copies.small_copy(configured("demo", ()), copies.WORDS).said == ""
+    assert self_check.small_copy(configured("demo", ()), self_check.WORDS).said == ""

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.commands import Command, send
@@ -50,9 +50,9 @@ class StopAt(Control):
         self._listen()
         return super().poll()
 
-    def stopping(self) -> bool:
+    def stop_is_queued(self) -> bool:
         self._listen()
-        return super().stopping()
+        return super().stop_is_queued()
 
 
 def miniature(name: str, *changes: str) -> RunConfig:

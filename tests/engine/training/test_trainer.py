@@ -324,7 +324,7 @@ def test_model_json_names_the_backend_that_a_step_uses(tiny, tmp_path, monkeypat
     used = []
     choose = attention.choose
 
-    def noted(case: attention.Situation, wanted: str = "auto") -> attention.Backend:
+    def noted(case: attention.AttentionCall, wanted: str = "auto") -> attention.Backend:
         found = choose(case, wanted)
         used.append((case.q.requires_grad, found.name))
         return found

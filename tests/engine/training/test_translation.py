@@ -10,17 +10,16 @@ from torch.nn import functional as F
 from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from engine.evaluation.metrics import evaluating
 from engine.evaluation.translation import score_translations
-from engine.generation.translator import Translator
+from engine.generation.translation import Translator
 from engine.model.size import parameter_count
-from engine.model.transformer import EncoderDecoder, build_model
+from engine.model.transformer import EncoderDecoder, build_model, evaluating
 from engine.runs.reader import RunReader
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_trained, load_translator
 from engine.training.optimizer import learning_rate
 from engine.training.step import Stepper
-from engine.training.task import load_task
+from engine.training.tasks import make_task
 from engine.training.trainer import better
 
 
@@ -84,7 +83,7 @@ def test_the_wrong_command_for_a_run_is_named(run, tiny, tmp_path) -> None:
 
 def test_the_reported_loss_is_the_sum_over_reference_tokens(run) -> None:
     wanted = config(evaluation={"batch_size": 3})
-    task = load_task(wanted, None)
+    task = make_task(wanted, None)
     model, tokenizer, _ = load_translator(run, "last")
     pairs = task.scorer(wanted, torch.device("cpu")).split.encoded
     total, count = 0.0, 0
@@ -112,7 +111,7 @@ def test_characters_will_do_as_tokens(tmp_path) -> None:
 
 
 def test_maximum_length_leaves_out_training_pairs_only() -> None:
-    task = load_task(config(), None)
+    task = make_task(config(), None)
     short = config(data={"max_length": 12})
     assert len(task.batches(short, torch.device("cpu")).pairs) < len(task.encoded["train"])
     assert task.facts(short)["left_out"] > 0
@@ -121,7 +120,7 @@ def test_maximum_length_leaves_out_training_pairs_only() -> None:
 
 def test_smoothing_moves_mass_to_words_and_the_end_and_to_no_special_token() -> None:
     wanted = config(objective={"label_smoothing": 0.1})
-    task = load_task(wanted, None)
+    task = make_task(wanted, None)
     wanted = task.resolved(wanted, "test", 1)
     ready = torch.device("cpu")
     from engine.model.transformer import build_model
@@ -151,10 +150,10 @@ def test_the_reported_training_loss_is_not_smoothed() -> None:
 def load_and_step(wanted: RunConfig) -> float:
     from engine.model.transformer import build_model
 
-    task = load_task(wanted, None)
+    task = make_task(wanted, None)
     wanted = task.resolved(wanted, "test", 1)
     model = build_model(wanted.model, wanted.model.vocab_size, 1)
-    return Stepper(wanted, model, task.batches(wanted, torch.device("cpu"))).take(1).read()[0]
+    return Stepper(wanted, model, task.batches(wanted, torch.device("cpu"))).step(1).read()[0]
 
 
 def test_inverse_square_root_rises_and_falls_with_the_root() -> None:
@@ -193,7 +192,7 @@ def test_the_founding_report_has_its_parameters_and_each_ablation_its_own() -> N
 
 def test_a_translation_does_not_depend_on_its_batch_even_at_its_length_limit(run) -> None:
     wanted = config(model={"context_length": 64})
-    task = load_task(wanted, None)
+    task = make_task(wanted, None)
     size = wanted.needed_tokens(task.vocab_size)
     model = build_model(wanted.model, size, 1)  # untrained: it never ends
     assert isinstance(model, EncoderDecoder)
@@ -213,7 +212,7 @@ LONG = {"context_length": 16}
 @pytest.mark.parametrize("position", ["sinusoidal", "rope", "none", "relative"])
 def test_references_longer_than_the_context_are_scored_with_all_positions_that_have_no_end(position, tmp_path) -> None:
     wanted = config(model=LONG | {"position": position}, train={"steps": 2}, evaluation={"every": 1})
-    found = load_task(wanted, None)
+    found = make_task(wanted, None)
     long = int((found.encoded["validation"].lengths > 16).any(1).sum())
     assert long > 0
     done = trained(wanted, tmp_path)

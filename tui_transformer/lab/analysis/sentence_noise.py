@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.evaluation.significance import SAMPLES, paired_bootstrap
+from engine.evaluation.translation import SAMPLES, paired_bootstrap
 from engine.runs.files import read_json
 from tui_transformer.lab.analysis.language import ENGLISH, Language
 from tui_transformer.lab.analysis.standing import Standing

@@ -8,7 +8,7 @@ from engine.config.sections import ModelConfig
 from engine.data.corpora import REGISTRY
 from engine.data.documents.registry import DOCUMENTS
 from engine.model import size
-from engine.model.memory import BatchShape, memory_bytes
+from engine.model.size import BatchShape, memory_bytes
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     """
     model, data = config.model, config.data
     entry = REGISTRY.get(data.corpus)
-    if characters is None and entry is not None and entry.vocabulary is not None:
-        characters = Characters(entry.vocabulary)
+    if characters is None and entry is not None and entry.characters is not None:
+        characters = Characters(entry.characters)
     documents, bound = DOCUMENTS.get(data.corpus), False
     known = documents.vocabulary if documents is not None and data.tokenizer != "bpe" else None
     if characters is None and known is not None:

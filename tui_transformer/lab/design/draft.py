@@ -18,14 +18,13 @@ import tomli_w
 from engine.capabilities import Refusal, check
 from engine.command_line import program
 from engine.config import presets
-from engine.config.exclusive import EXCLUSIVE
-from engine.config.keys import diff, flatten
-from engine.config.lints import Lint, lint
-from engine.config.overrides import parse_override
+from engine.config.keys import diff, flatten, parse_override
 from engine.config.schema import RunConfig
+from engine.config.sections import EXCLUSIVE
 from engine.config.toml import write
 from engine.data.catalogue import names_of
 from engine.errors import InputError
+from engine.lints import Lint, lint
 from tui_transformer.lab.design.cost import Characters, Cost, cost
 
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own

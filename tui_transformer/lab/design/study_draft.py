@@ -13,11 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 from engine.config import presets
-from engine.config.keys import diff, flatten, is_bookkeeping
-from engine.config.lints import lint
-from engine.config.overrides import parse_override
+from engine.config.keys import diff, flatten, is_bookkeeping, parse_override
 from engine.config.schema import RunConfig
 from engine.errors import InputError
+from engine.lints import lint
 from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.design.study_base import GENERIC, Overlay, overlay_variants, study_base
 from tui_transformer.lab.studies.arguments import grid, parse_axis, parse_seeds

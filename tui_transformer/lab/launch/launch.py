@@ -33,7 +33,7 @@ from tui_transformer.lab.launch.logs import last_words_in
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
-    from engine.training.ends import Outcome
+    from engine.training.control import Outcome
 
 LOOK = 0.05  # seconds between two looks at a run that is starting
 GIVES_WAY = 5  # niceness; costs nothing where nobody else computes

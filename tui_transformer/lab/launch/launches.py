@@ -12,7 +12,7 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.training.ends import StopRequested
+from engine.training.control import StopRequested
 from tui_transformer.lab.launch import queue
 from tui_transformer.lab.launch.launch import Training, await_start, enqueue, spawn
 from tui_transformer.lab.launch.logs import log_to

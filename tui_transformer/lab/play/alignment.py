@@ -1,7 +1,7 @@
 """The picture of an alignment: where a decoder looked in the source while it wrote each word of a translation.
 
 Source words stand above their columns, across where there is room and upright where there is not; where not even that
-fits, a list says where each word came from. No torch here: the numbers come from `engine.generation.alignment`.
+fits, a list says where each word came from. No torch here: the numbers come from `engine.generation.inspection`.
 Notation: S source words, T target words.
 """
 

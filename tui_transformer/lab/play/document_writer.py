@@ -1,6 +1,6 @@
 """A model of documents as the prompt's and the Playground's writer: it answers a question, or fills in a document.
 
-What stands before the answer is the prompt that the model was trained with (`engine.generation.prompts`), and ⁇ is a
+What stands before the answer is the prompt that the model was trained with (`engine.generation.answering`), and ⁇ is a
 mark in it.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from engine.config.schema import RunConfig
     from engine.data.padding import Tokens
-    from engine.generation.prompts import Prompt
+    from engine.generation.answering import Prompt
 
 MARK, END = "⁇", "■"  # how a gap, and what stands before an answer, is shown; and the end among alternatives
 GAP = re.compile(r"⁇|_{2,}")
@@ -105,14 +105,14 @@ class DocumentWriter(Inspected):
         Raises:
             InputError: nothing is asked, no gap is marked, unknown words or characters, or the text is too long.
         """
-        from engine.generation.ranked_answers import drawn_answer
+        from engine.generation.answering import sample_answer
         from engine.generation.sampling import Sampling
         from engine.seeds import seed_for
 
         how = Sampling(float(settings["temperature"]), int(settings["top_k"]), float(settings["top_p"]))
         prompt, seed = self._prompt(text), seed_for(int(settings["seed"]), "sample", answer)
         most, decoder = int(settings["length"]), self.tokenizer.decoder()
-        for one in drawn_answer(
+        for one in sample_answer(
             self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives
         ):
             others = tuple(
@@ -135,16 +135,16 @@ class DocumentWriter(Inspected):
         Raises:
             InputError: as `pieces`.
         """
-        from engine.generation.ranked_answers import ranked_answers
-        from engine.generation.surprise import of_answer
+        from engine.generation.answering import beam_answers
+        from engine.generation.surprise import answer_surprise
 
         prompt = self._prompt(text)
         answer = self._answer(written, prompt)
         room = self.config.model.context_length - len(prompt.tokens)
-        nats = math.fsum(one.nats or 0.0 for one in of_answer(self.model, prompt, answer[:room], self._size))
+        nats = math.fsum(one.nats or 0.0 for one in answer_surprise(self.model, prompt, answer[:room], self._size))
         first = Whole(_on_a_line(written), math.exp(-nats))
         most, beam = max(2 * len(answer), 1) + 10, max(FOLLOWED, others + 1)
-        found = ranked_answers(self.model, prompt, allowed=self._size, most=most, beam=beam, n_best=beam)
+        found = beam_answers(self.model, prompt, allowed=self._size, most=most, beam=beam, n_best=beam)
         ranked = [Whole(self._text(one.tokens), math.exp(one.log_probability)) for one in found if one.finished]
         return first, *[one for one in ranked if one.text != first.text][:others]
 
@@ -161,11 +161,11 @@ class DocumentWriter(Inspected):
         Raises:
             InputError: the corpus cannot be found, or something is wrong with it.
         """
-        from engine.training.task import load_task
+        from engine.training.tasks import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
         config = self.config.model_copy(update={"evaluation": evaluation})
-        rows = load_task(config, None, self.tokenizer).shower(config).sample(self.model, self.step)["translations"]
+        rows = make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step)["translations"]
         return [Example(row["source"], row["reference"], row["text"]) for row in rows]
 
     def surprise(self, text: str, alternatives: int = 0) -> Surprised:
@@ -174,7 +174,7 @@ class DocumentWriter(Inspected):
         Raises:
             InputError: no arrow, or as `pieces`.
         """
-        from engine.generation.surprise import of_answer
+        from engine.generation.surprise import answer_surprise
 
         arrow = next((sign for sign in ARROWS if sign in text), None)
         if arrow is None:
@@ -182,7 +182,7 @@ class DocumentWriter(Inspected):
             raise InputError(f"surprise: {what} are needed, with → between them, e.g. {self._example()} → London")
         asked, _, answer = text.rpartition(arrow)
         prompt = self._prompt(asked.strip())
-        found = of_answer(
+        found = answer_surprise(
             self.model, prompt, self._answer(_BARE.sub(MARK, answer.strip()), prompt), self._size, alternatives
         )
         pieces = []
@@ -206,13 +206,13 @@ class DocumentWriter(Inspected):
         import numpy as np
         import torch
 
-        from engine.generation.inspection import look
+        from engine.generation.inspection import head_attention
 
         prompt = self._prompt(text)
         tokens = np.concatenate((prompt.tokens, self._answer(written, prompt)))[: self.config.model.context_length]
         device = next(self.model.parameters()).device
         source = None if prompt.source is None else torch.from_numpy(prompt.source).to(device)
-        found = look(self.model, torch.from_numpy(tokens).to(device), layer - 1, head - 1, which, source)
+        found = head_attention(self.model, torch.from_numpy(tokens).to(device), layer - 1, head - 1, which, source)
         layers, heads = self.shape(which)
         wrote, read = self._shown(tokens), () if prompt.source is None else self._shown(prompt.source)
         plan = stacks(self.config.model)[0 if which == "encoder" else -1]
@@ -238,7 +238,7 @@ class DocumentWriter(Inspected):
 
     def _prompt(self, text: str) -> "Prompt":
         """What the model is asked."""
-        from engine.generation.prompts import gaps_prompt, question_prompt
+        from engine.generation.answering import gaps_prompt, question_prompt
 
         if self._asks is not None:
             question = self.tokenizer.encode(text.strip())
@@ -280,7 +280,7 @@ class DocumentWriter(Inspected):
 
     def _text(self, tokens: "Sequence[int]") -> str:
         """An answer on one line."""
-        from engine.generation.document_samples import shown
+        from engine.generation.samples import shown
 
         return _on_a_line(shown(self.tokenizer, tokens))
 

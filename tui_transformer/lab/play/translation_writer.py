@@ -37,7 +37,7 @@ class TranslationWriter:
     kinds = ("self", "cross", "encoder")
 
     def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
-        from engine.generation.translator import Translator
+        from engine.generation.translation import Translator
         from engine.training.checkpoint import load_translator
         from engine.training.devices import resolve_device
 
@@ -74,7 +74,7 @@ class TranslationWriter:
             raise InputError("prompt '': it needs a sentence to translate")
         how = Sampling(float(settings["temperature"]), int(settings["top_k"]), float(settings["top_p"]))
         seed, decoder = seed_for(int(settings["seed"]), "sample", answer), self.tokenizer.target.decoder()
-        for one in self.translator.drawn(text, how, seed, int(settings["length"]), alternatives):
+        for one in self.translator.sample(text, how, seed, int(settings["length"]), alternatives):
             others = tuple(
                 Alternative(self._shown(other.token), other.probability, other.chance) for other in one.alternatives
             )
@@ -90,13 +90,13 @@ class TranslationWriter:
         Raises:
             InputError: no arrow, or unknown characters.
         """
-        from engine.generation.surprise import of_translation
+        from engine.generation.surprise import translation_surprise
 
         arrow = next((sign for sign in ARROWS if sign in text), None)
         if arrow is None:
             raise InputError("surprise: a sentence and its translation are needed, e.g. I see. → Ich sehe.")
         source, _, target = text.partition(arrow)
-        found = of_translation(self.translator, source.strip(), target.strip(), alternatives)
+        found = translation_surprise(self.translator, source.strip(), target.strip(), alternatives)
         pieces = tuple(
             Piece(
                 self._shown(token.token),
@@ -117,13 +117,13 @@ class TranslationWriter:
         """
         import torch
 
-        from engine.generation.inspection import look
+        from engine.generation.inspection import head_attention
 
         source = self.translator.encoded(text)
         target = torch.from_numpy(self.tokenizer.target.encode(written)).to(source.device)
         tokens = torch.cat((source.new_tensor([self.translator.special.target.start]), target))
         tokens = tokens[: self.config.model.context_length]
-        found = look(self.translator.model, tokens, layer - 1, head - 1, which, source)
+        found = head_attention(self.translator.model, tokens, layer - 1, head - 1, which, source)
         layers, heads = self.shape(which)
         read, wrote = self._source(source), self._target(tokens)
         plan = stacks(self.config.model)[0 if which == "encoder" else -1]

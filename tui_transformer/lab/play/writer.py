@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from engine.config.schema import RunConfig
-    from engine.generation.sampling import Drawn, Sampling
+    from engine.generation.sampling import SampledToken, Sampling
 
 INVITATIONS = {"next-token": "type a text to continue", "masked": "type a text with a _ for each character to fill in"}
 KEPT = 3  # models that stay in memory
@@ -145,8 +145,7 @@ class Writer(Inspected):
         Raises:
             InputError: an empty prompt, unknown characters, or no gap where gaps are filled.
         """
-        from engine.generation.samples import answer as write
-        from engine.generation.sampling import Sampling
+        from engine.generation.sampling import Sampling, write
         from engine.seeds import seed_for
 
         if not text:
@@ -166,7 +165,7 @@ class Writer(Inspected):
             yield self._piece(drawn)
 
     def _filled(self, text: str, how: "Sampling", seed: int, alternatives: int) -> Iterator[Piece]:
-        from engine.generation.samples import fill
+        from engine.generation.sampling import fill
         from engine.model.transformer import EncoderLM
 
         assert isinstance(self.model, EncoderLM)
@@ -196,7 +195,7 @@ class Writer(Inspected):
 
         return torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
 
-    def _piece(self, drawn: "Drawn") -> Piece:
+    def _piece(self, drawn: "SampledToken") -> Piece:
         others = tuple(
             Alternative(self.tokenizer.decode([one.token]), one.probability, one.chance) for one in drawn.alternatives
         )
@@ -246,10 +245,10 @@ class Writer(Inspected):
         Raises:
             InputError: no such layer, head or kind, no weights, or unknown characters.
         """
-        from engine.generation.inspection import look
+        from engine.generation.inspection import head_attention
 
         tokens, source = self._read(text, written)
-        found = look(self.model, tokens, layer - 1, head - 1, which, source)
+        found = head_attention(self.model, tokens, layer - 1, head - 1, which, source)
         layers, heads = self.shape(which)
         by = source if which == "encoder" and source is not None else tokens
         at = source if which in ("cross", "encoder") and source is not None else tokens

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from engine.command_line import command_line
-from engine.config.keys import all_keys, flatten
-from engine.config.overrides import parse_overrides, parse_value
+from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key
 from engine.config.schema import RunConfig
-from engine.config.toml import unknown_key, validate
+from engine.config.toml import validate
 from engine.data.catalogue import kind_by_name
 from engine.data.parallel.by_path import absolute
 from engine.errors import InputError, one_of

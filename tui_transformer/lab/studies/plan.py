@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.model import size
-from engine.model.memory import BYTES
+from engine.model.size import BYTES
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.record import THREADS
 from tui_transformer.lab.studies.standing import Standing
@@ -202,11 +202,11 @@ def plan_of(
     import torch
 
     from engine.model import size
-    from engine.model.memory import memory_bytes
+    from engine.model.size import memory_bytes
     from engine.training.assemble import built
     from engine.training.devices import default_threads, resolve_device
-    from engine.training.task import load_task
-    from engine.training.trial import one_step_fit
+    from engine.training.tasks import make_task
+    from engine.training.trial import step_cost
 
     devices = tuple(str(resolve_device(name)) for name in several_devices(device))
     fixed = study.changes.get(THREADS)
@@ -224,7 +224,7 @@ def plan_of(
         said = json.dumps([config.data.model_dump(mode="json"), config.objective.kind, config.model.context_length])
         said += given.sha256 if given is not None else ""
         if said not in known:
-            known[said] = load_task(config, data_dir, given)
+            known[said] = make_task(config, data_dir, given)
         tasks[name] = known[said]
         configs[name] = tasks[name].resolved(config, f"{where} '{name}'", fixed or 1)
         if parent:
@@ -253,11 +253,11 @@ def plan_of(
         if seconds is None:
             on = torch.device(devices[0])
             repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # what is slow is steady
-            fit = one_step_fit(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
+            cost = step_cost(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
-            step_tokens = fit.targets if config.on_rows else windows
+            step_tokens = cost.targets if config.on_rows else windows
             scored = evaluation_steps(config, step_tokens, tasks[name].validation_tokens)
-            seconds = BEGINNING + fit.seconds * (config.train.steps + scored)
+            seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
         prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
     return Plan(devices, jobs, threads, prices)
 
@@ -271,18 +271,12 @@ def _require_fitting(config: RunConfig, before: RunConfig, name: str, task: "Tas
         name: of that stage.
         task: of the stage.
     """
-    import torch
+    from engine.training.checkpoint import parameter_shapes
+    from engine.training.init_from import match_shapes, require_same_reading
 
-    from engine.model.transformer import NETWORKS
-    from engine.training.init_from import fitting, require_same_reading, shapes_of
-
-    shapes = []
-    for asked in (config, before):
-        with torch.device("meta"):
-            vocabulary = asked.model.vocab_size or asked.needed_tokens(task.vocab_size)
-            shapes.append(shapes_of(NETWORKS[asked.model.architecture](asked.model, vocabulary)))
+    own, saved = (parameter_shapes(c.model, c.needed_tokens(task.vocab_size)) for c in (config, before))
     require_same_reading(config, before, name, task.tokenizer)
-    fitting(config, shapes[0], before, shapes[1], task.tokenizer)
+    match_shapes(config, own, before, saved, task.tokenizer)
 
 
 def several_devices(device: str) -> list[str]:

@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from engine import capabilities
 from engine.config import presets
-from engine.config.keys import all_keys, diff, flatten, is_bookkeeping
+from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key
 from engine.config.schema import RunConfig
-from engine.config.toml import read, shown, unknown_key, validate
+from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name

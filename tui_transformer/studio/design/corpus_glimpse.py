@@ -8,9 +8,10 @@ from pathlib import Path
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
 from engine.data.catalogue import catalogue, kind_by_name
-from engine.data.corpora import data_folders, load_corpus, read_text
+from engine.data.corpora import load_corpus, read_text
 from engine.data.documents.corpus import DocumentCorpus
 from engine.data.documents.registry import load_documents
+from engine.data.entry import data_folders
 from engine.data.parallel.by_path import absolute, files_of, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel

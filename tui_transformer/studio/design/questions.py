@@ -6,8 +6,7 @@ from typing import Any
 from textual.suggester import SuggestFromList
 
 from engine.config import presets
-from engine.config.keys import all_keys
-from engine.config.toml import unknown_key
+from engine.config.keys import all_keys, unknown_key
 from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft, as_set, shown, values_of
 from tui_transformer.studio.design.switch_table import Switch

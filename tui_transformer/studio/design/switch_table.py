@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from engine.config.lints import ACTS
 from engine.config.schema import RunConfig
+from engine.lints import ACTS
 from tui_transformer.lab.design.draft import Draft, shown
 
 Ladder = Callable[[Draft, float, int], Iterator[float]]  # values from one on, up (1) or down (-1)

@@ -18,19 +18,20 @@ from types import MappingProxyType
 
 from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.clause import Clause, NounPhrase
-from engine.data.synthetic.phrasebook.everyday import EVERYDAY, PHRASE_REPEATS
+from engine.data.synthetic.phrasebook.clause import NounPhrase
+from engine.data.synthetic.phrasebook.lexicon import Adjective, Noun
 from engine.data.synthetic.phrasebook.sentences import Sentence, draw_sentence
-from engine.data.synthetic.phrasebook.words import Adjective, Noun, Verb
 
 VERSION = "phrasebook@2"
 DEFAULT_SIZE = 21_500  # different sentences in all splits
+# As single lines among thousands the everyday phrases are learned late or never. What a model answers to them says
+# nothing about translation, and no held-out split has them.
+PHRASE_REPEATS = 20  # an epoch
 SPLITS = ("train", "validation", "test", "unseen_pairs")
 HELD_OUT_PAIRS = 0.1  # share of the verbs and objects that could meet
 VALIDATION_SHARE, TEST_SHARE = 0.1, 0.05  # of the sentences without such a pair
 
 VerbObject = tuple[str, str]  # English: look for, key
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Pair:
         target: German.
         construction: its name in `sentences.CONSTRUCTIONS`, or "phrase".
         verb_object: the verb and the noun that is its object, where there are both.
-        lexemes: the English verbs, nouns and adjectives in it.
+        lexemes: the English verbs, nouns and adjectives in it, each once, as a dictionary has them.
     """
 
     source: str
@@ -59,7 +60,7 @@ class Phrasebook:
     Attributes:
         version: name of the grammar and its version; the same version, seed and size give the same corpus.
         splits: the pairs of each split. `train` begins with the phrases, each PHRASE_REPEATS times.
-        phrases: what is to be known by heart; see `everyday`.
+        phrases: what is to be known by heart: `everyday` in the lexicon.
     """
 
     version: str
@@ -102,7 +103,7 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> Phrasebook:
     """
     draws = Draws(seed)
     apart = held_out_pairs(seed)
-    phrases = tuple(Pair(source, target, "phrase") for source, target in EVERYDAY)
+    phrases = tuple(Pair(source, target, "phrase") for source, target in lexicon.EVERYDAY)
     splits: dict[str, list[Pair]] = {name: [] for name in SPLITS}
     sources = {phrase.source for phrase in phrases}
     split_of_target = {phrase.target: "train" for phrase in phrases}
@@ -113,9 +114,17 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> Phrasebook:
         if sentence.source in sources:
             continue
         pair = _pair(sentence)
-        own_words = _words("English", pair.source) | _words("German", pair.target)
+        own_words = {("English", word) for word in re.findall(r"\w+", pair.source)}
+        own_words |= {("German", word) for word in re.findall(r"\w+", pair.target)}
         # Two English sentences may have one German; they stay together, or training would show the answer.
-        split = split_of_target.get(pair.target) or _split(pair, share, apart)
+        if pair.target in split_of_target:
+            split = split_of_target[pair.target]
+        elif pair.verb_object in apart:
+            split = "unseen_pairs"
+        elif share < VALIDATION_SHARE:
+            split = "validation"
+        else:
+            split = "test" if share < VALIDATION_SHARE + TEST_SHARE else "train"
         if split != "train" and not own_words <= words:
             if split == "unseen_pairs" or pair.target in split_of_target:
                 continue
@@ -125,57 +134,24 @@ def generate(seed: int = 1, size: int = DEFAULT_SIZE) -> Phrasebook:
         sources.add(pair.source)
         split_of_target[pair.target] = split
         splits[split].append(pair)
-    repeated = phrases * PHRASE_REPEATS
-    complete = {name: (*(repeated if name == "train" else ()), *pairs) for name, pairs in splits.items()}
+    complete = {name: tuple(pairs) for name, pairs in splits.items()}
+    complete["train"] = phrases * PHRASE_REPEATS + complete["train"]
     return Phrasebook(VERSION, MappingProxyType(complete), phrases)
 
 
 def _pair(sentence: Sentence) -> Pair:
-    met, known = verb_object(sentence), lexemes(sentence)
-    return Pair(sentence.source, sentence.target, sentence.construction, met, known)
-
-
-def _words(language: str, text: str) -> set[tuple[str, str]]:
-    return {(language, word) for word in _WORD.findall(text)}
-
-
-def _split(pair: Pair, share: float, apart: frozenset[VerbObject]) -> str:
-    """Return where a sentence belongs; `share` is a draw between 0 and 1."""
-    if pair.verb_object in apart:
-        return "unseen_pairs"
-    if share < VALIDATION_SHARE:
-        return "validation"
-    return "test" if share < VALIDATION_SHARE + TEST_SHARE else "train"
-
-
-def verb_object(sentence: Sentence) -> VerbObject | None:
-    """Return the one verb of a sentence that has a noun as its object, and that noun."""
+    verb_object: VerbObject | None = None
+    lexemes: list[str] = []
     for clause in sentence.clauses:
-        if isinstance(clause.object, NounPhrase):
-            return clause.verb.lemma, clause.object.noun.english
-    return None
-
-
-def lexemes(sentence: Sentence) -> tuple[str, ...]:
-    """Return the verbs, nouns and adjectives of a sentence in English, each once, as a dictionary has them."""
-    words = [word for clause in sentence.clauses for word in _lexemes_of(clause)]
-    return tuple(dict.fromkeys(words))
-
-
-def _lexemes_of(clause: Clause) -> list[str]:
-    verb: Verb = clause.verb
-    nominals = (
-        clause.subject,
-        clause.object,
-        clause.recipient,
-        clause.predicate,
-        clause.circumstance.nominal if clause.circumstance else None,
-        clause.place.nominal if clause.place else None,
-    )
-    words = [verb.lemma]
-    for nominal in nominals:
-        if isinstance(nominal, NounPhrase):
-            words += [nominal.noun.english, *([nominal.adjective.english] if nominal.adjective else [])]
-        elif isinstance(nominal, Adjective):
-            words.append(nominal.english)
-    return words
+        if verb_object is None and isinstance(clause.object, NounPhrase):
+            verb_object = (clause.verb.lemma, clause.object.noun.english)
+        lexemes.append(clause.verb.lemma)
+        circumstance = clause.circumstance.nominal if clause.circumstance else None
+        place = clause.place.nominal if clause.place else None
+        for part in (clause.subject, clause.object, clause.recipient, clause.predicate, circumstance, place):
+            if isinstance(part, NounPhrase):
+                lexemes.append(part.noun.english)
+            adjective = part.adjective if isinstance(part, NounPhrase) else part
+            if isinstance(adjective, Adjective):
+                lexemes.append(adjective.english)
+    return Pair(sentence.source, sentence.target, sentence.construction, verb_object, tuple(dict.fromkeys(lexemes)))

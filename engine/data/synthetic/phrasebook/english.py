@@ -1,10 +1,11 @@
 """From clauses to English: the continuous form, do-support, and what comes after the verb."""
 
+from collections.abc import Sequence
 from functools import cache
 
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.clause import Circumstance, Clause, Name, Nominal, NounPhrase, Place, Pronoun
-from engine.data.synthetic.phrasebook.words import Adjective
+from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.lexicon import Adjective
 
 _PRONOUNS = {  # subject, object
     "I": ("I", "me"),
@@ -20,8 +21,7 @@ _PRONOUNS = {  # subject, object
     "what": ("what", "what"),
     "that": ("that", "that"),
 }
-_PLURAL_PRONOUNS = ("you", "we", "they")
-_BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}
+_BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}  # I · third person singular · all others
 
 
 def nominal(of: Nominal, as_object: bool = False) -> str:
@@ -44,15 +44,7 @@ def _noun_phrase(phrase: NounPhrase) -> str:
 
 
 def place(of: Place) -> str:
-    """Return an adverbial of place."""
     return f"{of.english} {nominal(of.nominal)}" if of.nominal else of.english
-
-
-def _agreement(subject: Nominal) -> int:
-    """Return 0 for I, 1 for the third person singular, 2 for all others."""
-    if isinstance(subject, Pronoun):
-        return 0 if subject.name == "I" else 2 if subject.name in _PLURAL_PRONOUNS else 1
-    return 2 if isinstance(subject, NounPhrase) and subject.plural else 1
 
 
 def _verb(clause: Clause, split: bool) -> tuple[str, str]:
@@ -61,8 +53,11 @@ def _verb(clause: Clause, split: bool) -> tuple[str, str]:
     Args:
         split: whether something must come between the two: a subject or "not".
     """
-    agreement = _agreement(clause.subject)
-    verb, modal = clause.verb, clause.modal
+    subject, verb, modal = clause.subject, clause.verb, clause.modal
+    if isinstance(subject, Pronoun):
+        agreement = 0 if subject.name == "I" else 2 if subject.name in ("you", "we", "they") else 1
+    else:
+        agreement = 2 if isinstance(subject, NounPhrase) and subject.plural else 1
     past = clause.tense in ("past", "modal past")
     if modal and not modal.to:
         return modal.english, verb.english
@@ -82,8 +77,12 @@ def _verb(clause: Clause, split: bool) -> tuple[str, str]:
 
 
 def be(clause: Clause) -> str:
-    """Return the form of "be" that goes with the clause's subject."""
     return _verb(clause, split=False)[0]
+
+
+def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str | None = None) -> str:
+    often = clause.time.english if clause.time and clause.time.middle else ""
+    return " ".join(filter(None, (*before, often, rest, *_after_verb(clause, front))))
 
 
 def _after_verb(clause: Clause, front: str | None = None) -> list[str]:
@@ -104,26 +103,16 @@ def _after_verb(clause: Clause, front: str | None = None) -> list[str]:
         words.append(nominal(predicate))
     words.append(clause.manner or "")
     if clause.circumstance:
-        words.append(_circumstance(clause.circumstance))
+        preposition, about = clause.circumstance.preposition, clause.circumstance.nominal
+        if preposition == "by" and isinstance(about, NounPhrase):
+            words.append(f"by {about.noun.english}")  # by train, where German has its article: mit dem Zug
+        else:
+            words.append(f"{preposition} {nominal(about, True)}")
     if clause.place and front != "place":
         words.append(place(clause.place))
     if clause.time and not clause.time.middle and front != "time":
         words.append(clause.time.english)
     return words
-
-
-def _circumstance(of: Circumstance) -> str:
-    if of.preposition == "by" and isinstance(of.nominal, NounPhrase):
-        return f"by {of.nominal.noun.english}"  # by train, where German has its article: mit dem Zug
-    return f"{of.preposition} {nominal(of.nominal, True)}"
-
-
-def _middle_time(clause: Clause) -> str:
-    return clause.time.english if clause.time and clause.time.middle else ""
-
-
-def _join(*words: str) -> str:
-    return " ".join(filter(None, words))
 
 
 def statement(clause: Clause, front: str | None = None) -> str:
@@ -137,17 +126,15 @@ def statement(clause: Clause, front: str | None = None) -> str:
         opening = clause.time.english
     elif front == "place" and clause.place:
         opening = place(clause.place)
-    subject = nominal(clause.subject)
-    return _join(opening, subject, auxiliary, negation, _middle_time(clause), rest, *_after_verb(clause, front))
+    return _sentence(clause, (opening, nominal(clause.subject), auxiliary, negation), rest, front)
 
 
 def question(clause: Clause, asked: str = "") -> str:
     """Return a question; a question word that is the subject needs `statement` instead."""
     auxiliary, rest = _verb(clause, split=True)
     negation = "not" if clause.negated else ""
-    return _join(asked, auxiliary, nominal(clause.subject), negation, _middle_time(clause), rest, *_after_verb(clause))
+    return _sentence(clause, (asked, auxiliary, nominal(clause.subject), negation), rest)
 
 
 def subordinate(conjunction: str, clause: Clause) -> str:
-    """Return a subordinate clause."""
     return f"{conjunction} {statement(clause)}"

@@ -10,9 +10,9 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain
 
-from engine.data.synthetic.phrasebook import adverbials, lexicon
-from engine.data.synthetic.phrasebook.clause import Circumstance, Clause, Name, Nominal, NounPhrase, Place, Pronoun
-from engine.data.synthetic.phrasebook.words import DU, ER, ICH, IHR, SIE, WIR, Address, Adjective, Case, Verb
+from engine.data.synthetic.phrasebook import lexicon
+from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
+from engine.data.synthetic.phrasebook.lexicon import DU, ER, ICH, IHR, SIE, WIR, Address, Adjective, Case, Verb
 
 # Columns: masculine, feminine, neuter, plural.
 _STRONG = {
@@ -58,15 +58,7 @@ def _pronoun(pronoun: Pronoun, address: Address) -> tuple[str, str, str, int]:
     return _YOU[address] if pronoun.name == "you" else _PRONOUNS[pronoun.name]
 
 
-def person(nominal: Nominal, address: Address) -> int:
-    """Return the place in a paradigm of the verb that has this subject."""
-    if isinstance(nominal, Pronoun):
-        return _pronoun(nominal, address)[3]
-    return SIE if isinstance(nominal, NounPhrase) and nominal.plural else ER
-
-
 def nominal(of: Nominal, case: Case, address: Address) -> str:
-    """Return a nominal in a case."""
     if isinstance(of, Pronoun):
         nominative, accusative, dative, _ = _pronoun(of, address)
         return {"nominative": nominative, "accusative": accusative, "dative": dative}[case]
@@ -106,12 +98,11 @@ def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) 
     """Return a preposition and its nominal, drawn together where German does: im Garten."""
     first, _, rest = nominal(of, case, address).partition(" ")
     definite = isinstance(of, NounPhrase) and of.determiner == "the"
-    drawn_together = adverbials.CONTRACTIONS.get((preposition, first)) if definite else None
+    drawn_together = lexicon.CONTRACTIONS.get(f"{preposition} {first}") if definite else None
     return f"{drawn_together or f'{preposition} {first}'} {rest}".rstrip()
 
 
 def place(of: Place, address: Address) -> str:
-    """Return an adverbial of place."""
     if of.nominal is None:
         return of.german
     return _prepositional(of.german, of.nominal, "accusative" if of.accusative else "dative", address)
@@ -119,8 +110,11 @@ def place(of: Place, address: Address) -> str:
 
 def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it."""
-    who = person(clause.subject, address)
-    verb = clause.verb
+    verb, subject = clause.verb, clause.subject
+    if isinstance(subject, Pronoun):
+        who = _pronoun(subject, address)[3]
+    else:
+        who = SIE if isinstance(subject, NounPhrase) and subject.plural else ER
     if clause.modal:
         forms = clause.modal.preterite if clause.tense == "modal past" else clause.modal.present
         assert forms is not None
@@ -131,17 +125,6 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
         return verb.preterite[who], "", ""
     auxiliary: Verb = lexicon.HABEN if verb.auxiliary == "haben" else lexicon.SEIN
     return auxiliary.present[who], "", verb.participle
-
-
-def _says_kein(clause: Clause) -> bool:
-    """Whether kein negates the clause: where something new is brought up, and no preposition stands before it."""
-    about = clause.predicate if clause.object is None else clause.object
-    return (
-        clause.negated
-        and isinstance(about, NounPhrase)
-        and about.determiner in ("a", "")
-        and not clause.verb.object_preposition
-    )
 
 
 def _with_kein(of: Nominal) -> Nominal:
@@ -157,15 +140,18 @@ def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
     after_preposition: list[str] = []
     predicate: list[str] = []
     verb = clause.verb
-    kein = _says_kein(clause)
+    # Kein negates where something new is brought up, and no preposition stands before it.
+    about = clause.predicate if clause.object is None else clause.object
+    is_new = isinstance(about, NounPhrase) and about.determiner in ("a", "")
+    kein = clause.negated and is_new and not verb.object_preposition
     if clause.object is not None:
         given = _with_kein(clause.object) if kein else clause.object
         if verb.object_preposition:
             after_preposition.append(_prepositional(verb.object_preposition, given, verb.object_case, address))
         else:
-            is_new = isinstance(given, NounPhrase) and given.indefinite
+            indefinite = isinstance(given, NounPhrase) and given.indefinite
             waits = clause.recipient is not None and not clause.negated
-            field = pronouns if isinstance(given, Pronoun) else new if is_new or waits else known
+            field = pronouns if isinstance(given, Pronoun) else new if indefinite or waits else known
             field.append(nominal(given, verb.object_case, address))
     if clause.recipient is not None:
         field = pronouns if isinstance(clause.recipient, Pronoun) else dative
@@ -177,8 +163,11 @@ def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
         predicate.append(nominal(what, "nominative", address))
     time = [clause.time.german] if clause.time and front != "time" else []
     nicht = ["nicht"] if clause.negated and not kein else []
-    manner = [adverbials.MANNERS[clause.manner]] if clause.manner else []
-    company = [_circumstance(clause.circumstance, address)] if clause.circumstance else []
+    manner = [lexicon.MANNERS[clause.manner]] if clause.manner else []
+    company = []
+    if clause.circumstance:
+        preposition, case = _CIRCUMSTANCES[clause.circumstance.preposition]
+        company.append(_prepositional(preposition, clause.circumstance.nominal, case, address))
     where = [place(clause.place, address)] if clause.place and front != "place" else []
     known_place, last_place = (where, []) if new else ([], where)  # im Park einen Hund, but: den Hund im Park
     before = chain(pronouns, dative, known, time, known_place, new)
@@ -186,25 +175,16 @@ def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
     return [*before, *after]
 
 
-def _circumstance(of: Circumstance, address: Address) -> str:
-    preposition, case = _CIRCUMSTANCES[of.preposition]
-    return _prepositional(preposition, of.nominal, case, address)
-
-
-def _front(clause: Clause, front: str, address: Address) -> str:
-    if front == "time":
-        assert clause.time is not None
-        return clause.time.german
-    assert clause.place is not None
-    return place(clause.place, address)
-
-
 def statement(clause: Clause, address: Address, front: str | None = None) -> str:
     """Return a main clause, verb second; `front` is "time" or "place", else the subject comes first."""
     finite, prefix, rest = _verb(clause, address)
     subject = nominal(clause.subject, "nominative", address)
-    first = (_front(clause, front, address), finite, subject) if front else (subject, finite)
-    return " ".join(filter(None, (*first, *_middle(clause, address, front), prefix, rest)))
+    opening: tuple[str, ...] = (subject, finite)
+    if front == "time" and clause.time:
+        opening = (clause.time.german, finite, subject)
+    elif front == "place" and clause.place:
+        opening = (place(clause.place, address), finite, subject)
+    return " ".join(filter(None, (*opening, *_middle(clause, address, front), prefix, rest)))
 
 
 def question(clause: Clause, address: Address, asked: str = "") -> str:

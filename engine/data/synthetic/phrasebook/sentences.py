@@ -1,39 +1,407 @@
-"""The table of constructions, and sentences drawn from it."""
+"""The constructions of the phrasebook, each told in both languages at once, and sentences drawn from their table.
+
+A construction's docstring is an example of it, which the tests hold against the checker and the documentation.
+"""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from engine.data.synthetic.draws import Draws, Weighted
-from engine.data.synthetic.phrasebook import lexicon, questions, simple, two_clauses
-from engine.data.synthetic.phrasebook.clause import Clause
-from engine.data.synthetic.phrasebook.told import Construction
-from engine.data.synthetic.phrasebook.words import Address
+from engine.data.synthetic.phrasebook import english, german, lexicon
+from engine.data.synthetic.phrasebook.clause import (
+    KNOWN,
+    NEW,
+    VERBS_BY_FRAME,
+    Clause,
+    Name,
+    Nominal,
+    NounPhrase,
+    Pronoun,
+    draw_adjective,
+    draw_clause,
+    draw_dynamic_verb,
+    draw_object_pronoun,
+    draw_phrase,
+    draw_place,
+    draw_recipient,
+    draw_subject,
+    draw_verb,
+    noun_of,
+)
+from engine.data.synthetic.phrasebook.lexicon import Address, Verb
+
+
+class SentencePair(NamedTuple):
+    """A sentence in both languages, without capital, mark and vocative; and the clauses it was made from."""
+
+    english: str
+    german: str
+    mark: str
+    clauses: tuple[Clause, ...]
+
+
+Construction = Callable[[Draws, Address], SentencePair]
+
+
+def statement_pair(clause: Clause, address: Address, front: str | None = None) -> SentencePair:
+    """Tell one clause as a statement; `front` is "time" or "place" for what opens it."""
+    return SentencePair(english.statement(clause, front), german.statement(clause, address, front), ".", (clause,))
+
+
+def question_pair(clause: Clause, address: Address, asked: tuple[str, str] = ("", "")) -> SentencePair:
+    """Tell one clause as a question; `asked` has the English and the German question word."""
+    return SentencePair(english.question(clause, asked[0]), german.question(clause, address, asked[1]), "?", (clause,))
+
+
+# --- one main clause
+
+# What one can come upon somewhere; out of doors only what lives.
+_FINDS = tuple(
+    noun
+    for noun in lexicon.of_kinds("person", "animal", "food", "book", "letter", "newspaper", "clothing", "thing")
+    if not noun.mass
+)
+_BELONGINGS = tuple(
+    noun
+    for noun in lexicon.of_kinds("animal", "thing", "vehicle", "clothing", "reading")
+    if noun not in lexicon.NOBODYS
+)
+_BEING = Weighted(("present", 3), ("past", 1))
+
+
+def statement(draws: Draws, address: Address) -> SentencePair:
+    """The woman is buying a red hat. · Die Frau kauft einen roten Hut."""
+    return statement_pair(draw_clause(draws), address)
+
+
+def negation(draws: Draws, address: Address) -> SentencePair:
+    """I do not have a dog. · Ich habe keinen Hund."""
+    return statement_pair(draw_clause(draws, negated=True), address)
+
+
+def modal(draws: Draws, address: Address) -> SentencePair:
+    """I can see the dog. · Ich kann den Hund sehen."""
+    clause = draw_clause(draws, need="time" if draws.chance(0.3) else "", tense="modal", verb=draw_dynamic_verb(draws))
+    return statement_pair(clause, address)
+
+
+def time_first(draws: Draws, address: Address) -> SentencePair:
+    """Yesterday Paul visited the doctor. · Gestern hat Paul den Arzt besucht."""
+    return statement_pair(draw_clause(draws, need="time", negated=draws.chance(0.15)), address, "time")
+
+
+def place_first(draws: Draws, address: Address) -> SentencePair:
+    """In the garden the child is playing. · Im Garten spielt das Kind."""
+    return statement_pair(draw_clause(draws, need="place"), address, "place")
+
+
+def copula(draws: Draws, address: Address) -> SentencePair:
+    """My brother is not tired. · Mein Bruder ist nicht müde."""
+    return statement_pair(_being(draws, negated=draws.chance(0.3)), address)
+
+
+def copula_question(draws: Draws, address: Address) -> SentencePair:
+    """Is the coffee cold? · Ist der Kaffee kalt?"""
+    return question_pair(_being(draws), address)
+
+
+def _being(draws: Draws, negated: bool = False) -> Clause:
+    if draws.chance(0.5):
+        subject: Nominal = draw_subject(draws, animals=True, without=("a", "no", "two"))
+    else:
+        subject = draw_phrase(draws, lexicon.NOUNS, "subject", ("a", "no", "two", ""))
+    adjective = subject.adjective if isinstance(subject, NounPhrase) else None
+    predicate = draw_adjective(draws, subject, adjective)
+    return Clause(subject, lexicon.SEIN, draws.weighted(_BEING), predicate=predicate, negated=negated)
+
+
+def that_is(draws: Draws, address: Address) -> SentencePair:
+    """That is a good book. · Das ist ein gutes Buch."""
+    what = draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
+    while what.plural:
+        what = draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
+    clause = Clause(Pronoun("that"), lexicon.SEIN, "present", predicate=what, negated=draws.chance(0.25))
+    asks = not clause.negated and draws.chance(0.3)
+    return (question_pair if asks else statement_pair)(clause, address)
+
+
+def existential(draws: Draws, address: Address) -> SentencePair:
+    """There is a cat in the kitchen. · In der Küche ist eine Katze."""
+    what = draw_phrase(draws, _FINDS, "object", ("",), NEW)
+    place = draw_place(draws, goal=False)
+    while place.nominal is None or (place.nominal.noun.kind == "place" and what.noun.kind not in ("person", "animal")):
+        place = draw_place(draws, goal=False)
+    clause = Clause(what, lexicon.SEIN, draws.weighted(_BEING), place=place)
+    told = f"there {english.be(clause)} {english.nominal(what)} {english.place(place)}"
+    return SentencePair(told, german.statement(clause, address, "place"), ".", (clause,))
+
+
+def belonging(draws: Draws, address: Address) -> SentencePair:
+    """This key belongs to the old woman. · Dieser Schlüssel gehört der alten Frau."""
+    what = draw_phrase(draws, _BELONGINGS, "object", shapes=KNOWN)
+    owner = draw_recipient(draws, what)
+    clause = Clause(what, lexicon.GEHOEREN, "present", object=owner, negated=draws.chance(0.2))
+    asks = not clause.negated and draws.chance(0.3)
+    return (question_pair if asks else statement_pair)(clause, address)
+
+
+# --- questions
+
+
+def yes_no_question(draws: Draws, address: Address) -> SentencePair:
+    """Did she open the window? · Hat sie das Fenster aufgemacht?"""
+    return question_pair(draw_clause(draws, gap="none"), address)
+
+
+def who_question(draws: Draws, address: Address) -> SentencePair:
+    """Who is helping the child? · Wer hilft dem Kind?"""
+    clause = draw_clause(draws, subject=Pronoun("who"), gap="none")
+    return SentencePair(english.statement(clause), german.statement(clause, address), "?", (clause,))
+
+
+def object_question(draws: Draws, address: Address) -> SentencePair:
+    """Who are you helping? What did he buy? · Wem hilfst du? Was hat er gekauft?"""
+    verb = _verb_with_object(draws)
+    people = sum(noun.kind in ("person", "kin") for noun in verb.objects)
+    only_people = people == len(verb.objects) or verb.frame == "dative"
+    of_people = only_people or (people and "some" not in verb.traits and draws.chance(0.5))
+    about = Pronoun("who" if of_people else "what")
+    asked = (about.name, german.nominal(about, verb.object_case, address))
+    return question_pair(draw_clause(draws, verb, gap="object"), address, asked)
+
+
+def which_question(draws: Draws, address: Address) -> SentencePair:
+    """Which newspaper is he reading? · Welche Zeitung liest er?"""
+    verb = _verb_with_object(draws)
+    while "some" in verb.traits:
+        verb = _verb_with_object(draws)
+    noun = draws.pick([noun for noun in verb.objects if noun.plural or noun.mass])
+    phrase = NounPhrase(noun, "which", not (noun.mass or noun.kind == "place") and draws.chance(0.25))
+    clause = draw_clause(draws, verb, gap="object")
+    while noun_of(clause.subject) is noun:
+        clause = draw_clause(draws, verb, gap="object")
+    asked = (english.nominal(phrase), german.nominal(phrase, verb.object_case, address))
+    told = question_pair(clause, address, asked)
+    return told._replace(clauses=(replace(clause, object=phrase),))  # it is asked for, but it is there
+
+
+def _verb_with_object(draws: Draws) -> Verb:
+    while True:
+        verb = draw_verb(draws)
+        if verb.frame in ("accusative", "dative"):
+            return verb
+
+
+def where_question(draws: Draws, address: Address) -> SentencePair:
+    """Where is she going? Where does he live? · Wohin geht sie? Wo wohnt er?"""
+    verb = draw_verb(draws)
+    while verb.traits.isdisjoint(("place", "placed", "to")) or verb.english == "come":
+        verb = draw_verb(draws)
+    wo = "wohin" if "to" in verb.traits else "wo"
+    return question_pair(draw_clause(draws, verb, gap="place"), address, ("where", wo))
+
+
+def when_question(draws: Draws, address: Address) -> SentencePair:
+    """When did you sell the car? · Wann hast du das Auto verkauft?"""
+    return question_pair(draw_clause(draws, draw_dynamic_verb(draws), gap="time"), address, ("when", "wann"))
+
+
+def why_question(draws: Draws, address: Address) -> SentencePair:
+    """Why is the girl laughing? · Warum lacht das Mädchen?"""
+    return question_pair(draw_clause(draws, gap="time"), address, ("why", "warum"))
+
+
+# --- two clauses: subordinate ones have the verb last, and "it" the gender of what it stands for
+
+_IT = {"m": Pronoun("it_m"), "f": Pronoun("it_f"), "n": Pronoun("it_n")}
+_WEATHER = (lexicon.REGNEN, lexicon.SCHNEIEN)
+_THINGS = ("thing", "clothing", "vehicle")  # what "it" stands for
+_PLANS = lexicon.modals("want", "have", "will")
+_REFUSALS = lexicon.modals("can", "want", "may", "will")
+_HOPES = (None, *lexicon.modals("can", "will"))
+_DUTIES = lexicon.modals("want", "have")  # these have a past
+_DEFINITE_SOMEBODY = ("a", "no", "two")  # determiners that are left out
+
+
+def that_clause(draws: Draws, address: Address) -> SentencePair:
+    """I know that he sold the house. · Ich weiß, dass er das Haus verkauft hat."""
+    verb = draws.pick(lexicon.CLAUSE_VERBS)
+    past = verb.english == "say" and draws.chance(0.4)
+    matrix = Clause(draw_subject(draws, without=_DEFINITE_SOMEBODY), verb, "past" if past else "present")
+    clause = draw_clause(draws)
+    while (past and clause.tense != "past") or (verb.english == "hope" and clause.modal not in _HOPES):
+        clause = draw_clause(draws)  # English would shift any other tense; nobody hopes that somebody should
+    return _subordinated(matrix, "that", "dass", clause, address)
+
+
+def whether_clause(draws: Draws, address: Address) -> SentencePair:
+    """We do not know whether she is coming. · Wir wissen nicht, ob sie kommt."""
+    subject = draw_subject(draws, without=_DEFINITE_SOMEBODY)
+    matrix = Clause(subject, lexicon.WISSEN, "present", negated=True)
+    return _subordinated(matrix, "whether", "ob", draw_clause(draws, gap="none"), address)
+
+
+def because_clause(draws: Draws, address: Address) -> SentencePair:
+    """We are staying at home because it is raining. · Wir bleiben zu Hause, weil es regnet."""
+    main = draw_clause(draws, draw_dynamic_verb(draws), negated=draws.chance(0.2))
+    again = _pronoun_for(main.subject)
+    past = main.tense in ("past", "modal past")
+    tense = "past" if past else "present"
+    if draws.chance(0.1):
+        reason = Clause(_IT["n"], draws.pick(_WEATHER), tense)
+    elif again is None:
+        reason = draw_clause(draws, _verb_without_object(draws, main.verb), bare=True)
+    elif draws.chance(0.6):
+        reason = Clause(again, lexicon.SEIN, tense, predicate=draws.pick(lexicon.STATES))
+    else:
+        verb = _verb_without_object(draws, main.verb)
+        modal = draws.pick(_DUTIES if past else _PLANS)
+        place = draw_place(draws, goal=False) if "placed" in verb.traits else None
+        reason = Clause(again, verb, "modal past" if past else "modal", modal, place=place)
+    return _subordinated(main, "because", "weil", reason, address)
+
+
+def _verb_without_object(draws: Draws, other_than: Verb) -> Verb:
+    """Return a verb for a second clause: a sentence has one verb with an object to record."""
+    while True:
+        verb = draws.pick(VERBS_BY_FRAME["none"])
+        if "timeless" not in verb.traits and verb is not other_than:
+            return verb
+
+
+def _pronoun_for(nominal: Nominal) -> Pronoun | None:
+    """Return the pronoun that takes up somebody; None where German and English might see it differently."""
+    if isinstance(nominal, Pronoun):
+        return nominal
+    if isinstance(nominal, Name):
+        return Pronoun("he" if lexicon.NAMES[nominal.name] == "m" else "she")
+    noun = nominal.noun
+    if nominal.determiner == "no" or noun.kind == "animal" or (noun.gender == "n" and not nominal.plural):
+        return None
+    return Pronoun("they" if nominal.plural else "he" if noun.gender == "m" else "she")
+
+
+def if_first(draws: Draws, address: Address) -> SentencePair:
+    """If Anna comes, I will help you. · Wenn Anna kommt, werde ich dir helfen."""
+    condition, main = _condition(draws)
+    told = f"{english.subordinate('if', condition)}, {english.statement(main)}"
+    erzaehlt = f"{german.subordinate('wenn', condition, address)}, {german.question(main, address)}"
+    return SentencePair(told, erzaehlt, ".", (condition, main))
+
+
+def if_last(draws: Draws, address: Address) -> SentencePair:
+    """You may sleep if you are tired. · Du darfst schlafen, wenn du müde bist."""
+    condition, main = _condition(draws)
+    return _subordinated(main, "if", "wenn", condition, address)
+
+
+def _condition(draws: Draws) -> tuple[Clause, Clause]:
+    """Return a condition and what follows from it; only the condition may have a noun as its object."""
+    kind = draws.random()
+    if kind < 0.12:
+        condition = Clause(_IT["n"], draws.pick(_WEATHER), "simple")
+    elif kind < 0.4:
+        somebody = draw_subject(draws, animals=True, without=_DEFINITE_SOMEBODY)
+        condition = Clause(somebody, lexicon.SEIN, "simple", predicate=draws.pick(lexicon.STATES))
+    else:
+        condition = draw_clause(draws, tense="simple")
+    subject = draw_subject(draws, without=_DEFINITE_SOMEBODY)
+    if draws.chance(0.35):
+        verb = draws.pick(VERBS_BY_FRAME["dative"])
+        other = draw_object_pronoun(draws, subject)
+        return condition, Clause(subject, verb, "modal", draws.pick(lexicon.MODALS), other)
+    verb = _verb_without_object(draws, condition.verb)
+    return condition, draw_clause(draws, verb, subject=subject, tense="modal", bare=draws.chance(0.6))
+
+
+def it_is(draws: Draws, address: Address) -> SentencePair:
+    """She likes the hat, but it is expensive. · Sie mag den Hut, aber er ist teuer."""
+    first, it = _about_a_thing(draws)
+    assert isinstance(first.object, NounPhrase)
+    adjective = draw_adjective(draws, first.object, first.object.adjective)
+    second = Clause(it, lexicon.SEIN, "past" if first.tense == "past" else "present", predicate=adjective)
+    if draws.chance(0.5):
+        return _subordinated(first, "because", "weil", second, address)
+    return _coordinated(first, "but", "aber", second, address)
+
+
+def it_again(draws: Draws, address: Address) -> SentencePair:
+    """Paul has a bicycle, but he does not need it. · Paul hat ein Fahrrad, aber er braucht es nicht."""
+    first, it = _about_a_thing(draws)
+    while (again := _pronoun_for(first.subject)) is None:
+        first, it = _about_a_thing(draws)
+    if draws.chance(0.2):
+        verb, recipient = draws.pick(VERBS_BY_FRAME["ditransitive"]), draw_recipient(draws, again)
+        second = Clause(again, verb, "modal", draws.pick(_PLANS), it, recipient)
+        return _coordinated(first, "and", "und", second, address)
+    assert isinstance(first.object, NounPhrase)
+    verbs = [
+        verb
+        for verb in VERBS_BY_FRAME["accusative"]
+        if first.object.noun in verb.objects and verb is not first.verb and "some" not in verb.traits
+    ]
+    verb, negated = draws.pick(verbs), draws.chance(0.5)
+    modal = None if "timeless" in verb.traits else draws.pick(_REFUSALS if negated else _PLANS)
+    second = Clause(again, verb, "modal" if modal else "present", modal, it, negated=negated)
+    return _coordinated(first, *(("but", "aber") if negated else ("and", "und")), second, address)
+
+
+def _about_a_thing(draws: Draws) -> tuple[Clause, Pronoun]:
+    """Return a clause whose object is one thing, and the pronoun that takes it up."""
+    while True:
+        clause = draw_clause(draws, draws.pick(VERBS_BY_FRAME["accusative"]), bare=True)
+        thing = clause.object
+        if (
+            isinstance(thing, NounPhrase)
+            and thing.noun.kind in _THINGS
+            and not thing.plural
+            and thing.determiner != "no"
+            and not (isinstance(clause.subject, NounPhrase) and clause.subject.noun.kind == "animal")
+        ):
+            return clause, _IT[thing.noun.gender]
+
+
+def _subordinated(main: Clause, word: str, wort: str, clause: Clause, address: Address) -> SentencePair:
+    told = f"{english.statement(main)} {english.subordinate(word, clause)}"
+    erzaehlt = f"{german.statement(main, address)}, {german.subordinate(wort, clause, address)}"
+    return SentencePair(told, erzaehlt, ".", (main, clause))
+
+
+def _coordinated(first: Clause, word: str, wort: str, second: Clause, address: Address) -> SentencePair:
+    told = f"{english.statement(first)}, {word} {english.statement(second)}"
+    erzaehlt = f"{german.statement(first, address)}, {wort} {german.statement(second, address)}"
+    return SentencePair(told, erzaehlt, ".", (first, second))
+
+
+# --- the table
 
 CONSTRUCTIONS: dict[str, tuple[Construction, float]] = {
-    "statement": (simple.statement, 18),
-    "negation": (simple.negation, 9),
-    "modal": (simple.modal, 7),
-    "time first": (simple.time_first, 7),
-    "place first": (simple.place_first, 4),
-    "copula": (simple.copula, 3),
-    "copula question": (simple.copula_question, 2),
-    "that is": (simple.that_is, 3),
-    "existential": (simple.existential, 2),
-    "belonging": (simple.belonging, 3),
-    "yes-no question": (questions.yes_no_question, 7),
-    "who question": (questions.who_question, 3),
-    "object question": (questions.object_question, 3),
-    "which question": (questions.which_question, 3),
-    "where question": (questions.where_question, 2),
-    "when question": (questions.when_question, 2),
-    "why question": (questions.why_question, 2),
-    "that clause": (two_clauses.that_clause, 6),
-    "whether clause": (two_clauses.whether_clause, 3),
-    "because": (two_clauses.because_clause, 4),
-    "if first": (two_clauses.if_first, 3),
-    "if last": (two_clauses.if_last, 2),
-    "it is": (two_clauses.it_is, 3),
-    "it again": (two_clauses.it_again, 3),
+    "statement": (statement, 18),
+    "negation": (negation, 9),
+    "modal": (modal, 7),
+    "time first": (time_first, 7),
+    "place first": (place_first, 4),
+    "copula": (copula, 3),
+    "copula question": (copula_question, 2),
+    "that is": (that_is, 3),
+    "existential": (existential, 2),
+    "belonging": (belonging, 3),
+    "yes-no question": (yes_no_question, 7),
+    "who question": (who_question, 3),
+    "object question": (object_question, 3),
+    "which question": (which_question, 3),
+    "where question": (where_question, 2),
+    "when question": (when_question, 2),
+    "why question": (why_question, 2),
+    "that clause": (that_clause, 6),
+    "whether clause": (whether_clause, 3),
+    "because": (because_clause, 4),
+    "if first": (if_first, 3),
+    "if last": (if_last, 2),
+    "it is": (it_is, 3),
+    "it again": (it_again, 3),
 }
 _CHOICE = Weighted(*((name, weight) for name, (_, weight) in CONSTRUCTIONS.items()))
 _ADDRESS: Weighted[Address] = Weighted(("du", 62), ("Sie", 20), ("ihr", 18))

@@ -190,7 +190,7 @@ def test_an_unknown_name_is_one_line_with_the_known_ones(corpus: str, says: str)
 
 def test_files_that_are_not_here_are_named_with_their_place(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda _: tmp_path / "user")
+    monkeypatch.setattr("engine.data.entry.user_data_path", lambda _: tmp_path / "user")
     with pytest.raises(
         InputError, match=r"wiki\.txt.*birth_dev\.tsv.*into .*cs224n-birthplaces.*biographies works now"
     ):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
 from engine.data.parallel import lines
-from engine.data.parallel.aligned import aligned
+from engine.data.parallel.by_path import aligned
 from engine.data.parallel.iwslt import segments, tagged
 from engine.data.parallel.lines import lines_of
 from engine.data.parallel.registry import load_parallel
@@ -270,7 +270,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
 @pytest.fixture
 def nowhere_else(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr("engine.data.corpora.user_data_path", lambda _: tmp_path / "none")
+    monkeypatch.setattr("engine.data.entry.user_data_path", lambda _: tmp_path / "none")
 
 
 @pytest.mark.parametrize("case", CASES)

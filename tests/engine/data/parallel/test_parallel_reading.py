@@ -209,7 +209,7 @@ def test_multi30k_has_its_official_sizes_in_both_directions(real_data) -> None:
 
 
 def test_tatoeba_is_read_to_the_pair_and_shares_no_sentence(real_data) -> None:
-    from engine.data.parallel.split import folded
+    from engine.data.parallel.pairs import folded
 
     corpus = load_parallel(DataConfig(corpus="tatoeba-en-de"), real_data)
     rows = (real_data / "tatoeba-en-de" / "deu.tsv").read_bytes().count(b"\n") - 1

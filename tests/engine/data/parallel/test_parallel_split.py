@@ -3,8 +3,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.data.parallel.pairs import Pairs
-from engine.data.parallel.split import folded, grouped_split
+from engine.data.parallel.pairs import Pairs, folded, grouped_split
 from engine.errors import InputError
 
 WORDS = st.sampled_from(["a", "A", " a", "b", "B  c", "b C", "d", "ẞ", "ss", "e", "f", "g"])

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from grammar_reader import next_in_playlets
 
 from engine.data.synthetic import playlets
 from engine.data.synthetic.belief import WindowFilter
@@ -23,6 +24,10 @@ def text() -> GeneratedText:
 @cache
 def long_text() -> str:
     return playlets.generate(11, 500_000).text
+
+
+def first_characters(reads: WindowFilter) -> dict[str, float]:
+    return {character: p for character, (p, _) in reads.first.items()}
 
 
 # --- a grammar that is small enough to list
@@ -67,10 +72,10 @@ def test_the_filter_of_a_small_grammar_equals_listing_all_its_texts() -> None:
     total = sum(p for window, p in windows.items() if len(window) == 1)
     for window, weight in windows.items():
         if len(window) == 1:
-            assert reads.first_characters()[window] == pytest.approx(weight / total, abs=CERTAIN)
+            assert first_characters(reads)[window] == pytest.approx(weight / total, abs=CERTAIN)
         if len(window) == length:
             continue
-        belief = reads.start(window[0])
+        belief = reads.first[window[0]][1]
         for character in window[1:]:
             _, belief = reads.advance(belief, character)
         expected = {c: windows[window + c] / weight for c in "abcd-. " if window + c in windows}
@@ -92,19 +97,19 @@ def test_the_automaton_and_the_grammar_agree_on_every_character() -> None:
 def test_a_window_that_begins_with_a_scene_predicts_as_the_grammar_does() -> None:
     scenes, reads = text().cut(0, 3), window_filter()
     for unit, stop in itertools.pairwise([*scenes.units.tolist(), len(scenes.text)]):
-        belief = reads.start("=")
+        belief = reads.first["="][1]
         for at in range(unit + 1, stop):
             if at > unit + 4:  # "== t" begins a scene and nothing else
-                expected = playlets.next_character_distribution(scenes.text[unit:at])
+                expected = next_in_playlets(scenes.text[unit:at])
                 assert reads.next_characters(belief) == pytest.approx(expected, abs=CERTAIN)
             _, belief = reads.advance(belief, scenes.text[at])
 
 
 def test_distributions_sum_to_one_wherever_a_window_begins() -> None:
     reads = window_filter()
-    assert sum(reads.first_characters().values()) == pytest.approx(1, abs=CERTAIN)
+    assert sum(first_characters(reads).values()) == pytest.approx(1, abs=CERTAIN)
     for start in range(0, 20_000, 307):
-        belief = reads.start(text().text[start])
+        belief = reads.first[text().text[start]][1]
         for character in text().text[start + 1 : start + 120]:
             assert sum(reads.next_characters(belief).values()) == pytest.approx(1, abs=1e-9)
             _, belief = reads.advance(belief, character)
@@ -113,7 +118,7 @@ def test_distributions_sum_to_one_wherever_a_window_begins() -> None:
 def test_reading_whole_literals_equals_reading_characters() -> None:
     reads, whole_past = window_filter(), -text().log_probability
     for start in range(3, 30_000, 501):
-        belief, expected = reads.start(text().text[start]), []
+        belief, expected = reads.first[text().text[start]][1], []
         for character in text().text[start + 1 : start + 300]:
             p, belief = reads.advance(belief, character)
             expected.append(-np.log(p))
@@ -124,12 +129,12 @@ def test_reading_whole_literals_equals_reading_characters() -> None:
 def test_text_outside_the_grammar_is_refused() -> None:
     reads = window_filter()
     with pytest.raises(ValueError, match="continues with"):
-        reads.advance(reads.start("q"), "z")
+        reads.advance(reads.first["q"][1], "z")
 
 
 def test_the_first_characters_are_as_frequent_as_in_a_text() -> None:
     counts, n = Counter(long_text()), len(long_text())
-    for character, p in window_filter().first_characters().items():
+    for character, p in first_characters(window_filter()).items():
         # A name that is drawn comes back several times within its scene.
         assert abs(counts[character] - n * p) < 5 * np.sqrt(6 * n * p), character
 
@@ -146,7 +151,7 @@ def test_short_windows_predict_what_follows_them_in_a_long_text(length: int) -> 
         n = sum(counts.values())
         if n < 800:
             continue
-        belief = reads.start(window[0])
+        belief = reads.first[window[0]][1]
         for character in window[1:]:
             _, belief = reads.advance(belief, character)
         expected = reads.next_characters(belief)
@@ -164,7 +169,7 @@ def test_surprise_is_what_the_predictor_expects_of_itself(context: int, stride: 
     reads, source = window_filter(), text().text[:25_000]
     gaps, shown = np.full(len(source), np.nan), np.zeros(len(source), np.int64)
     for start in range(0, len(source) - context, stride):
-        belief = reads.start(source[start])
+        belief = reads.first[source[start]][1]
         for at in range(start + 1, start + context):
             expected = reads.next_characters(belief)
             p = np.array(list(expected.values()))
@@ -185,7 +190,7 @@ def test_surprise_is_what_the_predictor_expects_of_itself(context: int, stride: 
 
 def after(window: str) -> dict[str, float]:
     reads = window_filter()
-    belief = reads.start(window[0])
+    belief = reads.first[window[0]][1]
     for character in window[1:]:
         _, belief = reads.advance(belief, character)
     return reads.next_characters(belief)

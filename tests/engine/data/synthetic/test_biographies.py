@@ -7,8 +7,7 @@ import pytest
 
 from engine.data.framing import sha256_of_texts
 from engine.data.synthetic import biographies
-from engine.data.synthetic.biographies import Biographies, people
-from engine.data.synthetic.biographies.templates import TEMPLATES
+from engine.data.synthetic.biographies import TEMPLATES, Biographies
 from engine.data.synthetic.draws import Draws
 
 GOLDEN = {  # change biographies.VERSION when one of these changes: saved runs name the version they were made with
@@ -46,10 +45,10 @@ def test_nobody_shares_a_surname_and_no_name_is_a_town_or_another_word() -> None
         made = biographies.generate(3, size)
         surnames = [person.surname for person in made.asked + made.held_out]
         assert len(set(surnames)) == size
-    names = {*people.HER, *people.HIS, *people.surnames()}
-    assert not names & set(people.TOWNS) and not set(people.HER) & set(people.HIS)
-    assert not {name.lower() for name in names} & {*people.JOBS, *people.HOBBIES}, "no Farmer, no Tailor"
-    assert not set(people.surnames()) & {*people.HER, *people.HIS}
+    names = {*biographies.HER, *biographies.HIS, *biographies.surnames()}
+    assert not names & set(biographies.PLACES) and not set(biographies.HER) & set(biographies.HIS)
+    assert not {name.lower() for name in names} & {*biographies.JOBS, *biographies.HOBBIES}, "no Farmer, no Tailor"
+    assert not set(biographies.surnames()) & {*biographies.HER, *biographies.HIS}
 
 
 @pytest.mark.parametrize("size", [biographies.FEWEST - 1, biographies.MOST + 1])
@@ -77,7 +76,7 @@ def test_every_birthplace_stands_in_eight_training_documents_of_its_person() -> 
 
 def test_a_document_names_its_own_town_once_and_no_other() -> None:
     for told in usual().train + usual().validation:
-        assert [town for town in people.TOWNS if re.search(rf"\b{town}\b", told.text)] == [told.person.place]
+        assert [town for town in biographies.PLACES if re.search(rf"\b{town}\b", told.text)] == [told.person.place]
         assert told.text.count(told.person.place) == 1
         assert told.text == told.prefix + told.person.place + told.suffix
 
@@ -112,14 +111,14 @@ def test_the_largest_town_has_twelve_of_a_hundred_births_in_either_half(size: in
     for half in (made.asked, made.held_out):
         (town, births), *_ = Counter(person.place for person in half).most_common()
         assert town == "Arlow" and abs(births / len(half) - 0.12) < 0.01
-    assert {person.place for person in made.asked} == set(people.TOWNS) or size < 200
+    assert {person.place for person in made.asked} == set(biographies.PLACES) or size < 200
 
 
 def test_births_are_dealt_out_whole_and_by_share() -> None:
-    assert sum(people.PLACES.values()) == 100 and len(people.PLACES) == 24
-    assert Counter(people.apportioned(100)) == people.PLACES
+    assert sum(biographies.PLACES.values()) == 100 and len(biographies.PLACES) == 24
+    assert Counter(biographies.apportioned(100)) == biographies.PLACES
     for count in range(1, 60):
-        assert len(people.apportioned(count)) == count
+        assert len(biographies.apportioned(count)) == count
 
 
 def test_names_jobs_and_hobbies_say_nothing_about_the_birthplace() -> None:
@@ -142,6 +141,6 @@ def test_a_shuffle_keeps_everything_and_needs_nothing_but_the_seed() -> None:
 def test_the_documentation_lists_every_wording_and_every_town() -> None:
     for template in TEMPLATES:
         assert f"`{template}`" in DOCUMENTATION
-    for town, share in people.PLACES.items():
+    for town, share in biographies.PLACES.items():
         assert f"{town} {share}" in DOCUMENTATION
     assert biographies.VERSION in DOCUMENTATION

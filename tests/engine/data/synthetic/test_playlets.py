@@ -8,9 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from grammar_reader import Reader, next_in_playlets, read_playlets
 
 from engine.data.synthetic import playlets
-from engine.data.synthetic.grammar import Choice, GeneratedText, Probe, Reader
+from engine.data.synthetic.grammar import Choice, GeneratedText, Probe
 
 GOLDEN = {  # change playlets.VERSION when one of these changes: saved runs name the version they were made with
     2_000: "ec5c604b91f5f1e30b593dd842dc372d72eedcddd41589ad0db54c9705264215",
@@ -68,7 +69,7 @@ def test_other_seeds_give_other_texts():
 
 
 def test_reading_the_text_alone_gives_the_same_probabilities_scenes_and_probes():
-    assert_same(playlets.read(megabyte().text), megabyte())
+    assert_same(read_playlets(megabyte().text), megabyte())
 
 
 def test_text_is_whole_scenes_just_past_the_size_asked_for():
@@ -84,8 +85,8 @@ def test_a_longer_text_begins_with_the_shorter_one():
 
 
 def test_alphabet_is_exactly_what_occurs():
-    assert playlets.alphabet() == "".join(sorted(set(megabyte().text)))
-    assert len(playlets.alphabet()) == 64
+    assert "".join(sorted(set(megabyte().text))) == playlets.ALPHABET
+    assert len(playlets.ALPHABET) == 64
 
 
 def test_capitals_stand_only_at_the_start_of_12_names_with_unique_initials():
@@ -135,7 +136,7 @@ def test_every_next_character_distribution_sums_to_one_and_holds_the_probability
     scenes = some_scenes().cut(0, 20)
     positions = random.Random(0).sample(range(len(scenes.text)), 300)
     for at in positions:
-        distribution = playlets.next_character_distribution(scenes.text[:at])
+        distribution = next_in_playlets(scenes.text[:at])
         assert sum(distribution.values()) == pytest.approx(1, abs=CERTAIN)
         assert np.log(distribution[scenes.text[at]]) == pytest.approx(scenes.log_probability[at], abs=CERTAIN)
 
@@ -143,8 +144,8 @@ def test_every_next_character_distribution_sums_to_one_and_holds_the_probability
 def test_no_character_that_can_come_next_leads_out_of_the_language():
     text = some_scenes().cut(0, 3).text
     for at in random.Random(1).sample(range(len(text)), 60):
-        for character in playlets.next_character_distribution(text[:at]):
-            assert playlets.next_character_distribution(text[:at] + character)
+        for character in next_in_playlets(text[:at]):
+            assert next_in_playlets(text[:at] + character)
 
 
 def test_a_changed_character_is_rejected_where_it_stands_unless_it_could_stand_there():
@@ -155,10 +156,10 @@ def test_a_changed_character_is_rejected_where_it_stands_unless_it_could_stand_t
         unit = generator.randrange(len(some_scenes().units))
         text = some_scenes().cut(unit, unit + 1).text
         at = generator.randrange(len(text))
-        other = generator.choice(playlets.alphabet().replace(text[at], ""))
-        possible = playlets.next_character_distribution(text[:at])
+        other = generator.choice(playlets.ALPHABET.replace(text[at], ""))
+        possible = next_in_playlets(text[:at])
         try:
-            playlets.read(text[:at] + other + text[at + 1 :])
+            read_playlets(text[:at] + other + text[at + 1 :])
         except ValueError as error:
             rejected += 1
             if other not in possible:
@@ -171,9 +172,9 @@ def test_a_changed_character_is_rejected_where_it_stands_unless_it_could_stand_t
 def test_a_text_cut_within_a_scene_is_rejected_at_its_end():
     text = some_scenes().cut(0, 2).text
     with pytest.raises(ValueError, match=rf"offset {len(text) - 5}: expected .*, found the end of the text"):
-        playlets.read(text[:-5])
+        read_playlets(text[:-5])
     with pytest.raises(ValueError, match="offset 0: expected '='"):
-        playlets.read(text[5:])
+        read_playlets(text[5:])
 
 
 # --- the floor
@@ -202,7 +203,7 @@ def test_floors_of_different_seeds_agree_within_their_errors():
 
 
 def test_a_5_gram_model_stays_0_3_nats_above_the_floor():
-    codes = {character: i for i, character in enumerate(playlets.alphabet())}
+    codes = {character: i for i, character in enumerate(playlets.ALPHABET)}
     text = np.array([codes[character] for character in megabyte().text])
     border = int(0.9 * len(text))
     excess = witten_bell(text[:border], text[border:], order=5) + megabyte().log_probability[border:].mean()
@@ -305,7 +306,7 @@ def test_cutting_at_scenes_equals_reading_the_piece():
     for start, stop in [(0, 1), (5, 25), (n - 100, n), (3, 3)]:
         piece = megabyte().cut(start, stop)
         assert len(piece.units) == stop - start
-        assert_same(playlets.read(piece.text), piece)
+        assert_same(read_playlets(piece.text), piece)
 
 
 def test_cut_pieces_add_up_to_the_whole():

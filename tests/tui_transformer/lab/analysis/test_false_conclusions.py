@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.evaluation.alarms import implausible, not_learning, same_text
-from engine.evaluation.shape import curve
+from engine.evaluation.alarms import curve, implausible, not_learning, same_text
 from engine.evaluation.verdict import Verdict
 from engine.runs.reader import RunReader
 from engine.runs.twins import inert_switches

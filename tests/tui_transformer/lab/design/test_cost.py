@@ -3,7 +3,7 @@
 import pytest
 
 from engine.config import presets
-from engine.config.overrides import parse_overrides
+from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
 from tui_transformer.lab.design.cost import Characters, Vocabulary, cost, vocabulary
 

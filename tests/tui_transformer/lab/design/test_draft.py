@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.capabilities import AXES
 from engine.config import presets
 from engine.data.catalogue import kind_of, names_of
 from engine.errors import InputError
+from tests.legal_cells import AXES
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.design.cost import Characters
 from tui_transformer.lab.design.draft import Draft, as_set, values_of

@@ -10,7 +10,7 @@ from engine.config.keys import flatten
 from engine.errors import InputError
 from engine.model.transformer import build_model
 from engine.runs.names import check_name
-from engine.training.task import load_task
+from engine.training.tasks import make_task
 from tui_transformer.lab.studies.arguments import baseline_of, grid, parse_axis
 from tui_transformer.lab.studies.study import (
     OUTCOMES,
@@ -102,7 +102,7 @@ def test_variants_share_their_batches_and_where_shapes_agree_their_first_weights
     by_seed = itertools.groupby(small(name).cells()[: 2 * len(find_study(name).variants)], key=lambda cell: cell.seed)
     for _, group in by_seed:
         configs = [cell.config for cell in group]
-        task = load_task(configs[0], None)
+        task = make_task(configs[0], None)
         first = [task.batches(task.resolved(c, "", 1), torch.device("cpu")).batch(3, 0) for c in configs]
         assert all(torch.equal(batch.inputs[0], first[0].inputs[0]) for batch in first)
         models = [dict(build_model(c.model, 70, c.seed).named_parameters()) for c in configs]
@@ -248,7 +248,7 @@ def test_a_run_is_held_to_what_its_cell_asks_for_and_not_to_what_its_start_fille
     asked = {"optimizer.warmup": "1 epochs", "data.corpus_size": 20_000, "evaluation.stride": 1000, "train.epochs": 1}
     found = study(changes=asked)
     cell = found.cells()[0]
-    ran = load_task(cell.config, None).resolved(cell.config, "", 1)
+    ran = make_task(cell.config, None).resolved(cell.config, "", 1)
     assert ran != cell.config and cell.differs(ran) == {}
     other = study(changes={**asked, "optimizer.lr": 1e-3}).cells()[0]
     assert other.differs(ran) == {"optimizer.lr": (3e-3, 1e-3)}

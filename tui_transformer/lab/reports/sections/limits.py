@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from engine.clean import clean_line
-from engine.config.lints import lint
+from engine.lints import lint
 from tui_transformer.lab.analysis.group_sentences import EXPLORATORY, FALLING, OVERFIT
 from tui_transformer.lab.analysis.standing import Standing
 from tui_transformer.lab.records.facts import MOST_PROBES, rows, table

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from engine.clean import clean_line
 from engine.config.keys import is_bookkeeping
-from engine.config.lints import ACTS
+from engine.lints import ACTS
 from tui_transformer.lab.analysis import differences
 from tui_transformer.lab.analysis.columns import setting_text
 from tui_transformer.lab.analysis.detail import UNSET

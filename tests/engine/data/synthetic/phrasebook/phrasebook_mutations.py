@@ -7,8 +7,7 @@ Frau sieht die Hunde"), it is not made.
 import random
 from collections.abc import Callable
 
-from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.readings import (
+from phrasebook_readings import (
     ADJECTIVE_ENDINGS,
     DETERMINERS,
     FINITE,
@@ -17,7 +16,9 @@ from engine.data.synthetic.phrasebook.readings import (
     PARTICIPLES,
     PREDICATES,
 )
-from engine.data.synthetic.phrasebook.words import DU, ICH, IHR, SIE
+
+from engine.data.synthetic.phrasebook import lexicon
+from engine.data.synthetic.phrasebook.lexicon import DU, ICH, IHR, SIE
 
 Words = list[str]
 PLURALS = {form for noun in lexicon.NOUNS if noun.plural for form in (noun.plural, noun.plural + "n")}

@@ -1,11 +1,11 @@
 import random
 
 import pytest
+from phrasebook_checker import check
 from phrasebook_mutations import MUTATIONS, apart, together
 
 from engine.data.synthetic import phrasebook
 from engine.data.synthetic.draws import Draws
-from engine.data.synthetic.phrasebook.checker import check
 from engine.data.synthetic.phrasebook.sentences import draw_sentence
 
 RIGHT = """

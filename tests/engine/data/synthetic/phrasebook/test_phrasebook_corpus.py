@@ -5,11 +5,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from phrasebook_checker import check
 
 from engine.data.synthetic import phrasebook
 from engine.data.synthetic.draws import Draws
 from engine.data.synthetic.phrasebook import lexicon
-from engine.data.synthetic.phrasebook.checker import check
 from engine.data.synthetic.phrasebook.clause import NounPhrase
 from engine.data.synthetic.phrasebook.corpus import SPLITS, held_out_pairs
 from engine.data.synthetic.phrasebook.sentences import CONSTRUCTIONS, draw_sentence

@@ -2,7 +2,7 @@ import pytest
 
 from engine.data.synthetic.phrasebook import german, lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Name, NounPhrase, Place, Pronoun
-from engine.data.synthetic.phrasebook.words import SIE, Modal
+from engine.data.synthetic.phrasebook.lexicon import SIE, Modal
 
 NOUN, VERB = lexicon.NOUN, lexicon.VERB
 ADJECTIVE = {adjective.english: adjective for adjective in lexicon.ADJECTIVES}

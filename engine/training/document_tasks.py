@@ -1,0 +1,301 @@
+"""Runs on documents: parts of them are masked and recalled, or questions about them are answered."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.config.schema import Rows, RunConfig
+from engine.config.sections import SHORTEST_DOCUMENT
+from engine.config.toml import resolved
+from engine.data.corruption import DocumentBatches, scored_documents
+from engine.data.documents.corpus import DocumentCorpus, Recall
+from engine.data.documents.registry import DOCUMENTS, load_documents
+from engine.data.loader import mask_generator
+from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
+from engine.data.overlap import Overlap, document_overlap, question_overlap
+from engine.data.padding import Tokens
+from engine.data.questions import EncodedQuestions, QuestionBatches, scored_questions
+from engine.data.spans import at_least
+from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, PairTokenizer, WordTokenizer, bpe_of
+from engine.errors import InputError
+from engine.evaluation.baselines import Predicted, pairs_bigram_loss, pairs_unigram_loss
+from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
+from engine.generation.answering import continued_prompt, recall_prompt
+from engine.generation.samples import DocumentSampler, QuestionSampler
+from engine.training.task import Task, require_vocabulary
+
+DocumentTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer
+COUNTED = 10_000  # training documents that the unigram and bigram losses are learned from
+NEEDED = ("train", "validation")
+
+
+def _learned_bpe(corpus: DocumentCorpus, config: RunConfig) -> BpeTokenizer:
+    asked = corpus.questions.get("train", ())
+    learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]
+    return bpe_of(learned, config.data.bpe_size)
+
+
+# Characters and words are all there are in any split; byte pairs are learned from the training splits.
+TOKENIZERS: dict[str, Callable[[DocumentCorpus, RunConfig], DocumentTokenizer]] = {
+    "characters": lambda corpus, config: CharacterTokenizer.of(corpus.texts()),
+    "words": lambda corpus, config: WordTokenizer.of(corpus.texts()),
+    "bpe": _learned_bpe,
+}
+
+
+@dataclass(frozen=True)
+class _DocumentTask(Task):
+    """A corpus of documents with its tokenizer, which is the same whether documents or questions are trained on."""
+
+    corpus: DocumentCorpus
+    tokenizer: DocumentTokenizer
+
+    @staticmethod
+    def opened(
+        config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None
+    ) -> tuple[DocumentCorpus, DocumentTokenizer]:
+        """Return corpus and tokenizer of a config; see `Task.load`."""
+        corpus = load_documents(config.data, data_dir)
+        if given is None:
+            return corpus, TOKENIZERS[config.data.tokenizer](corpus, config)
+        if isinstance(given, PairTokenizer) or given.kind != config.data.tokenizer:
+            raise InputError(
+                f"train.init_from: data.tokenizer is '{config.data.tokenizer}', and that run's tokenizer is of kind "
+                f"'{given.kind}': its weights mean other tokens"
+            )
+        try:
+            given.encode_all(list(corpus.texts()))
+        except InputError as error:
+            raise InputError(f"corpus {corpus.name}: for a run that starts from another one, {error}") from None
+        return corpus, given
+
+    def portable_corpus(self, config: RunConfig) -> str:
+        return config.data.corpus if config.data.corpus in DOCUMENTS else self.corpus.source
+
+    def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
+        steps = self.batches(config, torch.device("cpu")).steps_per_epoch
+        needed, tokens = require_vocabulary(config, self.vocab_size, self.tokenizer.kind), self.train_tokens
+        return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=tokens, rows=Rows(steps))
+
+    def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches | QuestionBatches:
+        raise NotImplementedError
+
+    def _facts(self, config: RunConfig, train: Sequence[Batch], held_out: Sequence[Batch]) -> dict[str, Any]:
+        """Return what data.json says of either kind; the counting losses are of what these batches ask."""
+        size = config.needed_tokens(self.vocab_size)
+        known, asked = _predicted(train), _predicted(held_out)
+        return {
+            "corpus": self.corpus.version,
+            "source": self.corpus.source,
+            "notes": list(self.corpus.notes),
+            "sha256": self.sha256,
+            "vocabulary": self.vocab_size,
+            "tokenizer_sha256": self.tokenizer.sha256,
+            "floor": None,
+            "plausible": None,
+            "unigram": pairs_unigram_loss(known[1], asked[1], size),
+            "bigram": pairs_bigram_loss(known, asked, size),
+        }
+
+
+@dataclass(frozen=True)
+class SpanTask(_DocumentTask):
+    """Documents with their tokenizer, encoded; too short ones are left out."""
+
+    encoded: Mapping[str, Sequence[Tokens]]
+
+    @classmethod
+    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "SpanTask":
+        corpus, tokenizer = cls.opened(config, data_dir, given)
+        encoded = {split: at_least(tokenizer.encode_all(documents)) for split, documents in corpus.documents.items()}
+        for split in NEEDED:
+            if not encoded.get(split):
+                raise InputError(
+                    f"corpus {corpus.name}: its {split} split has no document of at least {SHORTEST_DOCUMENT} tokens, "
+                    "of which something could be masked; each line is a document"
+                )
+        return cls(corpus, tokenizer, encoded)
+
+    def seen_by(self, trained: Task) -> Overlap | None:
+        if not isinstance(trained, SpanTask):
+            return None
+        return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
+
+    @cached_property
+    def train_tokens(self) -> int:
+        return sum(map(len, self.encoded["train"]))
+
+    @property
+    def validation_tokens(self) -> int:
+        return sum(map(len, self.encoded["validation"]))
+
+    def facts(self, config: RunConfig) -> dict[str, Any]:
+        documents, scored = self.corpus.documents, {}
+        for split, most in (("train", COUNTED), ("validation", None)):
+            objective = span_corruption(config, self.vocab_size)
+            masks, rows = mask_generator(config.evaluation.seed, "evaluation"), evaluation_batch(config)
+            scored[split] = list(scored_documents(self.encoded[split][:most], objective, masks, rows, "cpu"))
+        return self._facts(config, scored["train"], scored["validation"]) | {
+            "splits": {
+                split: {"documents": len(found)} | _counts(documents[split], found)
+                for split, found in self.encoded.items()
+            },
+            "left_out": len(documents["train"]) - len(self.encoded["train"]),
+            "padding": round(self.batches(config, torch.device("cpu")).padding, 4),
+            "overlap": self.overlap and self.overlap.to_json(),
+            "probes": [
+                {"name": name, "description": "facts recalled exactly", "n": len(facts), "chance": None}
+                for name, facts in self.recalls(config).items()
+            ],
+        }
+
+    def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches:
+        return DocumentBatches(self.encoded["train"], config, span_corruption(config, self.vocab_size), device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> DocumentScorer:
+        return DocumentScorer(config, self.encoded[split], self.recalls(config), self.tokenizer, device)
+
+    def sampler(self, config: RunConfig) -> DocumentSampler:
+        return DocumentSampler(config, self.tokenizer, self.encoded["validation"])
+
+    def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
+        """Return the facts of each probe, without those that do not fit the context."""
+        found = {name: self._facts_of(recalls, config) for name, recalls in self.corpus.recalls.items()}
+        return {name: facts for name, facts in found.items() if facts}
+
+    def _facts_of(self, recalls: Sequence[Recall], config: RunConfig) -> list[Fact]:
+        objective, model = span_corruption(config, self.vocab_size), config.model
+        joins = self.tokenizer.kind == BpeTokenizer.kind  # the space before an answer is a part of its first token
+        prefixes = self.tokenizer.encode_all([r.prefix.rstrip(" ") if joins else r.prefix for r in recalls])
+        suffixes = self.tokenizer.encode_all([r.suffix or "" for r in recalls])
+        answers = encoded_answers(self.tokenizer, [r.answer for r in recalls])
+        facts = []
+        for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
+            if recall.suffix is not None:
+                facts.append(Fact(recall_prompt(objective, prefix, suffix), recall.answer, len(answer)))
+            elif isinstance(objective, SpanCorruption):  # one that predicts what it reads
+                facts.append(Fact(continued_prompt(objective, prefix), recall.answer, len(answer), continued=True))
+        return [
+            fact
+            for fact in facts
+            if len(fact.prompt.tokens) + fact.length <= model.context_length
+            and (fact.prompt.source is None or len(fact.prompt.source) <= model.source_tokens)
+        ]
+
+
+@dataclass(frozen=True)
+class QuestionTask(_DocumentTask):
+    """Questions about documents with the documents' tokenizer; encoded are those whose answer is told."""
+
+    encoded: Mapping[str, EncodedQuestions]
+
+    @classmethod
+    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "QuestionTask":
+        corpus, tokenizer = cls.opened(config, data_dir, given)
+        encoded = {}
+        for split, questions in corpus.questions.items():
+            told = [(q.text, q.answer) for q in questions if q.answer is not None]
+            asked, answers = ([pair[side] for pair in told] for side in (0, 1))
+            encoded[split] = EncodedQuestions(tokenizer.encode_all(asked), encoded_answers(tokenizer, answers))
+        for split in NEEDED:
+            if split not in encoded or not len(encoded[split]):
+                raise InputError(
+                    f"corpus {corpus.name}: it has no {split} questions with answers; a folder with documents.txt, "
+                    "train.tsv and validation.tsv has (question, tab, answer), and objective.kind = 'span-corruption' "
+                    "needs none"
+                )
+        task = cls(corpus, tokenizer, encoded)
+        task._require_room(config)
+        return task
+
+    def _require_room(self, config: RunConfig) -> None:
+        """Every question and its answer must fit: one that is cut could not be answered."""
+        objective, model = QuestionAnswer(config, self.vocab_size), config.model
+        room = (model.source_tokens, model.context_length) if config.has_source else (model.context_length,)
+        for split, asked in self.encoded.items():
+            if not len(asked):
+                continue
+            for key, longest, most in zip(
+                ("source_length", "context_length")[-len(room) :],
+                objective.sides(asked.questions, asked.answers).max(0).tolist(),
+                room,
+                strict=True,
+            ):
+                if longest > most:
+                    raise InputError(
+                        f"corpus {self.name}: a {split} question with its answer has {longest} tokens, and "
+                        f"model.{key} is {most}; --set model.{key}={longest}"
+                    )
+
+    def seen_by(self, trained: Task) -> Overlap | None:
+        # Only questions count: the documents are meant to contain the answers.
+        if not isinstance(trained, QuestionTask):
+            return None
+        known, asked = (t.corpus.questions[name] for t, name in ((trained, "train"), (self, "validation")))
+        return question_overlap([q.text for q in known], [q.text for q in asked], "validation")
+
+    @cached_property
+    def longest_answer(self) -> int:
+        """Tokens of the longest answer that is told, its end included."""
+        return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.answers)
+
+    @property
+    def train_tokens(self) -> int:
+        return sum(len(answer) + 2 for answer in self.encoded["train"].answers)  # with the marks around them
+
+    @property
+    def validation_tokens(self) -> int:
+        held_out = self.encoded["validation"]
+        return sum(map(len, held_out.questions)) + sum(map(len, held_out.answers))
+
+    def facts(self, config: RunConfig) -> dict[str, Any]:
+        # `majority` is what always giving the most frequent answer scores on the validation split.
+        answer, right, of = self.corpus.majority("validation")
+        objective, rows = QuestionAnswer(config, self.vocab_size), evaluation_batch(config)
+        train, held_out = (list(scored_questions(self.encoded[split], objective, rows, "cpu")) for split in NEEDED)
+        return self._facts(config, train, held_out) | {
+            "splits": {
+                split: {"questions": len(questions)}
+                | _counts([q.answer for q in questions if q.answer is not None], self.encoded[split].answers)
+                for split, questions in self.corpus.questions.items()
+            },
+            "majority": {"answer": answer, "right": right, "of": of},
+            "padding": round(self.batches(config, torch.device("cpu")).padding, 4),
+            "overlap": self.overlap and self.overlap.to_json(),
+            "probes": [],
+        }
+
+    def batches(self, config: RunConfig, device: torch.device) -> QuestionBatches:
+        return QuestionBatches(self.encoded["train"], config, QuestionAnswer(config, self.vocab_size), device)
+
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> AnswerScorer:
+        questions, encoded = self.corpus.questions[split], self.encoded[split]
+        return AnswerScorer(config, questions, encoded, self.tokenizer, device, self.longest_answer)
+
+    def sampler(self, config: RunConfig) -> QuestionSampler:
+        return QuestionSampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)
+
+
+def encoded_answers(tokenizer: DocumentTokenizer, answers: Sequence[str]) -> list[Tokens]:
+    """Encode answers as they stand in a document: byte pairs hold the space before a word, other tokens do not."""
+    space = " " if tokenizer.kind == BpeTokenizer.kind else ""
+    return tokenizer.encode_all([space + answer for answer in answers])
+
+
+def _counts(texts: Sequence[str], encoded: Sequence[Tokens]) -> dict[str, int]:
+    return {"characters": sum(map(len, texts)), "tokens": sum(map(len, encoded))}
+
+
+def _predicted(batches: Sequence[Batch]) -> Predicted:
+    """Return the token at each scored place of some batches, and its target."""
+    scored = [batch.targets != IGNORED for batch in batches]
+    tokens, targets = (
+        np.concatenate([getattr(batch, part)[which].numpy() for batch, which in zip(batches, scored, strict=True)])
+        for part in ("tokens", "targets")
+    )
+    return tokens, targets

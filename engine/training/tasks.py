@@ -1,0 +1,36 @@
+"""The task of a config or of a run: a text, pairs of sentences, documents, or questions about documents."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from engine.config.schema import RunConfig
+from engine.data.tokenizers import AnyTokenizer, read_tokenizer
+from engine.runs.reader import RunReader
+from engine.training.document_tasks import QuestionTask, SpanTask
+from engine.training.task import Task
+from engine.training.text_task import TextTask
+from engine.training.translation_task import TranslationTask
+
+
+def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
+    """Load the task of a config; for the arguments and errors see `Task.load`."""
+    kind: type[Task] = TextTask
+    if config.translates:
+        kind = TranslationTask
+    elif config.on_documents:
+        kind = QuestionTask if config.answers else SpanTask
+    return kind.load(config, data_dir, tokenizer)
+
+
+def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
+    """Load the task of an existing run: with its scoring rules, and its saved tokenizer if it has one.
+
+    A run saves a tokenizer if it started from another run's weights.
+
+    Raises:
+        InputError: as `Task.load`, or the tokenizer cannot be read.
+    """
+    config = reader.config
+    kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
+    task = make_task(config, data_dir, kept)
+    return replace(task, records=reader.run.records) if isinstance(task, TextTask) else task

@@ -1,0 +1,292 @@
+"""Claims that are checked by repeating: scores, samples, some training steps, and the cheap checks.
+
+Steps are repeated in a temporary folder from a checkpoint that is kept before the end, else from the seed. An inert
+switch is told from other runs of the folder, and those may have come or gone: that verdict is not asked again.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from engine import capabilities
+from engine.evaluation.alarms import curve, implausible, majority_only, not_learning, overlapping, same_text
+from engine.evaluation.checks import leak_probe
+from engine.evaluation.scorers import largest_batch
+from engine.evaluation.verdict import DIVERGED, OK, Verdict, When
+from engine.model.transformer import Network
+from engine.runs.files import read_json
+from engine.runs.reader import RunReader
+from engine.runs.writer import RunWriter
+from engine.training import checkpoint
+from engine.training.control import Control, Diverged, Leaking
+from engine.training.inspector import CURVE
+from engine.training.self_check import self_check
+from engine.training.task import RunParts
+from engine.training.trainer import Trainer
+from engine.verification.evidence import Evidence, Record
+from engine.verification.finding import Difference, Outcome, Unknown, as_recorded, differences
+
+WRITTEN = "translation"  # a model's translations, among the redefined fields
+NEWEST_SAMPLES = 3  # that are written again, where their checkpoints are kept
+SAID_OF = frozenset(("kind", "step", "tokens", "seconds"))  # fields of a validation record that are no scores
+AVERAGED = frozenset(("steps",))  # the same of an averaged score
+
+
+def score(evidence: Evidence, which: str) -> Outcome:
+    """A checkpoint, scored again over the whole validation split, has the score that was recorded at its step."""
+    if not evidence.validation:
+        raise Unknown("nothing was scored")
+    with evidence.process():
+        folder = checkpoint.find(evidence.reader, which)
+        found = _scored(evidence, folder, which)
+        step = found["step"]
+        recorded = [record for record in evidence.validation if record["step"] == step]
+        if not recorded:
+            raise Unknown(f"nothing was recorded at step {step:,}, where this checkpoint is")
+        same = _same_scores(evidence, recorded[-1], found, f"at step {step:,}")
+        wrong = (*same.differences, *_translations(evidence, found))
+    return Outcome(f"step {step:,} scored again: {same.text}", wrong)
+
+
+def average(evidence: Evidence) -> Outcome:
+    """The mean of the last checkpoints' weights has the score that summary.json gives it."""
+    recorded = evidence.summary.get("average")
+    asked = evidence.config.checkpoint.average_last >= 2 and evidence.finished
+    if recorded is None:
+        return Outcome("none was asked for", (Difference("averaged score", None, "a score"),) if asked else ())
+    with evidence.process():
+        found = _scored(evidence, checkpoint.find(evidence.reader, checkpoint.AVERAGE), checkpoint.AVERAGE)
+        return _same_scores(evidence, recorded, found, "of the average", AVERAGED)
+
+
+def samples(evidence: Evidence) -> Outcome:
+    """The newest samples, written again by their checkpoints from their seeds, are the same text."""
+    if WRITTEN in evidence.redefined:
+        raise Unknown("an older version wrote the samples with a different length limit")
+    records = list(evidence.reader.raw_lines("samples"))
+    if not records:
+        raise Unknown("the run wrote no samples")
+    wrong: list[Difference] = []
+    repeated: list[int] = []
+    with evidence.process():
+        for record in records[-NEWEST_SAMPLES:]:
+            folder = evidence.folder_of(record["step"])
+            if folder is None:
+                continue
+            model, step = evidence.network(str(record["step"]))
+            found = evidence.task.sampler(evidence.config).sample(model, step)
+            repeated.append(step)
+            skip = frozenset(() if evidence.exact else ("chances",))
+            wrong += differences(record, found, f"of the sample at step {step:,}", exact=evidence.exact, skip=skip)
+    if not repeated:
+        raise Unknown("the checkpoints that wrote the newest samples are not kept")
+    if wrong and not evidence.exact:
+        raise Unknown(f"it drew otherwise, as rounding can make it: {evidence.why_not_exact}")
+    steps = ", ".join(f"{step:,}" for step in repeated)
+    kept = (
+        "" if len(repeated) == len(records) else f"; of the other {len(records) - len(repeated)} no checkpoint is kept"
+    )
+    return Outcome(f"written again from their seeds, at step {steps}{kept}", tuple(wrong))
+
+
+def _same_scores(
+    evidence: Evidence, recorded: Record, found: Record, where: str, skip: frozenset[str] = frozenset()
+) -> Outcome:
+    exact, factor, skip = evidence.exact, evidence.score_factor, SAID_OF | skip | evidence.redefined
+    wrong = differences(recorded, found, where, exact=exact, factor=factor, skip=skip)
+    said = f"loss {_digits(found)}, recorded {_digits(recorded)}, {evidence.how_exact}"
+    return Outcome(said + evidence.not_compared(*recorded), tuple(wrong))
+
+
+def _digits(record: Record) -> str:
+    """Format a loss; `null` in the file stands for NaN or infinity."""
+    return "no number" if record["loss"] is None else f"{record['loss']:.6f}"
+
+
+def _scored(evidence: Evidence, folder: Path, which: str) -> Record:
+    """Score a checkpoint, once."""
+    if folder not in evidence.scored:
+        model, step = evidence.network(which)
+        scorer = evidence.task.scorer(evidence.config, evidence.device)
+        found = {"step": step} | as_recorded(scorer.record(model))
+        if outputs := scorer.outputs():
+            found["translations"] = outputs
+        evidence.scored[folder] = found
+    return evidence.scored[folder]
+
+
+def _translations(evidence: Evidence, found: Record) -> list[Difference]:
+    """Compare translations.json, where it is of this step, with what is written now."""
+    said = read_json(evidence.reader.path / "translations.json")
+    if not isinstance(said, dict) or said.get("step") != found["step"]:
+        return []
+    if not evidence.exact or WRITTEN in evidence.redefined:
+        return []
+    now = found.get("translations", {})
+    return [
+        Difference(f"{name} in translations.json", said.get(name), now[name])
+        for name in ("references", "outputs")
+        if said.get(name) != now[name]
+    ]
+
+
+SCORED: dict[str, Callable[[Evidence], Outcome]] = {
+    "best score": partial(score, which="best"),
+    "last score": partial(score, which="last"),
+    "averaged score": average,
+}
+
+
+COMPARED = ("loss", "grad_norm", "lr", "tokens")
+# What changes nothing that is learned.
+QUIETED = ("evaluation.every", "evaluation.sample_every", "checkpoint.every", "checkpoint.average_last")
+
+
+def steps(evidence: Evidence) -> Outcome:
+    """Training steps, repeated, have the losses and gradient norms that were recorded."""
+    if not evidence.train:
+        raise Unknown("no step was recorded")
+    if evidence.steps == 0:
+        raise Unknown("--steps 0: none was asked for")
+    last = evidence.train[-1]["step"]
+    with evidence.process():
+        before = [folder for folder in evidence.saved if 0 < int(folder.name[5:]) < last]
+        folder = before[-1] if before else None
+        start = int(folder.name[5:]) if folder is not None else 0
+        until = _last_step(evidence, start)
+        found = repeated(evidence, folder, until - start)
+    recorded = {record["step"]: record for record in evidence.train if start < record["step"] <= until}
+    wrong = [Difference(f"train record at step {step:,}", "there", None) for step in recorded.keys() - found.keys()]
+    for step, record in sorted(found.items()):
+        said = {key: recorded.get(step, {}).get(key) for key in COMPARED}
+        wrong += differences(
+            said, record, f"at step {step:,}", exact=evidence.exact, factor=evidence.step_factor, skip=frozenset()
+        )
+    whence = "from the seed" if evidence.origin is None else f"from the weights of {evidence.origin.shown}"
+    if folder is not None:
+        whence = f"from the checkpoint of step {start:,}"
+    return Outcome(
+        f"steps {start + 1:,} to {until:,} taken again {whence}: {len(found):,} records, {evidence.how_exact}",
+        tuple(wrong),
+    )
+
+
+def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, Record]:
+    """Repeat `count` training steps from a checkpoint, or from the start; return the train records.
+
+    Raises:
+        Unknown: training fails here, as the run may have.
+    """
+    config, task = evidence.config, evidence.task
+    for key in QUIETED:
+        config = capabilities.with_value(config, key, 0)
+    with TemporaryDirectory(prefix="tui-transformer-verify-") as root:
+        writer = RunWriter.create(Path(root), "repeated", config, {})
+        try:
+            parts = RunParts(config, task, evidence.fresh(), task.sampler(config))
+            trainer = Trainer(parts, {}, writer, Control())
+            if folder is not None:
+                trainer.restore(folder)
+            trainer.begin()
+            for _ in range(count):
+                trainer.advance()
+        except (Diverged, Leaking) as error:
+            raise Unknown(f"training ended here: {error}") from None
+        finally:
+            writer.release()
+        records = RunReader(writer.path).raw_lines("metrics")
+        return {record["step"]: record for record in records if record.get("kind") == "train"}
+
+
+def _last_step(evidence: Evidence, start: int) -> int:
+    """Return the last step to repeat: as many as wanted, but far enough to reach a record."""
+    after: list[int] = [record["step"] for record in evidence.train if record["step"] > start]
+    within = [step for step in after if step <= start + evidence.steps]
+    return (within or after[:1])[-1]
+
+
+FALLEN = "is not a number"  # as the trainer says it when a run has diverged
+
+
+def verdicts(evidence: Evidence) -> Outcome:
+    """The verdicts in checks.json are those that the checks give now."""
+    with evidence.process():
+        asked = [*_probes(evidence), *_alarms(evidence)]
+    wrong = []
+    for verdict in asked:
+        said = _said(evidence, verdict)
+        if said != verdict.verdict:
+            wrong.append(Difference(f"check '{verdict.check}', {verdict.when}", said, verdict.verdict))
+    names = ", ".join(dict.fromkeys(f"{verdict.check} {verdict.verdict}" for verdict in asked))
+    return Outcome(f"asked again: {names}", tuple(wrong))
+
+
+def _said(evidence: Evidence, verdict: Verdict) -> str | None:
+    """Return what checks.json says last of a check: a probe is recorded each time, an alarm only where it changes."""
+    found = [v for v in evidence.reader.verdicts if v.check == verdict.check]
+    if verdict.check == "leak":
+        found = [v for v in found if v.when == verdict.when]
+        return found[-1].verdict if found else None
+    return found[-1].verdict if found else OK
+
+
+def _probes(evidence: Evidence) -> Iterator[Verdict]:
+    overlap = evidence.task.overlap
+    if overlap is not None and "overlap" in evidence.reader.raw("data"):  # earlier versions did not check
+        yield overlapping(overlap)
+    fresh = evidence.fresh()
+    yield _leak(evidence, fresh, "before", 0)
+    yield from self_check(evidence.config, fresh, evidence.task)
+    if evidence.finished:
+        model, step = evidence.network("last")
+        yield _leak(evidence, model, "after", step)
+
+
+def _leak(evidence: Evidence, model: Network, when: When, step: int) -> Verdict:
+    batches = evidence.task.batches(evidence.config, evidence.device)
+    rows, words = largest_batch(evidence.config), evidence.task.vocab_size
+    return leak_probe(model, batches.objective, batches.probed(), words, when=when, step=step, rows=rows)
+
+
+def _alarms(evidence: Evidence) -> Iterator[Verdict]:
+    config, facts = evidence.config, evidence.reader.raw("data")
+    objective = evidence.task.batches(config, evidence.device).objective
+    found: list[Verdict | None] = []
+    if evidence.validation:
+        record, step = evidence.validation[-1], evidence.validation[-1]["step"]
+        warmup = config.optimizer.warmup
+        assert isinstance(warmup, int)
+        found += [
+            implausible(
+                record,
+                facts,
+                kind=config.objective.kind,
+                conditional=objective.conditional,
+                when="evaluation",
+                step=step,
+                leak_free=evidence.reader.leak_free,
+            ),
+            not_learning(record, facts, warmup=warmup, when="evaluation", step=step),
+            _curve(evidence, step),
+        ]
+    if evidence.finished and isinstance(best := evidence.summary.get("best"), dict):
+        found.append(majority_only(best, facts, when="after", step=evidence.end))
+    samples = list(evidence.reader.raw_lines("samples"))
+    if samples:
+        found.append(same_text(samples[-1], samples, step=samples[-1]["step"]))
+    yield from (verdict for verdict in found if verdict is not None)
+
+
+def _curve(evidence: Evidence, step: int) -> Verdict | None:
+    """Ask as it was asked last: over the whole run at its end, else up to the newest evaluation."""
+    reason = evidence.status.reason
+    if evidence.state == "failed" and FALLEN in reason:
+        return Verdict("curve", "after", step, DIVERGED, 0.0, reason)
+    if evidence.finished:
+        columns = evidence.reader.follow().load(CURVE)
+        return curve(columns.train, columns.validation, when="after", step=step)
+    if len(evidence.metrics) > CURVE:
+        return None  # it was asked over thinned records, and thinned otherwise then
+    until = [record for record in evidence.train if record["step"] <= step]
+    return curve(until, evidence.validation, when="evaluation", step=step)
