@@ -28,9 +28,8 @@ from tui_transformer.lab.analysis.group_text import study_text
 from tui_transformer.lab.analysis.studies import read_study_file
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
-from tui_transformer.lab.studies.record import is_run, only_runner, study_file, write
+from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, is_run, only_runner, study_file, write
 from tui_transformer.lab.studies.runner import Audience, Orders, Runner
-from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing
 from tui_transformer.lab.studies.study import Study, read_study, shipped_studies
 
 ASKED = {"study", "device", "jobs", "cells", "took"}  # of `measure_command`
@@ -149,7 +148,7 @@ def _audience(board: Board, how: How) -> Iterator[Audience]:
         yield Lines(board)
 
 
-def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], how: How) -> int:
+def _ended(study: Study, standings: Sequence[CellStatus], heard: Sequence[int], how: How) -> int:
     """Say how the study stands; the exit code."""
     undone = [standing for standing in standings if standing.state != "finished"]
     failed = [standing for standing in undone if standing.state in ("failed", SKIPPED)]
@@ -178,14 +177,14 @@ def _ended(study: Study, standings: Sequence[Standing], heard: Sequence[int], ho
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED
 
 
-def _print_table(study: Study, standings: Sequence[Standing], how: How) -> None:
+def _print_table(study: Study, standings: Sequence[CellStatus], how: How) -> None:
     """What the runs so far say of the variants, as `compare` prints it."""
     entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     sys.stdout.write(study_text(entries, read_study_file(study_file(how.runs_dir, study.name)), width=width) + "\n")
 
 
-def _more(standing: Standing) -> str:
+def _more(standing: CellStatus) -> str:
     """Why a run is not done, where it does not say so itself."""
     if standing.reason or standing.state == "stopped":
         return ""

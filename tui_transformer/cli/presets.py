@@ -11,7 +11,7 @@ from tui_transformer.cli.output import answer, emit, is_terminal, stdout
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
-    from tui_transformer.lab.design.cost import Cost
+    from tui_transformer.lab.design.draft import Cost
 
 
 def list_command(*, as_json: bool) -> int:
@@ -32,7 +32,7 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
     from engine import capabilities
     from engine.config.keys import diff, parse_overrides
     from engine.config.toml import write
-    from tui_transformer.lab.design.cost import cost
+    from tui_transformer.lab.design.draft import cost
 
     preset = presets.find(name)
     config = presets.resolve(preset, on=on, overrides=parse_overrides(overrides))

@@ -13,8 +13,7 @@ from tui_transformer.cli.columns import print_columns
 from tui_transformer.cli.output import answer, emit, warn
 from tui_transformer.cli.study_progress import cell_record
 from tui_transformer.cli.study_ready import How, Ready
-from tui_transformer.lab.design.fit import about
-from tui_transformer.lab.formatting import memory, short
+from tui_transformer.lab.formatting import about, memory, short
 from tui_transformer.lab.studies.study import Cell, Change, Study
 
 MOST_SHOWN = 10  # seeds

@@ -14,7 +14,7 @@ from engine.clean import clean_line
 from tui_transformer.cli.output import emit, say, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.studies.plan import Plan
-from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing, Verb
+from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, Verb
 
 PLAIN_INTERVAL = 30.0  # seconds between two plain lines about what is at work
 LOADING = dict.fromkeys(("queued", "starting"), "loading")
@@ -30,13 +30,15 @@ class Board:
         clock: seconds that only grow.
     """
 
-    def __init__(self, plan: Plan, standings: Sequence[Standing], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, plan: Plan, standings: Sequence[CellStatus], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.plan, self._clock = plan, clock
         self._cells = {standing.cell.name: standing for standing in standings}
         self._left_out = {name for name, standing in self._cells.items() if standing.verb in ("done", "failed")}
         self._began, self._before = clock(), self._work_done()
 
-    def see(self, standings: Sequence[Standing]) -> None:
+    def see(self, standings: Sequence[CellStatus]) -> None:
         """Take in how cells stand."""
         self._cells |= {standing.cell.name: standing for standing in standings}
 
@@ -55,7 +57,7 @@ class Board:
         todo = (standing for name, standing in self._cells.items() if name not in self._left_out)
         return sum(self._estimate(standing) * standing.share for standing in todo)
 
-    def _estimate(self, standing: Standing) -> float:
+    def _estimate(self, standing: CellStatus) -> float:
         return self.plan.prices[standing.cell.kind].seconds
 
     @property
@@ -80,13 +82,13 @@ class Board:
         return planned * passed * self.plan.jobs / went
 
 
-def how_it_began(standing: Standing, verb: Verb) -> str:
+def how_it_began(standing: CellStatus, verb: Verb) -> str:
     """A cell that is begun, in a few words."""
     texts = {"resume": f"resumes at step {standing.step:,}", "wait": "is at work already", "anew": "begins anew"}
     return texts.get(verb, "begins")
 
 
-def how_it_stands(standing: Standing) -> str:
+def how_it_stands(standing: CellStatus) -> str:
     """A cell that is not at work, in a few words."""
     where = f"step {standing.step:,} of {standing.steps:,}"
     loss = f", validation loss {standing.loss:.4f}" if standing.loss is not None else ""
@@ -110,16 +112,16 @@ class Lines:
     def __init__(self, board: Board) -> None:
         self._board, self._said = board, time.monotonic()
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         """Say it."""
         say(f"{cell.cell.name}: {how_it_began(cell, verb)}")
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         """Say how."""
         self._board.see([cell])
         say(f"{cell.cell.name}: {how_it_stands(cell)} ({self._board.finished} of {self._board.total} done)")
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         """Say where they are, now and then."""
         self._board.see(going)
         if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
@@ -134,16 +136,16 @@ class Json:
     def __init__(self, board: Board) -> None:
         self._board, self._said = board, time.monotonic()
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         """Emit it."""
         emit({**cell_record(cell), "event": verb})
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         """Emit how."""
         self._board.see([cell])
         emit({**cell_record(cell), "event": "ended"})
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         """Emit where they are and the time left, now and then."""
         self._board.see(going)
         if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
@@ -152,7 +154,7 @@ class Json:
                 emit({**cell_record(standing), "event": "progress", "study_seconds_left": self._board.left})
 
 
-def cell_record(standing: Standing) -> dict[str, Any]:
+def cell_record(standing: CellStatus) -> dict[str, Any]:
     """A cell as JSON."""
     cell = standing.cell
     place = {"kind": "cell", "name": cell.name, "variant": cell.variant, "seed": cell.seed, "path": str(standing.path)}
@@ -167,23 +169,23 @@ class Screen:
     def __init__(self, board: Board, live: Live) -> None:
         self._board, self._live = board, live
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         """Its bar shows it; what was left by another runner is said."""
         if verb != "create":
             self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         """A line above the bars."""
         self._board.see([cell])
         self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_stands(cell)}")))
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         """Draw the bars, while there are any."""
         self._board.see(going)
         self._live.update(drawn(self._board, going) if going else Text(""), refresh=True)
 
 
-def drawn(board: Board, going: Sequence[Standing]) -> RenderableType:
+def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
     """The study's bar, and those of the cells at work."""
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)

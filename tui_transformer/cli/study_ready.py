@@ -6,8 +6,15 @@ from pathlib import Path
 
 from tui_transformer.cli.output import warn
 from tui_transformer.lab.studies.plan import Plan, measured
-from tui_transformer.lab.studies.record import THREADS, gone_on_with, recorded
-from tui_transformer.lab.studies.standing import Standing, directories, look_at_all, trained_seconds
+from tui_transformer.lab.studies.record import (
+    THREADS,
+    CellStatus,
+    directories,
+    gone_on_with,
+    look_at_all,
+    recorded,
+    trained_seconds,
+)
 from tui_transformer.lab.studies.study import Cell, Study
 
 
@@ -40,7 +47,7 @@ class Ready:
     plan: Plan
     cells: Sequence[Cell]
     paths: dict[str, Path]
-    standings: Sequence[Standing]
+    standings: Sequence[CellStatus]
 
     @property
     def first(self) -> list[Cell]:
@@ -48,7 +55,7 @@ class Ready:
         return [cell for cell in self.cells if cell.seed == self.study.seeds[0]]
 
     @property
-    def open(self) -> list[Standing]:
+    def open(self) -> list[CellStatus]:
         """The cells that are still to be run."""
         return [standing for standing in self.standings if standing.state != "finished"]
 

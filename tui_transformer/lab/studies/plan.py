@@ -15,8 +15,7 @@ from engine.errors import InputError, no_process
 from engine.model import size
 from engine.model.size import BYTES
 from tui_transformer.lab.launch.logs import last_words
-from tui_transformer.lab.studies.record import THREADS
-from tui_transformer.lab.studies.standing import Standing
+from tui_transformer.lab.studies.record import THREADS, CellStatus
 from tui_transformer.lab.studies.study import Study
 
 if TYPE_CHECKING:
@@ -66,13 +65,13 @@ class Plan:
     threads: int
     prices: Mapping[str, Priced]
 
-    def seconds(self, standings: Iterable[Standing]) -> float:
+    def seconds(self, standings: Iterable[CellStatus]) -> float:
         """Until all of these cells are done, `jobs` at a time, in their order but for those that wait for a stage."""
         free = [0.0] * self.jobs
         waiting = [standing for standing in standings if standing.state != "finished"]
         ends = {standing.cell.name: math.inf for standing in waiting}
 
-        def ready(standing: Standing) -> float:
+        def ready(standing: CellStatus) -> float:
             return ends.get(standing.cell.after, 0.0)
 
         while waiting:
@@ -83,7 +82,7 @@ class Plan:
             heapq.heapreplace(free, ends[standing.cell.name])
         return max(free)
 
-    def disk(self, standings: Iterable[Standing]) -> int:
+    def disk(self, standings: Iterable[CellStatus]) -> int:
         """Bytes that the cells which are still to be run will take."""
         return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
 

@@ -26,8 +26,7 @@ from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.launch.launch import enqueue, spawn
 from tui_transformer.lab.launch.logs import last_words_in
-from tui_transformer.lab.studies.record import study_file
-from tui_transformer.lab.studies.standing import Standing, Verb, look, look_at_all
+from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_all, study_file
 from tui_transformer.lab.studies.study import Cell
 
 LOOK = 0.25  # seconds between two looks at what runs
@@ -45,7 +44,7 @@ class Going:
         pid: of one that was found, while its run does not say it yet.
     """
 
-    before: Standing
+    before: CellStatus
     device: str
     process: "subprocess.Popen[bytes] | None" = None
     pid: int | None = None
@@ -59,7 +58,7 @@ class Going:
         """Whether another runner began it."""
         return self.process is None
 
-    def now(self) -> Standing:
+    def now(self) -> CellStatus:
         """How the cell stands."""
         return look(self.before.cell, self.before.path, self._reader)
 
@@ -134,13 +133,13 @@ class Orders:
 class Audience(Protocol):
     """Whoever shows what happens."""
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         """A process has been started for a cell, or found at work on it."""
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         """A cell's process is gone, and no other is started for it."""
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         """Another look was taken; these cells are at work."""
 
 
@@ -160,7 +159,7 @@ class Runner:
     paths: dict[str, Path]
     audience: Audience
     _going: list[Going] = field(default_factory=list)
-    _waiting: deque[Standing] = field(default_factory=deque)
+    _waiting: deque[CellStatus] = field(default_factory=deque)
     _stop: threading.Event = field(default_factory=threading.Event)
     _recorded: bool = False
 
@@ -168,7 +167,7 @@ class Runner:
         """Ask the cells at work for a checkpoint and their end, begin no other. No I/O: for signal handlers."""
         self._stop.set()
 
-    def run(self) -> list[Standing]:
+    def run(self) -> list[CellStatus]:
         """Train what is to be trained; how every cell stands then.
 
         Raises:
@@ -192,7 +191,7 @@ class Runner:
             raise
         return look_at_all(self.cells, self.paths)
 
-    def _standing(self, cell: Cell) -> Standing:
+    def _standing(self, cell: Cell) -> CellStatus:
         return look(cell, self.paths[cell.name])
 
     def _take_stock(self) -> None:
@@ -217,7 +216,7 @@ class Runner:
                 return
             self._going.append(self._begun(standing))
 
-    def _next(self) -> Standing | None:
+    def _next(self) -> CellStatus | None:
         """The first cell that can be begun; what waits for a stage that nobody will finish is let go."""
         open_ = {standing.cell.name for standing in (*self._waiting, *(going.before for going in self._going))}
         for standing in list(self._waiting):
@@ -243,7 +242,7 @@ class Runner:
         if not self.orders.runs_dir.is_dir() or (self._recorded and not file.exists()):
             raise MachineFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
 
-    def _begun(self, before: Standing) -> Going:
+    def _begun(self, before: CellStatus) -> Going:
         """Start a process for a cell, with a run directory for it where there is none."""
         self._require_place()
         on = Counter(going.device for going in self._going)
@@ -304,7 +303,7 @@ class Runner:
         else:
             self.audience.ended(now)
 
-    def _fail(self, standing: Standing) -> None:
+    def _fail(self, standing: CellStatus) -> None:
         reason = last_words_in(standing.path / "log.txt")
         try:
             RunWriter.adopt(standing.path).close("failed", reason)
@@ -315,11 +314,11 @@ class Runner:
 class _Nobody:
     """An audience that has left."""
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         """Nothing."""
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         """Nothing."""
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         """Nothing."""

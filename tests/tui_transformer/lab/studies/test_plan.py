@@ -11,7 +11,7 @@ from tui_transformer.cli.study_progress import Board
 from tui_transformer.lab.studies import record
 from tui_transformer.lab.studies.arguments import StudyArgs, parse_seeds
 from tui_transformer.lab.studies.plan import Plan, Priced, disk_bytes, evaluation_steps, read_plan, shared_out
-from tui_transformer.lab.studies.standing import ABSENT, TORN, Standing, directories, look
+from tui_transformer.lab.studies.record import ABSENT, TORN, CellStatus, directories, look
 from tui_transformer.lab.studies.study import Variant
 
 GIGABYTE = 10**9
@@ -20,9 +20,9 @@ PRICES = {"rope": Priced(1000, 100, 10.0, 5), "alibi": Priced(1000, 100, 20.0, 7
 PLAN = Plan(("cpu",), 2, 1, PRICES)
 
 
-def standings(*states: str, steps: int = 100, step: int = 0) -> list[Standing]:
+def standings(*states: str, steps: int = 100, step: int = 0) -> list[CellStatus]:
     return [
-        Standing(cell, None, state, step=step, steps=steps, checkpoint=step > 0)
+        CellStatus(cell, None, state, step=step, steps=steps, checkpoint=step > 0)
         for cell, state in zip(CELLS, states, strict=True)
     ]
 
@@ -219,7 +219,7 @@ VERBS = {
 
 @pytest.mark.parametrize("state", VERBS)
 def test_each_state_has_its_way_to_go_on_with_and_without_a_checkpoint(state: str) -> None:
-    found = [Standing(CELLS[0], None, state, checkpoint=there).verb for there in (False, True)]
+    found = [CellStatus(CELLS[0], None, state, checkpoint=there).verb for there in (False, True)]
     assert tuple(found) == VERBS[state]
 
 

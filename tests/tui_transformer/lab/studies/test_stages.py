@@ -24,7 +24,7 @@ from tui_transformer.cli.study_progress import Board, how_it_stands
 from tui_transformer.lab.studies import record, runner
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.plan import Plan, Priced, plan_of
-from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing, directories, look_at_all
+from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, directories, look_at_all
 from tui_transformer.lab.studies.study import Stage as StudyStage
 from tui_transformer.lab.studies.study import Study, Variant
 
@@ -247,4 +247,4 @@ def test_where_nothing_failed_a_cell_without_stages_stands_as_it_did(tmp_path) -
     cells = tiny_study().cells()
     standings = look_at_all(cells, directories("tiny", cells, tmp_path))
     assert [standing.state for standing in standings] == [ABSENT] * 4
-    assert all(isinstance(standing, Standing) and not standing.reason for standing in standings)
+    assert all(isinstance(standing, CellStatus) and not standing.reason for standing in standings)

@@ -17,7 +17,7 @@ from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError
-from tui_transformer.lab.design.cost import Characters
+from tui_transformer.lab.design.draft import Characters
 
 LINES, WIDEST = 10, 160  # of the text that is shown
 LARGEST = 64 * 1024**2  # bytes; of a larger file only a part is looked at
@@ -29,31 +29,20 @@ WRONG = (InputError, OSError, ValueError, RuntimeError, MemoryError)
 
 
 @dataclass(frozen=True)
-class Glimpse:
-    """What is known of a corpus.
+class CorpusPreview:
+    """What is known of a corpus."""
 
-    Args:
-        corpus: its name or path.
-        lines: its first ones, cleaned; of sentence pairs a source and its target in turns, of documents one with a
-            gap and what is missing, of questions one and its answer.
-        characters: different ones; None where only a part was read.
-        train_tokens: size of a text's training split; None where only a part was read.
-        train_pairs: of sentence pairs.
-        train_rows: of documents or of questions, in words.
-        problem: why it cannot be read; "" if it can.
-    """
-
-    corpus: str
-    lines: tuple[str, ...] = ()
-    characters: Characters | None = None
-    train_tokens: int | None = None
-    train_pairs: int | None = None
-    train_rows: str = ""
-    problem: str = ""
+    corpus: str  # its name or path
+    lines: tuple[str, ...] = ()  # its first ones, cleaned; of pairs, gaps and questions each followed by its answer
+    characters: Characters | None = None  # different ones; None where only a part was read
+    train_tokens: int | None = None  # size of a text's training split; None where only a part was read
+    train_pairs: int | None = None  # of sentence pairs
+    train_rows: str = ""  # of documents or of questions, in words
+    problem: str = ""  # why it cannot be read; "" if it can
 
 
-def key(config: RunConfig) -> str:
-    """What a glimpse depends on."""
+def corpus_key(config: RunConfig) -> str:
+    """What a preview depends on."""
     return json.dumps([_kind(config), config.data.model_dump(mode="json")], sort_keys=True)
 
 
@@ -62,16 +51,16 @@ def _kind(config: RunConfig) -> str:
     return "pairs" if config.translates else config.objective.kind if config.on_documents else "text"
 
 
-def glimpse(config: RunConfig, data_dir: Path | None) -> Glimpse:
+def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Look at a config's corpus; whatever is wrong with it is an answer too."""
-    seen = Glimpse(config.data.corpus)
+    seen = CorpusPreview(config.data.corpus)
     try:
         return _READERS.get(_kind(config), _of_text)(seen, config, data_dir)
     except WRONG as error:
         return replace(seen, problem=str(error) or type(error).__name__)
 
 
-def _of_text(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_text(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     if kind_by_name(seen.corpus) is None:
         path = Path(seen.corpus).expanduser()
         if path.is_file() and path.stat().st_size > LARGEST:
@@ -82,7 +71,7 @@ def _of_text(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse
     return replace(seen, lines=_first_lines(train), characters=characters, train_tokens=len(train))
 
 
-def _of_pairs(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_pairs(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     if _bytes_of_pairs(seen.corpus, data_dir) > LARGEST_PAIRS:
         return replace(seen, lines=(TOO_LARGE,))
     corpus = load_parallel(config.data, data_dir)
@@ -93,7 +82,7 @@ def _of_pairs(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimps
     return replace(seen, lines=lines, characters=characters, train_pairs=len(train))
 
 
-def _of_documents(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_documents(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Documents, a half of each masked from its middle on, and what is missing: nothing is drawn, it is a picture."""
     corpus = load_documents(config.data, data_dir)
     train = corpus.documents["train"]
@@ -102,7 +91,7 @@ def _of_documents(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Gl
     return replace(seen, lines=_cleaned(lines), train_rows=rows, characters=_tokens(corpus, config))
 
 
-def _of_questions(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_questions(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     corpus = load_documents(config.data, data_dir)
     asked = corpus.questions.get("train", ())
     if not asked:
