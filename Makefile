@@ -7,7 +7,10 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
 	$$p -c '$(NEW_ENOUGH)' 2>/dev/null && { echo $$p; break; }; done)
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: demo test test-slow test-gpu lint studio pictures clean
+.PHONY: help demo test test-slow test-gpu lint studio pictures clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.installed  ## train a small model on the built-in corpus: two to three minutes on a laptop CPU
 	@$(VENV)/bin/tui-transformer run --preset demo
@@ -25,7 +28,7 @@ DEVICE ?= auto
 test-gpu: $(VENV)/.installed  ## prove that everything works on a GPU, in at most ten minutes; writes gpu-proof.json
 	$(VENV)/bin/tui-transformer doctor --gpu --device $(DEVICE)
 
-lint: $(VENV)/.installed-dev
+lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
@@ -51,5 +54,5 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	@$(PY) -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	@touch $@
 
-clean:
+clean:  ## remove .venv
 	rm -rf $(VENV)

@@ -2,7 +2,7 @@
 
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -139,15 +139,7 @@ class RunReader:
     def verdicts(self) -> tuple[VerdictRecord, ...]:
         """What the checks found, oldest first."""
         found = read_file(self.path, Checks).verdicts
-        if all(one.verdict != IMPLAUSIBLE for one in found):
-            return found
-        # Earlier versions called a loss implausible even where no bound is known for the text. A run that does not say
-        # what it was trained on keeps its badge.
-        data = self.data
-        if not data.model_fields_set or data.floor is not None or data.plausible is not None:
-            return found
-        softer = {"verdict": SUSPICIOUS}
-        return tuple(one.model_copy(update=softer) if one.verdict == IMPLAUSIBLE else one for one in found)
+        return softened(found, self.data) if any(one.verdict == IMPLAUSIBLE for one in found) else found
 
     @property
     def leak_free(self) -> bool:
@@ -164,12 +156,7 @@ class RunReader:
     @property
     def badges(self) -> dict[str, str]:
         """What is wrong with this run's scores: badge → why. A leak stays for ever, other alarms until they clear."""
-        latest: dict[str, VerdictRecord] = {}
-        for verdict in self.verdicts:
-            before = latest.get(verdict.check)
-            if before is None or before.verdict != LEAK:
-                latest[verdict.check] = verdict
-        return {one.verdict: one.why for one in latest.values() if one.verdict not in ("", OK)}
+        return badges_of(self.verdicts)
 
     def metrics(self) -> Iterator[MetricRecord]:
         """Every line of metrics.jsonl so far."""
@@ -220,6 +207,27 @@ class RunReader:
         if state not in LIVE_STATES or self.liveness() != "dead":
             return state
         return "interrupted" if state == "handing-over" else "lost"
+
+
+def softened(verdicts: tuple[VerdictRecord, ...], data: DataFacts) -> tuple[VerdictRecord, ...]:
+    """Return verdicts with a loss that no known bound forbids as suspicious; earlier versions called it implausible.
+
+    A run that does not say what it was trained on keeps its badge.
+    """
+    if not data.model_fields_set or data.floor is not None or data.plausible is not None:
+        return verdicts
+    softer = {"verdict": SUSPICIOUS}
+    return tuple(one.model_copy(update=softer) if one.verdict == IMPLAUSIBLE else one for one in verdicts)
+
+
+def badges_of(verdicts: Iterable[VerdictRecord]) -> dict[str, str]:
+    """Return what is wrong with a run's scores by what the checks found, oldest first: badge → why."""
+    latest: dict[str, VerdictRecord] = {}
+    for verdict in verdicts:
+        before = latest.get(verdict.check)
+        if before is None or before.verdict != LEAK:
+            latest[verdict.check] = verdict
+    return {one.verdict: one.why for one in latest.values() if one.verdict not in ("", OK)}
 
 
 def list_runs(root: Path) -> list[RunReader]:

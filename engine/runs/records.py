@@ -397,6 +397,12 @@ class Scores(Record):
     by_distance: ByProbe[tuple[tuple[Number, ...], ...]] = {}
     probes_recorded: Count = 0
 
+    def value(self, key: str) -> float | None:
+        """Return a score by its field's name, also of a field that this version does not know; None if it is none."""
+        found = getattr(self, key, None)
+        measured = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= MEASURED
+        return found if measured else None
+
     @model_validator(mode="before")
     @classmethod
     def _cap(cls, data: Any) -> Any:
@@ -460,6 +466,8 @@ class Sample(Record):
 
     step: Count = 0
     temperature: Number | None = None
+    top_k: Count | None = None
+    top_p: Number | None = None
     prompt: Text = ""
     text: Text = ""
     chances: tuple[Number | None, ...] = ()

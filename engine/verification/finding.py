@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from engine.measures import MEASURES
 from engine.runs.files import line
 from engine.runs.flat import flat
 
@@ -54,20 +55,11 @@ class Outcome:
 CLOCKS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))  # what no repetition can repeat
 # Field → (relative, absolute) tolerance elsewhere than where the run was made.
 TOLERANCES: Mapping[str, tuple[float, float]] = {
-    "loss": (1e-4, 0.0),
-    "perplexity": (1e-3, 0.0),
-    "bits_per_character": (1e-4, 0.0),
-    "excess": (0.0, 1e-3),
-    "honest_loss": (1e-4, 1e-3),
-    "nanogpt_loss": (1e-4, 0.0),
-    "accuracy": (0.0, 2e-3),
+    **{measure.key: measure.tolerance for measure in MEASURES if not measure.probe},
     "probes": (0.0, 0.05),
     "floor": (0.0, 1e-9),
     "profile": (2e-3, 1e-3),
     "grad_norm": (2e-3, 0.0),
-    "bleu": (0.0, 1.0),
-    "chrf": (0.0, 1.0),
-    "exact_match": (0.0, 0.02),
     "lr": (1e-12, 0.0),
 }
 COARSE = 10.0  # times as much where products are rounded to bf16 or TF32

@@ -17,7 +17,8 @@ from tui_transformer.lab.studies.study import shipped_studies
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = [README, ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+FOR_CONTRIBUTORS = [ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+PAGES = [README, ROOT / "SECURITY.md", *FOR_CONTRIBUTORS, *sorted((ROOT / "docs").glob("*.md"))]
 PROGRAM = "tui-transformer"
 FENCE = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(rf"`{PROGRAM}( [^`\n]+)`")
@@ -132,6 +133,28 @@ def headings(page: Path) -> set[str]:
 def test_every_page_can_be_reached_from_the_readme() -> None:
     targets = LINK.findall(README.read_text(encoding="utf-8"))
     assert set(PAGES) - {README} <= {(ROOT / target.partition("#")[0]).resolve() for target in targets}
+
+
+@pytest.mark.parametrize("page", FOR_CONTRIBUTORS, ids=lambda page: page.name)
+def test_every_file_that_is_named_exists(page) -> None:
+    """`engine/runs/records.py`; a bare `records.py` exists in one of the folders that its line names, or anywhere."""
+    files = [path for room in ("engine", "tui_transformer", "tests", "presets") for path in (ROOT / room).rglob("*")]
+    names = {path.relative_to(ROOT).as_posix() for path in files}
+    for named in re.findall(r"`([\w./-]+(?:\.py|\.md|\.toml|/))`", page.read_text(encoding="utf-8")):
+        if "NAME" in named:
+            continue
+        found = (ROOT / named).exists() or any(f"/{name}".endswith(f"/{named.rstrip('/')}") for name in names)
+        assert found, f"{page.name}: {named}"
+
+
+def test_every_room_is_on_the_map() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    rooms = [
+        path for parent in ("engine", "tui_transformer/lab") for path in (ROOT / parent).iterdir() if path.is_dir()
+    ]
+    for room in rooms:
+        if room.name != "__pycache__":
+            assert f"`{room.relative_to(ROOT).as_posix()}/`" in text, room
 
 
 def test_every_picture_is_shown_somewhere() -> None:

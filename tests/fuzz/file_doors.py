@@ -23,7 +23,7 @@ from engine.training import checkpoint, tensors
 from engine.training.checkpoint import TrainerState
 from tests.fuzz.door import Door
 from tests.fuzz.mutations import EDITS, TEXT_EDITS, Edit, damaged, edited
-from tui_transformer.lab.analysis.studies import read_study_file
+from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.studies.study import find_study, read_study, shipped_studies
 from tui_transformer.studio import settings
 from tui_transformer.studio.settings import Settings

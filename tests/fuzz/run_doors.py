@@ -16,24 +16,23 @@ from engine.runs.writer import RunWriter
 from tests.fuzz.door import Door, command
 from tests.fuzz.mutations import EDITS, VALUES, Edit, damaged
 from tests.tui_transformer.recorded import train_record, validation_record
-from tui_transformer.lab.analysis import bands, distance, group_columns
+from tui_transformer.lab.analysis import curves as bands
+from tui_transformer.lab.analysis import curves as distance
+from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.curves import Curves, difference, loss_curve
-from tui_transformer.lab.analysis.detail import detail
-from tui_transformer.lab.analysis.export import FORMATS
+from tui_transformer.lab.analysis.detail import detail, group_detail, text_of
+from tui_transformer.lab.analysis.export import FORMATS, group_table, table
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.group_detail import group_detail
-from tui_transformer.lab.analysis.group_text import text_of
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.standing import Standings
-from tui_transformer.lab.analysis.table import group_table, table
+from tui_transformer.lab.analysis.verdict import VariantResults
 from tui_transformer.lab.analysis.view import Options, View
-from tui_transformer.lab.charts.curves import AXES, MEASURES, SMOOTHINGS, picture
-from tui_transformer.lab.charts.plot import Series, line_chart
+from tui_transformer.lab.charts.canvas import Series, line_chart
+from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, picture
 from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.records.feed import Feed
-from tui_transformer.lab.reports.gathered import gather
-from tui_transformer.lab.reports.languages import LANGUAGES
-from tui_transformer.lab.reports.report import name_of, report
+from tui_transformer.lab.reports.languages import LANGUAGES, language
+from tui_transformer.lab.reports.report import report
+from tui_transformer.lab.reports.report_data import gather
 
 Given = tuple[list[Edit], int]
 
@@ -85,7 +84,7 @@ def feed(folder: Path, edits: list[Edit]) -> None:
 
 
 def pictures(train: Any, validation: Any, floors: list[float]) -> None:
-    for measure in MEASURES:
+    for measure in CHARTED:
         for axis, smoothing in zip(AXES, SMOOTHINGS, strict=True):
             made = picture(
                 measure, train, validation, axis=axis, smoothing=smoothing, log=axis == "step", floors=floors
@@ -106,7 +105,7 @@ def compared(folder: Path, given: Given) -> None:
         view = View()
         for options in OPTIONS:
             view.arrange(look.entries, options, look.studies)
-        standings = Standings().of(Grouping().of(look.entries), look.studies, None)
+        standings = VariantResults().of(Grouping().of(look.entries), look.studies, None)
         for standing in standings:
             group_detail(standing)
         for made in (table(look.entries, look.entries[0] if look.entries else None), group_table(standings)):
@@ -186,12 +185,12 @@ def verify(folder: Path, given: Given) -> None:
 def gathered(folder: Path, given: Given) -> None:
     edits, how = given
     root = folder / ("study" if how % 2 else "runs")
-    language = [*LANGUAGES.values()][how // 2 % len(LANGUAGES)]
+    spoken = language(LANGUAGES[how // 2 % len(LANGUAGES)])
     with damaged(files_of(root), edits):
         look = Folder(root).look()
         if look.entries:
             found = gather(look.entries, look.studies if how % 2 else {})
-            assert report(found, language, language).blocks and name_of(found)
+            assert report(found, spoken, spoken).blocks and found.folder_name
 
 
 _RECORDS = st.builds(

@@ -131,8 +131,8 @@ def told(copy: Path, mark: Path, commands: Sequence[tuple[str, ...]] = COMMANDS)
 
 def quickly(monkeypatch) -> None:
     """No pictures are drawn, and even a short text is kept in the cache."""
-    monkeypatch.setattr("tui_transformer.lab.reports.make.rendered", lambda *_: Image(b"<svg></svg>", b"png"))
-    monkeypatch.setattr("tui_transformer.lab.reports.make.Fonts.found", lambda: Fonts("some font"))
+    monkeypatch.setattr("tui_transformer.lab.reports.report.rendered", lambda *_: Image(b"<svg></svg>", b"png"))
+    monkeypatch.setattr("tui_transformer.lab.reports.report.Fonts.found", lambda: Fonts("some font"))
     monkeypatch.setattr(cache, "SMALLEST", 0)
 
 

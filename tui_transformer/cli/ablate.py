@@ -23,9 +23,9 @@ from tui_transformer.cli.run import loading
 from tui_transformer.cli.study_plan import show_plan
 from tui_transformer.cli.study_progress import Board, Json, Lines, Screen, how_it_stands, screen
 from tui_transformer.cli.study_ready import How, Ready, make_ready
+from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
-from tui_transformer.lab.analysis.group_text import study_text
-from tui_transformer.lab.analysis.studies import read_study_file
+from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, is_run, only_runner, study_file, write

@@ -14,14 +14,11 @@ from tui_transformer.cli.compare_variants import print_variants, standings, vari
 from tui_transformer.cli.meant import Meant, find
 from tui_transformer.cli.output import emit, is_terminal, say, stdout
 from tui_transformer.lab.analysis.columns import Column, columns
-from tui_transformer.lab.analysis.comparable import unit_of
 from tui_transformer.lab.analysis.entry import Entry, majority_rows, read_entry
-from tui_transformer.lab.analysis.export import FORMATS, save
-from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.order import sort
-from tui_transformer.lab.analysis.query import Known, parse
-from tui_transformer.lab.analysis.studies import study_files
-from tui_transformer.lab.analysis.table import Table, table
+from tui_transformer.lab.analysis.export import FORMATS, Table, save, table
+from tui_transformer.lab.analysis.folder import Folder, study_files
+from tui_transformer.lab.analysis.groups import unit_of
+from tui_transformer.lab.analysis.query import Known, parse, sort
 
 RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # columns between two

@@ -8,15 +8,13 @@ from engine.errors import InputError, nearest, one_of
 from tui_transformer.cli.output import is_terminal
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import ALIASES, Column
+from tui_transformer.lab.analysis.detail import text_of
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import DATA
-from tui_transformer.lab.analysis.group_text import text_of
+from tui_transformer.lab.analysis.export import DATA, Table, group_table
+from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.order import sort
-from tui_transformer.lab.analysis.query import Query
-from tui_transformer.lab.analysis.standing import Standing, Standings
-from tui_transformer.lab.analysis.studies import StudyFile
-from tui_transformer.lab.analysis.table import Table, group_table
+from tui_transformer.lab.analysis.query import Query, sort
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 
 def standings(
@@ -26,7 +24,7 @@ def standings(
     query: Query,
     sort_by: str,
     pinned: Entry | None,
-) -> tuple[Standing, ...]:
+) -> tuple[VariantResult, ...]:
     """The variants to show. A variant of which any run matches is shown whole: a filter takes no seeds away.
 
     Args:
@@ -39,13 +37,13 @@ def standings(
     Raises:
         InputError: no such column.
     """
-    found = Standings().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
+    found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
     matching = {entry.path for entry in query(entries, pinned)}
     shown = [standing for standing in found if any(run.path in matching for run in standing.runs)]
     return sort(shown, _column(sort_by.removeprefix("-"), shown), None, reverse=sort_by.startswith("-"))
 
 
-def _column(key: str, shown: Sequence[Standing]) -> Column | None:
+def _column(key: str, shown: Sequence[VariantResult]) -> Column | None:
     if not key:
         return None
     known = {column.key: column for column in group_columns.columns(shown, all_settings=True)}
@@ -58,12 +56,12 @@ def _column(key: str, shown: Sequence[Standing]) -> Column | None:
     return known[name]
 
 
-def variants_table(shown: Sequence[Standing], kind: str, *, all_settings: bool) -> Table:
+def variants_table(shown: Sequence[VariantResult], kind: str, *, all_settings: bool) -> Table:
     """For a format."""
     return group_table(shown, data=kind in DATA, all_settings=all_settings)
 
 
-def print_variants(shown: Sequence[Standing], *, all_settings: bool) -> None:
+def print_variants(shown: Sequence[VariantResult], *, all_settings: bool) -> None:
     """On a terminal as wide as it is, in a pipe every table in one piece."""
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
     sys.stdout.write(text_of(shown, all_settings=all_settings, width=width))

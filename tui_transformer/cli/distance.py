@@ -8,17 +8,12 @@ from engine.errors import InputError, nearest
 from tui_transformer.cli.columns import print_columns
 from tui_transformer.cli.meant import find
 from tui_transformer.cli.output import answer, say, stdout
-from tui_transformer.lab.analysis.bands import seeds_of
-from tui_transformer.lab.analysis.curves import MOST, Curves
+from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.selection import LETTERS
-from tui_transformer.lab.charts.distance_overlay import distances, probes_of
-from tui_transformer.lab.charts.overlay import Overlay
-from tui_transformer.lab.charts.overlay_canvas import paint
-from tui_transformer.lab.charts.overlay_svg import svg
-from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
+from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, distances, paint, probes_of
 
 WIDEST, ROWS = 100, 20  # of a chart in characters
 
@@ -50,7 +45,9 @@ def distance_command(runs: Sequence[str], *, probe: str, out: Path | None, runs_
         raise InputError(f"--by-distance {clean_line(probe)[:80]}: no such probe{clean_line(hint)}")
     made = distances(drawn, probe)
     if out is not None:
-        save(svg(made), out)
+        from tui_transformer.lab.reports.figures.distances import distance_picture  # takes a second
+
+        save(distance_picture(made), out)
         say(f"{probe} by distance of {len(entries):,} runs written to {out}")
         return 0
     _print(made)

@@ -8,8 +8,7 @@ from pathlib import Path
 from engine.errors import InputError, one_of
 from engine.runs.reader import RunReader
 from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.studies import ENDING, StudyFile, read_study_file, study_files
+from tui_transformer.lab.analysis.folder import ENDING, Folder, StudyFile, read_study_file, study_files
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from engine.errors import InputError, nearest, one_of
 from tui_transformer.cli.exit_codes import ExitCode
 from tui_transformer.cli.meant import find
 from tui_transformer.cli.output import answer, emit, say
-from tui_transformer.lab.reports.formats.all import FORMATS
+from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.languages import LANGUAGES
 
 ENGINES = {"en": "pdflatex", "zh": "xelatex"}
@@ -23,7 +23,7 @@ def report_command(
     Args:
         runs: runs, or studies; the first of several runs is the baseline.
         kind: a key of `FORMATS`.
-        language: a key of `LANGUAGES`.
+        language: one of `LANGUAGES`.
         out: its folder; one under `reports` where none is named.
         as_json: say which files were written as JSON.
         runs_dir: where runs are.
@@ -35,7 +35,7 @@ def report_command(
         if value not in known:
             raise InputError(f"{option} {value[:40]!r}: must be {one_of(known)}{nearest(value, known)}")
     meant = find(runs, runs_dir)
-    from tui_transformer.lab.reports.make import make
+    from tui_transformer.lab.reports.report import make
 
     made = make(meant.entries, meant.studies, kind=kind, language=language, out=out)
     if as_json:

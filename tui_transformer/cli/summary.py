@@ -15,7 +15,7 @@ from engine.errors import damaged
 from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from tui_transformer.cli.output import emit, is_terminal, stdout
-from tui_transformer.lab.charts.plot import Series, line_chart, usual_top
+from tui_transformer.lab.charts.canvas import Series, line_chart, usual_top
 from tui_transformer.lab.formatting import count, duration, short, sparkline, unit
 from tui_transformer.lab.records.facts import MOST_PROBES, first_probes, number
 from tui_transformer.lab.records.findings import findings
@@ -73,7 +73,7 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
     columns = reader.follow().load()
     data = reader.raw("data")
     known = floors(data)
-    train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange")
+    train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange1")
     losses = [*train.y, *validation.y]
     return line_chart(
         [train, validation],

@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.faults.rig import Rig
 from tests.e2e.faults.slices import ERRORS, NAMES, complaints, few
 from tests.tui_transformer.lab.analysis.studies import attention
-from tui_transformer.lab.reports.formats.all import FORMATS
+from tui_transformer.lab.reports.formats import FORMATS
 
 KINDS = ("markdown", "html")
 SLICE = 2  # writes that CI lets fail with each error, of some 10 to 30

@@ -15,13 +15,14 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs import writer as writing
 from engine.runs.reader import RunReader
+from engine.runs.records import TrainRecord
 from engine.runs.tail import MetricsTail
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
 from engine.training.trainer import Trainer
 from tests.conftest import TINY
 from tests.engine.training.test_resume import outcome
-from tui_transformer.lab.exports.wall_time import wall_times
+from tui_transformer.lab.exports.recorded import wall_times
 from tui_transformer.lab.records.pace import Pace
 
 LOST = "CUDA error: device lost\nCUDA kernel errors might be asynchronously reported at some other API call"
@@ -72,7 +73,7 @@ def test_a_clock_that_goes_back_leaves_no_trace_in_a_run(tiny, tmp_path, monkeyp
     seconds = [record["seconds"] for record in records]
     assert seconds == sorted(seconds) and seconds[0] >= 0
     assert all(record["tokens_per_second"] > 0 for record in records if record["kind"] == "train")
-    times = wall_times(records, reader.raw_lines("events"), reader.raw("run")["created"])
+    times = wall_times(map(TrainRecord.read, records), reader.events(), reader.run.created)
     assert times == sorted(times)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from engine.clean import clean, clean_line
 from tui_transformer.cli.columns import print_columns
 from tui_transformer.cli.output import LONGEST, complain
-from tui_transformer.lab.charts.plot import Series, line_chart, thin
+from tui_transformer.lab.charts.canvas import Series, line_chart, thin
 from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
 
 

@@ -14,12 +14,12 @@ from tests.tui_transformer.studio.compare.test_compare_pane import Open as OpenC
 from tests.tui_transformer.studio.design.test_design_pane import MEDIUM, App, go_to
 from tests.tui_transformer.studio.test_typing_order import app, fakes, gate, shown, typed, until
 from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
-from tui_transformer.lab.analysis.selection import LETTERS
-from tui_transformer.lab.charts.curves import MEASURES, SMOOTHINGS, Curve, picture
+from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Curve, picture
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
 from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.lab.records.run_view import Probe
-from tui_transformer.lab.reports.chosen import Chosen
+from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.overlay_chart import OverlayChart
 from tui_transformer.studio.design.preset_list import PresetList, entries, nearness
@@ -133,7 +133,7 @@ async def test_the_header_is_as_wide_as_the_pane_while_a_chart_is_zoomed_and_aft
         assert "best validation loss" in studio.text
 
 
-@pytest.mark.parametrize("measure", MEASURES[:2], ids=lambda measure: measure.key)
+@pytest.mark.parametrize("measure", CHARTED[:2], ids=lambda measure: measure.key)
 @pytest.mark.parametrize("size", [(44, 9), (60, 12), (90, 20), (120, 30), (200, 44)])
 def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
     train = [train_record(step, 2000) for step in range(1, 2001, 10)]
@@ -193,7 +193,7 @@ async def test_a_report_is_of_the_variants_that_are_selected_wherever_the_cursor
             studio.pane.selection.turn(one.runs[0].path)
         studio.pane.redraw()
         await studio.press("end")
-        chosen: Chosen = studio.pane.what_is_reported()
+        chosen: ReportSelection = studio.pane.what_is_reported()
         assert {entry.path for entry in chosen.entries} == {run.path for one in wanted for run in one.runs}
         assert chosen.entries[0].name.startswith("att.global") and not chosen.studies
         await studio.press("R")

@@ -1,16 +1,15 @@
-"""The columns of a comparison, in one table: what each is called, what it is of a run, and how it is written."""
+"""The columns of a table of runs: what each is called, what it is of a run, and how it is written."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from engine.config.keys import all_keys, is_bookkeeping
 from engine.config.schema import RunConfig
 from engine.runs.lineage import INIT_FROM
-from tui_transformer.lab.analysis import differences
-from tui_transformer.lab.analysis.comparable import comparable
-from tui_transformer.lab.analysis.entry import SCORES, Entry
-from tui_transformer.lab.analysis.majority import NO_RUN, SCORE
+from tui_transformer.lab.analysis.entry import EXACT_MATCH, NO_RUN, SCORES, Entry, probes
+from tui_transformer.lab.analysis.groups import comparable
 from tui_transformer.lab.analysis.verdict import verdict
 from tui_transformer.lab.formatting import duration, short
 from tui_transformer.lab.records.badges import NONE_YET, PASSED, in_a_cell, worst_first
@@ -85,10 +84,6 @@ def _difference(of: Callable[[Entry], float | None]) -> Callable[[Entry, Entry |
         return None if own is None or others is None else own - others
 
     return value
-
-
-_last_change = _difference(lambda entry: entry.last)
-_best_change = _difference(lambda entry: entry.best)
 
 
 def _more_parameters(entry: Entry, baseline: Entry | None) -> int | None:
@@ -211,11 +206,10 @@ def probe(name: str) -> Column:
 
 def score(name: str) -> Column:
     """The column of another score of the last evaluation."""
-    if name == "exact_match":
-        value = lambda e, b: e.scores.get(name)
-        return Column(name, "exact match", "exact match, last (share)", value, "{:.1%}".format, _exact)
-    title = name.replace("_", " ")
-    return Column(name, title, f"{title}, last", lambda e, b: e.scores.get(name), "{:.4g}".format, _exact)
+    measure = SCORES[name]
+    about = f"{measure.name}, last" + (" (share)" if measure.share else "")
+    show = (measure.brief if measure.share else "{:.4g}").format
+    return Column(name, measure.name, about, lambda e, b: e.scores.get(name), show, _exact)
 
 
 OVER_MAJORITY = Column(
@@ -231,11 +225,6 @@ OVER_MAJORITY = Column(
 FIXED = {column.key: column for column in (NAME, *JUDGED, *MEASURED, OVER_MAJORITY, *ABOUT)}
 
 
-def probes(entries: Sequence[Entry]) -> list[str]:
-    """The probes that any of these runs has, in their order."""
-    return list(dict.fromkeys(name for entry in entries for name in entry.probes))
-
-
 def columns(
     entries: Sequence[Entry], baseline: Entry | None, *, of: Sequence[Entry] = (), all_settings: bool = False
 ) -> list[Column]:
@@ -248,25 +237,58 @@ def columns(
         all_settings: every setting, not only those that differ.
     """
     among = of or entries
-    keys = differences.settings(among) if all_settings else differences.differing(among)
-    titles = differences.short_names(keys)
-    asked = [score(SCORE), OVER_MAJORITY] if any(entry.majority is not None for entry in entries) else []
+    keys = settings(among) if all_settings else differing(among)
+    titles = short_names(keys)
+    asked = [score(EXACT_MATCH), OVER_MAJORITY] if any(entry.majority is not None for entry in entries) else []
     offered = [
         *(NAME, *JUDGED, *asked, *(setting(key, titles[key]) for key in keys), *MEASURED),
-        *(probe(name) for name in probes(entries)),
-        *(score(name) for name in SCORES if _scored(name, entries) and not (asked and name == SCORE)),
+        *(probe(measure.key) for measure in probes(entries)),
+        *(score(name) for name in SCORES if _scored(name, entries) and not (asked and name == EXACT_MATCH)),
         *(column for column in ABOUT if column.key not in ("context", "stride") or _varies(column, entries)),
     ]
-    return [c for c in offered if c.always or c.dotted or any(_has(c.value(e, baseline)) for e in entries)]
+    return [c for c in offered if c.always or c.dotted or any(has_value(c.value(e, baseline)) for e in entries)]
 
 
 def _scored(name: str, entries: Sequence[Entry]) -> bool:
     return any(name in entry.scores for entry in entries)
 
 
-def _has(value: Value) -> bool:
+def has_value(value: Value) -> bool:
+    """Return whether there is something to show."""
     return value is not None and value != "" and value != ()
 
 
 def _varies(column: Column, entries: Sequence[Entry]) -> bool:
     return len({column.value(entry, None) for entry in entries}) > 1
+
+
+NAMES = {INIT_FROM: "from"}
+
+
+def settings(entries: Sequence[Entry]) -> list[str]:
+    """Every dotted key that any of these runs has, in the order of the config; keys of later versions at the end."""
+    present = set().union(*(entry.config for entry in entries))
+    known = [key for key in all_keys() if key in present]
+    return [*known, *sorted(present.difference(known))]
+
+
+def differing(entries: Sequence[Entry]) -> list[str]:
+    """The keys whose values are not the same in all these runs; a damaged config counts as none."""
+    configs = [entry.config for entry in entries if entry.config]
+    if len(configs) < 2:
+        return []
+    first, rest = configs[0], configs[1:]
+    keys = (key for key in settings(entries) if not is_bookkeeping(key))
+    return [key for key in keys if any(config.get(key) != first.get(key) for config in rest)]
+
+
+def short_names(keys: Sequence[str]) -> dict[str, str]:
+    """Each key's last part, or all of it where that says which of several is meant; some have a better name."""
+    lasts = [NAMES.get(key, key.rpartition(".")[2]) for key in keys]
+    return {key: last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)}
+
+
+def changes(entry: Entry, baseline: Entry) -> Iterator[tuple[str, Any, Any]]:
+    """What a run changes: key, its value, the baseline's."""
+    for key in differing([entry, baseline]):
+        yield key, entry.config.get(key), baseline.config.get(key)

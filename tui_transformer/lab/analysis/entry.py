@@ -2,47 +2,55 @@
 
 import re
 import typing
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from engine.config.keys import flatten
+from engine.config.toml import MAX_BYTES, parse, read
 from engine.errors import InputError
+from engine.measures import MEASURE, MEASURES, Measure, probe
+from engine.plain_files import read_plain
 from engine.runs.files import read_json
 from engine.runs.lineage import INIT_FROM
-from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.reader import LIVE_STATES, RunReader, badges_of, softened
 from engine.runs.record_version import redefined
-from engine.runs.records import Origin, Run
-from tui_transformer.lab.analysis.config_table import config_table
-from tui_transformer.lab.analysis.majority import NO_RUN, SCORE, Majority, different, path_of, read_majority
+from engine.runs.records import (
+    LARGEST,
+    MOST_PROBES,
+    Checks,
+    DataFacts,
+    ModelFacts,
+    Notes,
+    Origin,
+    Record,
+    Run,
+    Status,
+    StudyPlace,
+    Summary,
+    ValidationRecord,
+)
 from tui_transformer.lab.formatting import unit
-from tui_transformer.lab.records.facts import MOST_PROBES, Record, first_probes, number, rows, table, text, whole
 
 DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
-READ = (
-    *("run.json", "config.toml", "status.json", "summary.json", "checks.json", "model.json", "data.json"),
-    "notes.json",
-)
-SCORES = ("perplexity", "bits_per_character", "accuracy", "honest_loss", "nanogpt_loss", "bleu", "chrf", "exact_match")
+ENDED_EARLY = ("stopped", "interrupted", "failed", "lost")
+NO_RUN = "no run"  # the state of a row that stands for always giving the same answer
+CONFIG = "config.toml"
+READ = (Run.file, CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
 REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # those shown here, of all that can be redefined
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
+LOSS = MEASURE["loss"]
+LAST = replace(LOSS, key="last", name="validation loss")
+BEST = replace(LOSS, key="best", name="best validation loss")
+EXCESS = MEASURE["excess"]
+LOSSES = (LAST, BEST, EXCESS)
+# Scores of an evaluation beside its loss and how far that is above the floor.
+SCORES = {measure.key: measure for measure in MEASURES if not measure.probe and measure not in (LOSS, EXCESS)}
+EXACT_MATCH = "exact_match"
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
-
-
-@dataclass(frozen=True)
-class Study:
-    """The place of a run in a study.
-
-    Args:
-        stage: of an earlier stage its name; "" for the run that is compared.
-        after: the stage whose weights it started with; "" where it began anew.
-    """
-
-    name: str
-    variant: str
-    seed: int
-    stage: str = ""
-    after: str = ""
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True)
@@ -70,33 +78,42 @@ class Protocol:
     stride: int | None = None
 
 
-class Listed(typing.Protocol):
-    """What a line of the table is of: a run, or a variant."""
+@dataclass(frozen=True)
+class Majority:
+    """Always giving the most frequent answer of the training questions. Knowledge is what a run is right in beyond it.
 
-    @property
-    def path(self) -> Path:
-        """What it is known by."""
+    Args:
+        answer: which.
+        share: of the held-out questions that it is right in, 0 to 1.
+    """
+
+    answer: str
+    share: float
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """`always 'Arlow'`."""
+        return f"always '{self.answer[:40]}'"
+
+
+class Listed(typing.Protocol):
+    """A row of a table: a run, or a variant."""
 
     @property
-    def state(self) -> str:
-        """How far it is."""
-
+    def path(self) -> Path: ...
     @property
-    def badges(self) -> Mapping[str, str]:
-        """What is wrong with its scores, and why."""
-
+    def name(self) -> str: ...
     @property
-    def protocol(self) -> Protocol:
-        """How it was scored."""
+    def state(self) -> str: ...
+    @property
+    def badges(self) -> Mapping[str, str]: ...
+    @property
+    def protocol(self) -> Protocol: ...
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A run. Texts are as they were read: whoever shows them cleans them.
+    """A run.
 
     Args:
         state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
@@ -111,6 +128,7 @@ class Entry:
         places: questions behind a share, by the name of the score or probe, where known.
         badges: what is wrong with its scores, and why.
         checked: both the model and a score have been checked.
+        study: its place in a study; `stage` is "" for the run that is compared.
         origin: the checkpoint that it started from; None where from weights of its own.
         config: every setting, by its dotted key; in a study `train.init_from` names the stage and not its run, so that
             the seeds of a variant have their settings in common.
@@ -145,22 +163,29 @@ class Entry:
     notes: str = ""
     tags: tuple[str, ...] = ()
     seed: int | None = None
-    study: Study | None = None
+    study: StudyPlace | None = None
     origin: Origin | None = None
     protocol: Protocol = Protocol()
     config: Mapping[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
     majority: Majority | None = None
 
+    def value(self, measure: Measure) -> float | None:
+        """Return what it scored in a measure."""
+        if measure.probe:
+            return self.probes.get(measure.key)
+        if measure.key in SCORES:
+            return self.scores.get(measure.key)
+        return {"last": self.last, "best": self.best, "excess": self.excess}[measure.key]
+
     @property
     def over_majority(self) -> float | None:
         """Exact match − that of always the same answer."""
-        own = self.scores.get(SCORE)
+        own = self.scores.get(EXACT_MATCH)
         return own - self.majority.share if own is not None and self.majority is not None else None
 
     @property
     def name(self) -> str:
-        """The folder's name."""
         return self.path.name
 
     @property
@@ -171,183 +196,199 @@ class Entry:
     @property
     def corpus(self) -> str:
         """With its version, where it is known."""
-        return self.protocol.corpus or text(self.config.get("data.corpus"))
+        return self.protocol.corpus or setting(self.config, "data.corpus")
 
     @property
     def tokens_per_second(self) -> float | None:
         """Over all of its training."""
         return self.tokens / self.seconds if self.tokens and self.seconds and self.seconds > 0 else None
 
+    @property
+    def seed_of_study(self) -> int | None:
+        """Its seed by its config; where that is damaged, by its study."""
+        return self.seed if self.seed is not None or self.study is None else self.study.seed
 
-def read_entry(path: Path) -> Entry:
-    """A run directory now. Never raises: what is damaged is left out, and named in `problems`."""
-    return _Reading(path).entry()
+
+def setting(config: Mapping[str, Any], key: str) -> str:
+    """Return a setting that is a text; "" where it is none."""
+    found = config.get(key)
+    return found if isinstance(found, str) else ""
+
+
+def probes(entries: Iterable[Entry]) -> tuple[Measure, ...]:
+    """Return the probes that any of these runs has, in their order."""
+    return tuple(map(probe, dict.fromkeys(name for entry in entries for name in entry.probes)))
+
+
+def scores(entries: Sequence[Entry]) -> tuple[Measure, ...]:
+    """Return the other scores that any of these runs has."""
+    return tuple(measure for key, measure in SCORES.items() if any(key in entry.scores for entry in entries))
+
+
+def judged(entries: Sequence[Entry]) -> tuple[Measure, ...]:
+    """Return all measures in which variants of these runs are compared."""
+    return (LAST, BEST, *probes(entries), *(measure for measure in scores(entries) if measure.judged))
 
 
 def majority_rows(entries: Sequence[Entry]) -> list[Entry]:
-    """A row for each answer that always given would be right in some of these runs' questions: no runs."""
-    found = []
-    for one in different(entry.majority for entry in entries):
-        beside = next(entry for entry in entries if entry.majority == one)
-        found.append(
-            Entry(
-                path=path_of(beside.path, one),
-                state=NO_RUN,
-                scores={SCORE: one.share},
-                protocol=beside.protocol,
-                majority=one,
-            )
+    """Return a row for each answer that always given would be right in some of these runs' questions: no runs."""
+    beside = {entry.majority: entry for entry in reversed(entries) if entry.majority is not None}
+    return [
+        Entry(  # nothing is at its path, and no run can be called so
+            path=beside[one].path.parent / f"{NO_RUN}: {one.name.replace('/', '∕')}",
+            state=NO_RUN,
+            scores={EXACT_MATCH: one.share},
+            protocol=beside[one].protocol,
+            majority=one,
         )
-    return found
+        for one in majorities(entries)
+    ]
 
 
-class _Reading:
-    """One reading of a run's files."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._reader = path, RunReader(path)
-        self._problems: list[str] = []
-
-    def entry(self) -> Entry:
-        """What they say."""
-        born, status, summary = self._json("run"), self._json("status"), self._json("summary")
-        study, config = _study(table(born.get("study"))), self._config()
-        if study is not None and study.after and INIT_FROM in config:
-            _, at, checkpoint = text(config[INIT_FROM]).rpartition("@")
-            config[INIT_FROM] = f"{study.after}{at}{checkpoint if at else ''}"
-        best, last = table(summary.get("best")), table(summary.get("last"))
-        said = text(status.get("state"))
-        state = self._reader.state if said in LIVE_STATES else said or DAMAGED
-        reason, notes = text(status.get("reason")), self._reader.notes
-        model, data = self._json("model"), self._json("data")
-        older = _older(born, text(config.get("objective.kind")) or "next-token", model | last)
-        badges = _badges(self._reader, state, reason) or self._unchecked()
-        if self._problems:
-            badges[DAMAGED_FILES] = f"{', '.join(self._problems)} cannot be read"
-        if (found := len(table(last.get("probes")))) > MOST_PROBES:
-            badges[DAMAGED_FILES] = f"summary.json has {found:,} probes; the first {MOST_PROBES} are read"
-        return Entry(
-            path=self._path,
-            state=state,
-            reason=reason,
-            created=text(born.get("created")),
-            preset=text(born.get("preset")),
-            step=whole(status.get("step")),
-            steps=whole(status.get("steps")),
-            best=number(best.get("loss")),
-            best_step=_count(best.get("step")),
-            last=number(last.get("loss")),
-            last_step=_count(last.get("step")),
-            gap=_gap(summary, number(best.get("loss")), number(last.get("loss"))),
-            excess=None if "excess" in older else number(last.get("excess")),
-            redefined=older,
-            parameters=_count(model.get("parameters")),
-            flops_per_token=None if "flops_per_token" in older else _count(model.get("flops_per_token")),
-            tokens=_count(summary.get("tokens")) or _count(last.get("tokens")),
-            seconds=number(summary.get("seconds")),
-            scores=_numbers({name: last.get(name) for name in SCORES}),
-            probes={} if "probes" in older else _numbers(first_probes(last.get("probes"))),
-            chances=_numbers(
-                {text(probe.get("name")): probe.get("chance") for probe in rows(data.get("probes"))[:MOST_PROBES]}
-            ),
-            places=_places(data, last, text(config.get("objective.kind")) or "next-token"),
-            badges=badges,
-            checked=self._reader.checked,
-            notes=notes.text,
-            tags=notes.tags,
-            seed=_count(config.get("seed")),
-            study=study,
-            origin=Run.read(born).origin,
-            protocol=_protocol(config, data, last),
-            config=config,
-            problems=tuple(self._problems),
-            majority=read_majority(data),
-        )
-
-    def _json(self, name: str) -> Record:
-        path = self._path / f"{name}.json"
-        found = read_json(path)
-        if not isinstance(found, dict) and path.exists():
-            self._problems.append(path.name)
-        return table(found)
-
-    def _unchecked(self) -> dict[str, str]:
-        """No badge; that nothing is wrong is not to be concluded from a file that cannot be read."""
-        self._json("checks")
-        return {}
-
-    def _config(self) -> dict[str, Any]:
-        try:
-            return config_table(self._path / "config.toml")
-        except (InputError, RecursionError):
-            self._problems.append("config.toml")
-            return {}
+def majorities(entries: Iterable[Entry]) -> list[Majority]:
+    """Return what always answering the same scores on these runs' questions, each once."""
+    return list(dict.fromkeys(entry.majority for entry in entries if entry.majority is not None))
 
 
-def _older(born: Record, objective: str, found: Record) -> tuple[str, ...]:
-    """Which numbers of a run must not be compared with newer ones, because an older version defined them differently.
+def read_entry(path: Path) -> Entry:
+    """Read a run directory as it is now. Never raises: what is damaged is left out, and named in `problems`."""
+    reader, problems = RunReader(path), []
 
-    A translation's BLEU may be compared: only outputs that hit the length limit differ.
-    """
-    names = redefined(Run.read(born).records, "" if objective == "translation" else objective)
-    return tuple(name for name in REDEFINED_HERE if name in names and found.get(name) is not None)
+    def read_record(kind: type[R], file: str) -> R:
+        data = read_json(path / file)
+        if not isinstance(data, dict) and (path / file).exists():
+            problems.append(file)
+        return kind.read(data)
+
+    born, status = read_record(Run, Run.file), read_record(Status, Status.file)
+    summary = read_record(Summary, Summary.file)
+    try:
+        config = config_table(path / CONFIG)
+    except (InputError, RecursionError):
+        problems.append(CONFIG)
+        config = {}
+    study = born.study if born.study.name else None
+    if study is not None and study.after and INIT_FROM in config:
+        _, at, checkpoint = setting(config, INIT_FROM).rpartition("@")
+        config[INIT_FROM] = f"{study.after}{at}{checkpoint if at else ''}"
+    best, last = summary.best or ValidationRecord(), summary.last or ValidationRecord()
+    state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
+    model, data, notes = read_record(ModelFacts, ModelFacts.file), read_record(DataFacts, DataFacts.file), reader.notes
+    objective = setting(config, "objective.kind") or "next-token"
+    # A translation's BLEU may be compared with an older one: only outputs that hit the length limit differ.
+    names = redefined(born.records, "" if objective == "translation" else objective)
+    known = {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
+    known["probes"] = "probes" in last.model_fields_set
+    older = tuple(name for name in REDEFINED_HERE if name in names and known[name])
+    verdicts = softened(read_record(Checks, Checks.file).verdicts, data)
+    badges = badges_of(verdicts)
+    if state == "failed" and _NO_NUMBER.search(status.reason):
+        badges.setdefault("DIVERGED", status.reason)
+    if problems:  # that nothing is wrong is not to be concluded from a file that cannot be read
+        badges[DAMAGED_FILES] = f"{', '.join(problems)} cannot be read"
+    if last.probes_recorded > MOST_PROBES:
+        badges[DAMAGED_FILES] = f"summary.json has {last.probes_recorded:,} probes; the first {MOST_PROBES} are read"
+    gap = last.loss - best.loss if last.loss is not None and best.loss is not None else None
+    majority = data.majority
+    return Entry(
+        path=path,
+        state=state,
+        reason=status.reason,
+        created=born.created,
+        preset=born.preset or "",
+        step=status.step,
+        steps=status.steps,
+        best=best.loss,
+        best_step=best.step if summary.best is not None else None,
+        last=last.loss,
+        last_step=last.step if summary.last is not None else None,
+        gap=gap if summary.gap is None else summary.gap,
+        excess=None if "excess" in older else last.excess,
+        redefined=older,
+        parameters=model.parameters,
+        flops_per_token=None if "flops_per_token" in older else model.flops_per_token,
+        tokens=summary.tokens or last.tokens,
+        seconds=summary.seconds,
+        scores={name: value for name in SCORES if (value := last.value(name)) is not None},
+        probes={} if "probes" in older else last.probes,
+        chances={one.name: one.chance for one in data.probes if one.chance is not None},
+        places=_places(data, last, objective),
+        badges=badges,
+        checked=bool(verdicts) and last.loss is not None,
+        notes=notes.text,
+        tags=notes.tags,
+        seed=seed if type(seed := config.get("seed")) is int and abs(seed) <= LARGEST else None,
+        study=study,
+        origin=born.origin,
+        protocol=_protocol(config, data, last, objective),
+        config=config,
+        problems=tuple(problems),
+        majority=Majority(majority.answer, majority.right / majority.of)
+        if majority is not None and majority.of and 0 <= majority.right <= majority.of
+        else None,
+    )
 
 
-def _gap(summary: Record, best: float | None, last: float | None) -> float | None:
-    said = number(summary.get("gap"))
-    return last - best if said is None and best is not None and last is not None else said
-
-
-def _count(value: Any) -> int | None:
-    return None if number(value) is None else whole(value)
-
-
-def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
-    found = {name: number(value) for name, value in values.items()}
-    return {name: value for name, value in found.items() if value is not None}
-
-
-def _places(data: Record, last: Record, objective: str) -> dict[str, int]:
+def _places(data: DataFacts, last: ValidationRecord, objective: str) -> dict[str, int]:
     """Questions behind each share of the last evaluation. Tokens of one answer or sentence count as one question."""
-    asked = next((n for key in ("questions", "translated", "sentences") if (n := _count(last.get(key)))), None)
-    tokens = _count(table(table(data.get("splits")).get("validation")).get("tokens"))
-    of_text = tokens if objective == "next-token" else None
-    found = {text(probe.get("name")): _count(probe.get("n")) for probe in rows(data.get("probes"))[:MOST_PROBES]}
-    found |= {name: _count(n) for name, n in first_probes(last.get("probe_places")).items()}  # older: whole text
-    if asked and "translated" in last:  # as many are translated as test sentences
+    asked = next((n for n in (last.questions, last.translated, last.sentences) if n is not None), None)
+    of_text = data.splits.get("validation", {}).get("tokens") if objective == "next-token" else None
+    found: dict[str, int | None] = {one.name: one.n for one in data.probes}  # older versions: of the whole text
+    if "probe_places" in last.model_fields_set:
+        found |= dict.fromkeys(last.probes, None) | last.probe_places
+    if asked and last.translated is not None:  # as many are translated as test sentences
         found = {name: min(n, asked) if n else None for name, n in found.items()}
-    found |= {"exact_match": asked, "accuracy": asked or of_text}
+    found |= {EXACT_MATCH: asked, "accuracy": asked or of_text}
     return {name: n for name, n in found.items() if n and n > 0}
 
 
-def _badges(reader: RunReader, state: str, reason: str) -> dict[str, str]:
-    """What the checks found, and what follows from how the run ended."""
-    badges = reader.badges
-    if state == "failed" and _NO_NUMBER.search(reason):
-        badges.setdefault("DIVERGED", reason)
-    return badges
-
-
-def _study(born: Record) -> Study | None:
-    name = text(born.get("name"))
-    if not name:
-        return None
-    stage, after = text(born.get("stage")), text(born.get("after"))
-    return Study(name, text(born.get("variant")), whole(born.get("seed")), stage, after)
-
-
-def _protocol(config: Mapping[str, Any], data: Record, last: Record) -> Protocol:
+def _protocol(config: Mapping[str, Any], data: DataFacts, last: ValidationRecord, objective: str) -> Protocol:
     """From what was trained on, where that is known; before, from what was asked for."""
-    asked = tuple(config.get(f"data.{key}") for key in ASKED)
     characters = config.get("data.tokenizer", "characters") == "characters"
-    objective = text(config.get("objective.kind")) or "next-token"
     return Protocol(
-        corpus=text(data.get("corpus")),
-        split=text(table(data.get("sha256")).get("validation")),
-        asked=asked,
+        corpus=data.corpus,
+        split=data.sha256.get("validation", ""),
+        asked=tuple(config.get(f"data.{key}") for key in ASKED),
         unit=unit(objective) if characters else "token",
         objective=objective,
-        tokens="" if characters else text(data.get("tokenizer_sha256")),
-        context=_count(last.get("context")),
-        stride=_count(last.get("stride")),
+        tokens="" if characters else data.tokenizer_sha256,
+        context=last.context,
+        stride=last.stride,
     )
+
+
+# The settings of a run as a flat table, straight from config.toml: to validate five hundred configs takes seconds. Most
+# runs of a folder share most sections, letter for letter. So a file is parsed a section at a time, and each text of a
+# section only once; a file for which that is not safe is parsed whole.
+
+_HEADER = re.compile(rb"^(?=\[\w+\]\r?$)", re.MULTILINE)
+_KEPT = 4096  # texts of sections
+
+
+def config_table(path: Path) -> dict[str, Any]:
+    """Return the settings by their dotted keys.
+
+    Raises:
+        InputError: unreadable, too large, or not TOML.
+    """
+    try:
+        raw = read_plain(path, MAX_BYTES)
+    except OSError:
+        return flatten(read(path))  # says why
+    if len(raw) > MAX_BYTES or b'"""' in raw or b"'''" in raw:
+        return flatten(read(path))
+    sections = _HEADER.split(raw)
+    names = [section.partition(b"]")[0][1:].decode("ascii", "replace") for section in sections[1:]]
+    try:
+        tables = [_section(section) for section in sections]
+    except InputError:
+        return flatten(read(path))
+    above = {key.partition(".")[0] for key in tables[0]}
+    if len(set(names)) < len(names) or above.intersection(names):  # TOML forbids both: let the parser say so
+        return flatten(read(path))
+    return {key: value for table in tables for key, value in table.items()}
+
+
+@lru_cache(_KEPT)
+def _section(raw: bytes) -> dict[str, Any]:
+    return flatten(parse(raw, CONFIG))

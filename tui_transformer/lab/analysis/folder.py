@@ -1,21 +1,117 @@
-"""The runs folder as entries: each look opens only files that changed. Called in a thread; never raises."""
+"""A runs folder as entries and studies: each scan opens only files that changed. Called in a thread; never raises."""
 
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
+from pydantic import Field
+
+from engine.config.toml import read
+from engine.errors import InputError
+from engine.runs.records import Count, Record, Text
 from tui_transformer.lab.analysis.entry import READ, Entry, read_entry
-from tui_transformer.lab.analysis.studies import StudyFile, StudyFolder
 from tui_transformer.lab.records.facts import Stamp, stamp
 
 RESTING = 2.0  # seconds between two looks at runs that neither train nor wait
 FORGIVEN = 3  # looks that a damaged run may last: somebody may be writing it
+ENDING = ".study.toml"
+
+
+class _Variant(Record):
+    name: Text = ""
+    expect: dict[Text, Literal["worse", "better", "same", "unknown"]] = Field({})
+    why: Text = ""
+
+
+class _Study(Record):
+    name: Text = ""
+    baseline: Text = ""
+    primary: Text = ""
+    variants: tuple[_Variant, ...] = ()
+    seeds: tuple[Count, ...] = ()
+    description: Text = ""
 
 
 @dataclass(frozen=True)
-class Look:
+class StudyFile:
+    """A study as it was asked for. Files are others': nothing in one is trusted.
+
+    Args:
+        name: of the study; its runs have it.
+        baseline: the variant that the others are held against; "" if the file does not say.
+        primary: the primary measure; "" if the file does not say.
+        variants: their names, in the file's order.
+        seeds: that each is to be trained with.
+        expect: variant -> what is scored ("loss", or a family of probes) -> worse, better, same or unknown.
+        why: variant -> one sentence.
+        description: one line.
+        problem: why the file cannot be read; "" where it can.
+    """
+
+    name: str
+    baseline: str = ""
+    primary: str = ""
+    variants: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    expect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    why: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+    problem: str = ""
+
+
+def read_study_file(path: Path) -> StudyFile:
+    """Read a study's file. Never raises: what is damaged is left out, and said in `problem`."""
+    name = path.name.removesuffix(ENDING).removesuffix(".toml")
+    try:
+        said = _Study.read(read(path))
+    except (InputError, RecursionError) as error:
+        return StudyFile(name, problem=str(error))
+    variants = {variant.name: variant for variant in said.variants if variant.name}
+    return StudyFile(
+        name=said.name or name,
+        baseline=said.baseline,
+        primary=said.primary,
+        variants=tuple(variants),
+        seeds=said.seeds,
+        expect={name: variant.expect for name, variant in variants.items()},
+        why={name: variant.why for name, variant in variants.items()},
+        description=said.description,
+    )
+
+
+class StudyFolder:
+    """The studies that were begun in a runs folder."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self._runs_dir = runs_dir
+        self._kept: dict[Path, tuple[Stamp, StudyFile]] = {}
+        self.files: Mapping[str, StudyFile] = {}
+
+    def look(self) -> Mapping[str, StudyFile]:
+        """Return every study by its name; the same object as before where nothing changed."""
+        try:
+            paths = sorted(path for path in self._runs_dir.glob(f"*{ENDING}") if not path.name.startswith("."))
+        except OSError:
+            paths = []
+        before, self._kept = self._kept, {}
+        for path in paths:
+            now, known = stamp(path), before.get(path)
+            self._kept[path] = known if known is not None and known[0] == now else (now, read_study_file(path))
+        if before != self._kept:
+            self.files = {study.name: study for _, study in self._kept.values()}
+        return self.files
+
+
+def study_files(runs_dir: Path) -> Mapping[str, StudyFile]:
+    """Return every study that was begun in a runs folder, by its name."""
+    return StudyFolder(runs_dir).look()
+
+
+@dataclass(frozen=True)
+class RunScan:
     """What there was.
 
     Args:
@@ -54,10 +150,10 @@ class Folder:
         self._root: Stamp = None
         self._swept: float | None = None
         self._studies = StudyFolder(runs_dir)
-        self._last = Look(studies=self._studies.files)
+        self._last = RunScan(studies=self._studies.files)
 
-    def look(self, fresh: Iterable[Path] = ()) -> Look:
-        """What there is now; the same object as before where nothing changed.
+    def look(self, fresh: Iterable[Path] = ()) -> RunScan:
+        """Return what there is now; the same object as before where nothing changed.
 
         Args:
             fresh: runs to look at even if they rest.
@@ -76,7 +172,7 @@ class Folder:
             a is b for a, b in zip(entries, self._last.entries, strict=True)
         )
         if not unchanged or problem != self._last.problem or self._studies.files is not self._last.studies:
-            self._last = Look(self._last.entries if unchanged else entries, problem, self._studies.files)
+            self._last = RunScan(self._last.entries if unchanged else entries, problem, self._studies.files)
         return self._last
 
     def _find(self) -> str:
@@ -92,7 +188,7 @@ class Folder:
         for path in self._kept.keys() - paths:
             del self._kept[path]
         for path in paths - self._kept.keys():
-            if stamp(path / "run.json") is not None:
+            if stamp(path / READ[0]) is not None:
                 stamps = _stamps(path)
                 self._kept[path] = _Kept(read_entry(path), stamps)
         return ""

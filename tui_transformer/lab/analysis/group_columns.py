@@ -4,12 +4,22 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from tui_transformer.lab.analysis import differences
-from tui_transformer.lab.analysis.columns import ABOUT, MEASURED, Column, Value, checks, setting
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.expected import expectations, summary
-from tui_transformer.lab.analysis.measures import BEST, EXCESS, LAST, LOSSES, Measure, probes, scores
-from tui_transformer.lab.analysis.standing import Standing, brief, mean_value, places
+from engine.measures import Measure
+from tui_transformer.lab.analysis.columns import (
+    ABOUT,
+    MEASURED,
+    Column,
+    Value,
+    checks,
+    differing,
+    has_value,
+    setting,
+    settings,
+    short_names,
+)
+from tui_transformer.lab.analysis.entry import BEST, EXCESS, LAST, LOSSES, Entry, probes, scores
+from tui_transformer.lab.analysis.language import ENGLISH
+from tui_transformer.lab.analysis.verdict import VariantResult, brief, expectations, scores_of, summary
 from tui_transformer.lab.formatting import per_cent
 from tui_transformer.lab.records.badges import PASSED, badge
 
@@ -21,7 +31,7 @@ ADJUSTED = "paired t, corrected for all verdicts of the study and a second look"
 _p: Callable[[Value], str] = lambda p: f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def _label(title: str, value: Callable[[Standing], str]) -> Column:
+def _label(title: str, value: Callable[[VariantResult], str]) -> Column:
     return Column("variant", title, title, lambda s, b: value(s), _text, _text, right=False, always=True)
 
 
@@ -46,14 +56,19 @@ PERPLEXITY = Column(
 RANK = Column("rank", "rank", "rank by mean last loss", lambda s, b: s.rank, _text, _text)
 
 
-def _counted(standing: Standing, name: str) -> str:
+def _counted(standing: VariantResult, name: str) -> str:
     count, runs = standing.group.badge_counts[name], len(standing.runs)
     return badge(name).word if count == runs else f"{badge(name).word} {count}/{runs}"
 
 
-def _of(standing: Standing, measure: Measure, what: str) -> Any:
+def _of(standing: VariantResult, measure: Measure, what: str) -> Any:
     found = standing.difference(measure)
     return None if found is None else getattr(found, what)
+
+
+def _mean(standing: VariantResult, measure: Measure) -> float | None:
+    mean = standing.mean(measure)
+    return None if mean is None else mean.mean
 
 
 def mean_column(measure: Measure, *, always: bool = False) -> Column:
@@ -62,7 +77,7 @@ def mean_column(measure: Measure, *, always: bool = False) -> Column:
         measure.key,
         _titled(measure),
         f"{_named(measure)}, 95 % interval",
-        lambda s, b: mean_value(s.mean(measure)),
+        lambda s, b: _mean(s, measure),
         *(measure.amount, measure.amount),
         always=always,
         spread=lambda s: "" if (mean := s.mean(measure)) is None else measure.spread(mean),
@@ -78,7 +93,7 @@ def difference_column(measure: Measure, *, always: bool = False) -> Column:
         lambda s, b: _of(s, measure, "difference"),
         *(_signed, _signed),
         always=always,
-        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.change(found),
+        spread=lambda s: "" if (found := s.difference(measure)) is None else measure.spread(found.estimate, sign=True),
     )
 
 
@@ -101,7 +116,7 @@ def _averaged(key: str) -> Column:
     """A column of runs as the mean of those that count."""
     of = next(column for column in MEASURED if column.key == key)
 
-    def value(standing: Standing, baseline: object) -> Value:
+    def value(standing: VariantResult, baseline: object) -> Value:
         found = [of.value(run, None) for run in standing.group.counted.values()]
         known = [v for v in found if v is not None]
         mean = sum(known) / len(known) if known else None
@@ -113,7 +128,7 @@ def _averaged(key: str) -> Column:
 PARAMETERS, TIME = _averaged("params"), _averaged("time")
 
 
-def _more_parameters(standing: Standing, baseline: object) -> int | None:
+def _more_parameters(standing: VariantResult, baseline: object) -> int | None:
     level = standing.family.baseline
     if level is None or standing.is_baseline:
         return None
@@ -129,13 +144,13 @@ FAIRNESS = (PARAMETERS, MORE_PARAMETERS, *map(_averaged, ("tokens", "flops", "to
 HANDED_IN = (PER_CENT, PERPLEXITY, RANK)
 
 
-def _over_majority(standing: Standing, baseline: object) -> float | None:
+def _over_majority(standing: VariantResult, baseline: object) -> float | None:
     found = [run.over_majority for run in standing.group.counted.values()]
     known = [value for value in found if value is not None]
     return sum(known) / len(known) if known else None
 
 
-def _majority(standing: Standing, baseline: object) -> float | None:
+def _majority(standing: VariantResult, baseline: object) -> float | None:
     found = standing.group.representative.majority
     return None if found is None else found.share
 
@@ -160,20 +175,20 @@ def _of_representative(column: Column) -> Column:
     )
 
 
-def settings(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
+def differing_settings(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
     """A column for each setting in which the variants differ from each other or their baseline, or for every one."""
     baselines = {id(s.family.baseline): s.family.baseline for s in standings if s.family.baseline is not None}
     groups = {id(group): group for group in (*baselines.values(), *(s.group for s in standings))}
     among: list[Entry] = [group.representative for group in groups.values()]
-    keys = differences.settings(among) if all_settings else differences.differing(among)
-    titles = differences.short_names(keys)
+    keys = settings(among) if all_settings else differing(among)
+    titles = short_names(keys)
     return [_of_representative(setting(key, titles[key])) for key in keys if key != "seed"]
 
 
 ABOUT_GROUPS = [_of_representative(column) for column in ABOUT if column.key in ("corpus", "unit")]
 
 
-def of_runs(standings: Sequence[Standing]) -> list[Entry]:
+def of_runs(standings: Sequence[VariantResult]) -> list[Entry]:
     """All their runs."""
     return [run for standing in standings for run in standing.runs]
 
@@ -184,7 +199,7 @@ def expected_column(measures: Sequence[Measure]) -> Column:
     return Column("expected", "expected", "expected beforehand", value, _text, _text, right=False)
 
 
-def main_columns(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
+def main_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
     """Everything but probes and other scores, the most important first."""
     runs = of_runs(standings)
     measures = (*probes(runs), *scores(runs))
@@ -192,20 +207,20 @@ def main_columns(standings: Sequence[Standing], *, all_settings: bool = False) -
     offered = [
         *(TITLE if several else VARIANT, SEEDS, mean_column(LAST, always=True), difference_column(LAST)),
         *_primary_columns(standings),
-        *(VERDICT, CHECKS, expected_column(measures), *settings(standings, all_settings=all_settings)),
+        *(VERDICT, CHECKS, expected_column(measures), *differing_settings(standings, all_settings=all_settings)),
         *(P, mean_column(BEST, always=True), difference_column(BEST), mean_column(EXCESS)),
         *(*FAIRNESS, *HANDED_IN),
     ]
     return _with_values(offered, standings)
 
 
-def _primary_columns(standings: Sequence[Standing]) -> list[Column]:
+def _primary_columns(standings: Sequence[VariantResult]) -> list[Column]:
     """Mean and difference of the primary measures other than the loss."""
     measures = {s.primary.key: s.primary for s in standings if s.primary is not LAST}
     return [column for m in measures.values() for column in (mean_column(m), difference_column(m))]
 
 
-def columns(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
+def columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
     """What a table of these variants shows, in its order."""
     runs = of_runs(standings)
     more: list[Column] = []
@@ -219,30 +234,37 @@ def columns(standings: Sequence[Standing], *, all_settings: bool = False) -> lis
     return [*main, *_with_values([*rest, MAJORITY, OVER_MAJORITY, PRIMARY, STUDY, *ABOUT_GROUPS], standings)]
 
 
-def data_columns(standings: Sequence[Standing], *, all_settings: bool = False) -> list[Column]:
+def data_columns(standings: Sequence[VariantResult], *, all_settings: bool = False) -> list[Column]:
     """The same for programs: every number in a column of its own, shares from 0 to 1."""
     runs = of_runs(standings)
     others = (*probes(runs), *scores(runs))
     names = [STUDY, VARIANT, SEEDS, *(_plain(k, n, v) for k, n, v in _COUNTS), PRIMARY, VERDICT, SENTENCE, CHECKS]
     numbers = [column for measure in (*LOSSES, *others) for column in _numbers(measure)]
-    rest = [expected_column(others), *settings(standings, all_settings=all_settings), *FAIRNESS, *HANDED_IN]
+    rest = [expected_column(others), *differing_settings(standings, all_settings=all_settings), *FAIRNESS, *HANDED_IN]
     rest += _with_values((MAJORITY, OVER_MAJORITY), standings)
     return [*names, *numbers, *(_as_data(column) for column in (*rest, *ABOUT_GROUPS))]
 
 
-_COUNTS: tuple[tuple[str, str, Callable[[Standing], Value]], ...] = (
+_COUNTS: tuple[tuple[str, str, Callable[[VariantResult], Value]], ...] = (
     ("runs", "runs", lambda s: len(s.runs)),
     ("seeds", "seeds in words", lambda s: s.seeds),
     ("baseline", "baseline", lambda s: s.family.baseline.name if s.family.baseline is not None else ""),
 )
+
+
+def _sentence(standing: VariantResult, baseline: object) -> str:
+    judged = standing.judgement(standing.primary)
+    return standing.why_not or (ENGLISH.judgement(judged) if judged is not None else "")
+
+
 SENTENCE = Column(
     *("judgement", "judgement", "verdict with its numbers"),
-    *(lambda s, b: s.why_not or getattr(s.judgement(s.primary), "text", ""), _text, _text),
+    *(_sentence, _text, _text),
     right=False,
 )
 
 
-def _plain(key: str, name: str, value: Callable[[Standing], Value]) -> Column:
+def _plain(key: str, name: str, value: Callable[[VariantResult], Value]) -> Column:
     return Column(key, key, name, lambda s, b: value(s), _text, _number_or_text)
 
 
@@ -253,11 +275,11 @@ def _number_or_text(value: Value) -> str:
 def _numbers(measure: Measure) -> Iterable[Column]:
     """Mean and interval, and for judged measures everything about the difference."""
     key, name = measure.key, measure.name
-    yield _plain(key, f"{name}, mean", lambda s: mean_value(s.mean(measure)))
+    yield _plain(key, f"{name}, mean", lambda s: _mean(s, measure))
     if measure.share:
         for i, end in enumerate(("low", "high")):
             yield _plain(f"{key} {end}", f"{name}, {end} end of the 95 % interval", partial(_end, measure=measure, i=i))
-        yield _plain(f"{key} places", f"{name}, questions", lambda s: places(s.group, measure))
+        yield _plain(f"{key} places", f"{name}, questions", lambda s: scores_of(s.group, measure).places)
     else:
         yield _plain(f"{key} ±", f"{name}, half of the 95 % interval", lambda s: getattr(s.mean(measure), "half", None))
     if measure.judged:
@@ -266,7 +288,7 @@ def _numbers(measure: Measure) -> Iterable[Column]:
         yield _plain(f"{key} verdict", f"{name}, verdict", lambda s: getattr(s.judgement(measure), "kind", ""))
 
 
-def _end(standing: Standing, measure: Measure, i: int) -> Value:
+def _end(standing: VariantResult, measure: Measure, i: int) -> Value:
     mean = standing.mean(measure)
     return None if mean is None or mean.interval is None else mean.interval[i]
 
@@ -290,9 +312,5 @@ def _as_data(column: Column) -> Column:
     return Column(column.key, column.title, name, column.value, _number, _number)
 
 
-def _with_values(offered: Iterable[Column], standings: Sequence[Standing]) -> list[Column]:
-    return [c for c in offered if c.always or c.dotted or any(_has(c.value(s, None)) for s in standings)]
-
-
-def _has(value: Value) -> bool:
-    return value is not None and value != "" and value != ()
+def _with_values(offered: Iterable[Column], standings: Sequence[VariantResult]) -> list[Column]:
+    return [c for c in offered if c.always or c.dotted or any(has_value(c.value(s, None)) for s in standings)]

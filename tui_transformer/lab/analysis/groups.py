@@ -1,4 +1,4 @@
-"""Which runs are seeds of one variant, and which of them count. What they score together is said in `standing`."""
+"""Which runs are seeds of one variant, which of them count, and which scores can be held against each other at all."""
 
 import operator
 from collections import Counter
@@ -8,14 +8,98 @@ from functools import cached_property
 from pathlib import Path
 
 from engine.config.keys import is_bookkeeping
-from tui_transformer.lab.analysis.comparable import other
-from tui_transformer.lab.analysis.entry import DAMAGED, Entry, Protocol
-from tui_transformer.lab.analysis.verdict import ENDED_EARLY
+from tui_transformer.lab.analysis.entry import DAMAGED, ENDED_EARLY, Entry, Listed, Protocol
+from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
 from tui_transformer.lab.records.badges import badge
 
 SEED = "seed"
 DIVERGED, INERT = "DIVERGED", "INERT"
 SHORTEST_NAME = 3  # letters that several runs must share to be called by them
+
+
+@dataclass(frozen=True)
+class ProtocolDifference:
+    """A way in which two scores can mean different things.
+
+    Args:
+        word: what is another one.
+        part: what must be equal; None and "" are not known yet, and differ from nothing.
+        shown: what of it stands in a sentence.
+        phrase: the sentence's, of `scored.…`.
+    """
+
+    word: str
+    part: Callable[[Protocol], object]
+    shown: Callable[[Protocol], object]
+    phrase: str
+
+
+_CORPUS = ProtocolDifference("corpus", lambda p: p.corpus, lambda p: p.corpus, "corpus")
+_SCORE = (
+    ProtocolDifference("objective", lambda p: p.objective, lambda p: p.objective, "objective"),
+    ProtocolDifference("unit", lambda p: p.unit, lambda p: Word(p.unit), "unit"),
+    ProtocolDifference("tokens", lambda p: p.tokens, lambda p: p.tokens[:8] or Word("unknown"), "tokens"),
+    ProtocolDifference("context", lambda p: p.context, lambda p: p.context, "context"),
+    ProtocolDifference("stride", lambda p: p.stride, lambda p: p.stride, "stride"),
+)
+DIFFERENCES = (_CORPUS, ProtocolDifference("split", lambda p: p.split, lambda p: p.split[:8], "split"), *_SCORE)
+# Before data.json says which text it is, the settings must do: without them nothing is known, and nothing differs.
+ASKED_DIFFERENCES = (
+    _CORPUS,
+    ProtocolDifference("corpus", lambda p: p.asked[:1], lambda p: p.asked[0], "corpus"),
+    ProtocolDifference("split", lambda p: p.asked[1:], lambda p: "", "cut"),
+    *_SCORE,
+)
+
+
+def _difference(a: Protocol, b: Protocol) -> ProtocolDifference | None:
+    for difference in DIFFERENCES if a.split and b.split else ASKED_DIFFERENCES:
+        one, two = difference.part(a), difference.part(b)
+        if one and two and one != two:
+            return difference
+    return None
+
+
+def other_measure(entry: Entry, baseline: Entry) -> Message | None:
+    """Return what makes the scores of two runs different measures, as `other corpus`; None if nothing does."""
+    found = _difference(entry.protocol, baseline.protocol)
+    return Message("other", {"what": Word(found.word)}) if found is not None else None
+
+
+def other(entry: Entry, baseline: Entry) -> str:
+    """Return the same in English; "" if nothing does."""
+    found = other_measure(entry, baseline)
+    return ENGLISH.tell(found) if found is not None else ""
+
+
+def void(entry: Entry) -> str:
+    """Return the badge because of which a run's loss must not be compared at all; "" if there is none."""
+    return next((name for name in entry.badges if badge(name).void), "")
+
+
+def comparable(entry: Entry, baseline: Entry) -> bool:
+    """Return whether a difference of their losses means anything."""
+    return not (other_measure(entry, baseline) or void(entry) or void(baseline))
+
+
+def why_not(entry: Entry, baseline: Entry, language: Language = ENGLISH) -> str:
+    """Return why two runs cannot be compared, in one sentence; "" where they can."""
+    for run in (entry, baseline):
+        if void(run):
+            return language.say("has-badge", name=run.name, badge=void(run), means=language.badge(void(run)).means)
+    found = _difference(entry.protocol, baseline.protocol)
+    if found is None:
+        return ""
+    own, others = (
+        Message(f"scored.{found.phrase}", {"value": found.shown(p)}) for p in (entry.protocol, baseline.protocol)
+    )
+    return language.say("measures", a=entry.name, own=own, b=baseline.name, others=others)
+
+
+def unit_of(entries: Sequence[Listed]) -> str:
+    """Return the unit of these runs' losses."""
+    units = {entry.protocol.unit for entry in entries}
+    return f"nats per {units.pop()}" if len(units) == 1 else "not all in the same unit"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +150,10 @@ class Group:
     @cached_property
     def badges(self) -> dict[str, str]:
         """Of any of its runs, what makes scores void first; each with how many runs have it, and the first reason."""
-        counts = Counter(name for run in self.runs for name in run.badges)
         first = {name: run.badges[name] for run in reversed(self.runs) for name in run.badges}
-        order = sorted(counts, key=lambda name: (not badge(name).void, name != INERT))
+        order = sorted(self.badge_counts, key=lambda name: (not badge(name).void, name != INERT))
         runs = f"of {len(self.runs)} runs" if len(self.runs) > 1 else "of one run"
-        return {name: f"{counts[name]} {runs}: {first[name]}" for name in order}
+        return {name: f"{self.badge_counts[name]} {runs}: {first[name]}" for name in order}
 
     @cached_property
     def badge_counts(self) -> Counter[str]:
@@ -115,7 +198,7 @@ class Grouping:
         self._made: dict[Path, Group] = {}
 
     def of(self, entries: Iterable[Entry]) -> tuple[Group, ...]:
-        """Every run in its group: of a study by its variant, any other with those that differ in the seed alone.
+        """Return every run in its group: of a study by its variant, any other with those that differ in the seed alone.
 
         Groups come in the order of their first run. What a variant's runs started from is none of them.
         """
@@ -137,6 +220,7 @@ class Grouping:
         return tuple(self._made.values())
 
     def _group(self, path: Path, runs: Sequence[Entry], earlier: Sequence[Entry]) -> Group:
+        """The group as it was made before where all of its runs are as they were."""
         made, ordered, before = self._made.get(path), sorted(runs, key=_by_seed), sorted(earlier, key=_by_seed)
         if made is not None and _same(made.runs, ordered) and _same(made.earlier, before):
             return made
@@ -156,12 +240,7 @@ def _same(ones: Sequence[Entry], others: Sequence[Entry]) -> bool:
 
 
 def _by_seed(run: Entry) -> tuple[int, str, str]:
-    return seed_of(run) or 0, run.created, run.name
-
-
-def seed_of(entry: Entry) -> int | None:
-    """Of its config; where that is damaged, of its study."""
-    return entry.seed if entry.seed is not None else entry.study.seed if entry.study is not None else None
+    return run.seed_of_study or 0, run.created, run.name
 
 
 def _group(path: Path, ordered: Sequence[Entry], settings: Callable[[Entry], Hashable]) -> Group:
@@ -169,7 +248,7 @@ def _group(path: Path, ordered: Sequence[Entry], settings: Callable[[Entry], Has
     counted: dict[int, Entry] = {}
     left_out: dict[Path, str] = {}
     for run in ordered:
-        seed = seed_of(run)
+        seed = run.seed_of_study
         reason = _unfinished(run) or ("without a seed" if seed is None else "")
         if not reason and scored is not None and other(run, scored):
             reason = f"with {other(run, scored)}"
@@ -181,27 +260,20 @@ def _group(path: Path, ordered: Sequence[Entry], settings: Callable[[Entry], Has
             left_out[run.path] = reason
         else:
             counted[seed] = run
-    study = ordered[0].study
-    in_study = study is not None and study.variant
-    name = study.variant if study is not None and in_study else _shared_name([run.name for run in ordered])
-    return Group(path, study.name if study is not None and in_study else "", name, tuple(ordered), counted, left_out)
+    place = ordered[0].study
+    study, variant = (place.name, place.variant) if place is not None and place.variant else ("", "")
+    return Group(path, study, variant or _shared_name([run.name for run in ordered]), tuple(ordered), counted, left_out)
 
 
 def _unfinished(run: Entry) -> str:
     """Why the scores of a run are not those of its variant; "" if they are."""
-    if "DIVERGED" in run.badges:
+    if DIVERGED in run.badges:
         return "diverged"
-    if run.state == "queued":
-        return "waiting"
     if run.live:
         return "still training"
-    if run.state == "failed":
-        return "failed"
-    if run.state in ENDED_EARLY:
-        return "ended early"
-    if run.state != "finished":
-        return DAMAGED
-    return "without a score" if run.last is None else ""
+    early = dict.fromkeys(ENDED_EARLY, "ended early")
+    unscored = "without a score" if run.last is None else ""
+    return (early | {"queued": "waiting", "failed": "failed", "finished": unscored}).get(run.state, DAMAGED)
 
 
 def _shared_name(names: Sequence[str]) -> str:

@@ -1,31 +1,23 @@
-"""The filter: `rope -failed n_heads>=2 badge:LEAK tag:report "recall<110">50%`. Terms are and-ed, `-` negates one.
+"""The filter and the order of runs: `rope -failed n_heads>=2 badge:LEAK tag:report "recall<110">50%`.
 
-A word matches name, preset, tags, notes and state. A key is any column, probe or config setting, in full
-(`model.n_heads`) or by its last part where that is unambiguous. A mistake is an `InputError` with one sentence.
+Terms are and-ed, `-` negates one. A word matches name, preset, tags, notes and state. A key is any column, probe or
+config setting, in full (`model.n_heads`) or by its last part where that is unambiguous. A mistake is an `InputError`.
 """
 
 import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.config.keys import all_keys
 from engine.errors import InputError, nearest, one_of
-from tui_transformer.lab.analysis.columns import (
-    ALIASES,
-    FIXED,
-    Column,
-    probe,
-    probes,
-    score,
-    setting,
-    setting_text,
-)
-from tui_transformer.lab.analysis.entry import SCORES, Entry
+from tui_transformer.lab.analysis.columns import ALIASES, FIXED, Column, Value, probe, score, setting, setting_text
+from tui_transformer.lab.analysis.entry import SCORES, Entry, Listed, probes
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.lab.records.facts import number
 
+R = TypeVar("R", bound=Listed)
 LONGEST = 1000  # characters of a filter
 UNSET = "none"
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -248,7 +240,7 @@ class Known:
     """
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
-        self._probes = probes(entries)
+        self._probes = [measure.key for measure in probes(entries)]
         later = set().union(*(entry.config for entry in entries)).difference(all_keys())
         self._settings = [*all_keys(), *sorted(later)]
         self._odd = sorted((name for name in self._probes if not _KEY.fullmatch(name)), key=len, reverse=True)
@@ -296,3 +288,23 @@ class Known:
         """Every key, and every last part of one."""
         lasts = [full.rpartition(".")[2] for full in self._settings]
         return [*FIXED, *ALIASES, "badge", "tag", *self._probes, *SCORES, *lasts, *self._settings]
+
+
+def sort(
+    entries: Sequence[R], column: Column | None, baseline: Entry | None, *, reverse: bool = False
+) -> tuple[R, ...]:
+    """The same runs or variants in another order; without a column, as they come."""
+    if column is None:
+        return tuple(reversed(entries)) if reverse else tuple(entries)
+    valued = [(entry, column.value(entry, baseline)) for entry in entries]
+    known = [pair for pair in valued if pair[1] is not None and pair[1] not in ("", ())]
+    missing = [entry for entry, value in valued if value is None or value in ("", ())]
+    known.sort(key=lambda pair: _key(pair[1]), reverse=reverse)
+    return (*(entry for entry, _ in known), *missing)
+
+
+def _key(value: Value) -> tuple[int, float, str]:
+    size = number(value)
+    if size is not None:
+        return 0, size, ""
+    return 1, 0.0, (" ".join(value) if isinstance(value, tuple) else str(value)).casefold()

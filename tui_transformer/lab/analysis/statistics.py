@@ -98,26 +98,29 @@ class Paired:
         low, high = self.difference - self.half, self.difference + self.half
         return (max(-1.0, low), min(1.0, high)) if self.share else (low, high)
 
+    @property
+    def estimate(self) -> Mean:
+        """The difference as a mean; without an interval where no two seeds differ."""
+        return Mean(self.difference, self.half, self.n, self.sd, self.interval if self.half else None)
+
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict.
+    """A verdict; `Language.judgement` puts it into words.
 
     Args:
-        kind: for colours and counting.
-        text: in words.
-        seeds: about how many would settle it if the difference is as large as observed; None if meaningless.
-        amounts: the numbers in the text as they are written there, for who says it in another language.
+        kind: what is concluded.
+        amounts: the numbers that belong to it, as they are written.
         reason: why it is inconclusive.
+        seeds: about how many would settle it if the difference is as large as observed; None if meaningless.
         fewest: lower end of the range around `seeds`.
         most: upper end; None if the difference may be zero.
     """
 
     kind: Kind
-    text: str
-    seeds: int | None = None
     amounts: tuple[str, ...] = ()
     reason: Reason = ""
+    seeds: int | None = None
     fewest: int | None = None
     most: int | None = None
 
@@ -255,10 +258,52 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
     return p_at(high)
 
 
-Measured = Mapping[str, Mapping[Key, Paired]]  # measure → variant → its difference to the baseline
+@dataclass(frozen=True)
+class Scores:
+    """What a variant scored in a measure.
+
+    Args:
+        by_seed: (seed, score) of each run that counts.
+        share: whether the scores are shares, from 0 to 1.
+        places: questions behind each share, the same for every seed; None if unknown.
+    """
+
+    by_seed: tuple[tuple[int, float], ...] = ()
+    share: bool = False
+    places: int | None = None
 
 
-def corrected(study: Measured[Key], primary: str = "") -> dict[str, dict[Key, Paired]]:
+def against_baseline(
+    study: Mapping[str, Mapping[Key, Scores]], baseline: Mapping[str, Scores], primary: str = ""
+) -> dict[str, dict[Key, Paired]]:
+    """Return the differences of a study's variants to its baseline, paired by seed, all at one error rate.
+
+    Args:
+        study: measure → variant → its scores.
+        baseline: measure → the baseline's scores.
+        primary: the measure with most of the weight.
+    """
+    return corrected(
+        {
+            measure: {
+                name: found
+                for name, scores in variants.items()
+                if (found := _paired(scores, baseline[measure])) is not None
+            }
+            for measure, variants in study.items()
+        },
+        primary,
+    )
+
+
+@lru_cache(16_384)  # most of a folder stays as it is while one run of it is trained
+def _paired(ours: Scores, baseline: Scores) -> Paired | None:
+    known = (ours.places, baseline.places)
+    places = min(n for n in known if n is not None) if None not in known else None
+    return paired(dict(ours.by_seed), dict(baseline.by_seed), share=ours.share, places=places)
+
+
+def corrected(study: Mapping[str, Mapping[Key, Paired]], primary: str = "") -> dict[str, dict[Key, Paired]]:
     """All differences of a study at one error rate: weighted Holm correction over measures and variants.
 
     The primary measure's comparisons start with `PRIMARY` of the level; all others share the rest equally. A decided
@@ -271,6 +316,8 @@ def corrected(study: Measured[Key], primary: str = "") -> dict[str, dict[Key, Pa
     keys = [
         (measure, variant) for measure, found in study.items() for variant, p in found.items() if p.half is not None
     ]
+    if not keys:  # one seed each
+        return {measure: dict(found) for measure, found in study.items()}
     first = sum(measure == primary for measure, _ in keys)
     others = len(keys) - first
     alike = 1.0 / max(1, len(keys))
@@ -318,32 +365,32 @@ def judge(
     margin: float = 0.0,
     digits: Callable[[float], str] = "{:.3f}".format,
 ) -> Judgement:
-    """A verdict in words.
+    """Return what may be concluded from a difference.
 
     Args:
-        found: from `corrected`; None if nothing can be paired.
+        found: from `against_baseline`; None if nothing can be paired.
         lower_is_better: as of a loss.
         margin: a difference below this matters to nobody; an interval inside of it is "no difference".
         digits: writes an amount, without a sign.
     """
     if found is None:
-        return Judgement("nothing", "no seed in common: cannot tell")
+        return Judgement("nothing")
     if found.half is None or found.sd is None:
-        return Judgement("one-seed", "one seed: cannot tell")
+        return Judgement("one-seed")
     if found.p is None:
-        text = "inconclusive; the difference is exactly the same in every seed, so its noise is unknown"
-        return Judgement("inconclusive", text, reason="identical")
+        return Judgement("inconclusive", reason="identical")
     p = min(1.0, LOOKS * found.p) if found.adjusted_p is None else found.adjusted_p
     if p < LEVEL:
         kind: Kind = "better" if (found.difference < 0) == lower_is_better else "worse"
-        amounts = digits(abs(found.difference)), _span(found, digits)
-        return Judgement(kind, f"{kind} by {amounts[0]} {amounts[1]}", amounts=amounts)
+        return Judgement(kind, (digits(abs(found.difference)), _span(found, digits)))
     largest = abs(found.difference) + found.half
     if largest <= margin:
-        if largest == 0:
-            return Judgement("same", "no difference at all")
-        return Judgement("same", f"no difference larger than {digits(largest)}", amounts=(digits(largest),))
-    return _inconclusive(found)
+        return Judgement("same", (digits(largest),) if largest else ())
+    seeds, fewest, most = seeds_range(found)
+    if seeds is None or fewest is None:
+        too_few = found.questions_error and not _enough(MOST_SEEDS, abs(found.difference), 0.0, found)
+        return Judgement("inconclusive", reason="questions" if too_few and seeds is None else "never")
+    return Judgement("inconclusive", (), "open" if most is None else "", seeds, fewest, most)
 
 
 def _span(found: Paired, digits: Callable[[float], str]) -> str:
@@ -353,22 +400,6 @@ def _span(found: Paired, digits: Callable[[float], str]) -> str:
         return f"± {digits(found.half)}"
     low, high = sorted(end if found.difference > 0 else -end for end in found.interval)
     return f"[{digits(max(0.0, low))}, {digits(high)}]"
-
-
-def _inconclusive(found: Paired) -> Judgement:
-    seeds, fewest, most = seeds_range(found)
-    if seeds is None and found.questions_error and not _enough(MOST_SEEDS, abs(found.difference), 0.0, found):
-        text = "inconclusive; there may be no difference, and too few questions were asked for more seeds to show one"
-        return Judgement("inconclusive", text, reason="questions")
-    if seeds is None or fewest is None:
-        text = f"inconclusive; there may be no difference, and {MOST_SEEDS:,} seeds would not show one this small"
-        return Judgement("inconclusive", text, reason="never")
-    about = f"about {seeds:,} seeds would show it"
-    if most is None:
-        text = f"inconclusive; there may be no difference; if it is really this large, {about} ({fewest:,} or more)"
-        return Judgement("inconclusive", text, seeds, reason="open", fewest=fewest)
-    text = f"inconclusive; if the difference is really this large, {about} (range {fewest:,} to {most:,})"
-    return Judgement("inconclusive", text, seeds, fewest=fewest, most=most)
 
 
 @lru_cache(4_096)

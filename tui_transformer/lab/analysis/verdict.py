@@ -1,53 +1,405 @@
-"""What may be concluded from a run and the baseline: the one place where a comparison speaks.
+"""What may be concluded: of a run beside the baseline, of a variant over its seeds, and beside what a study expected.
 
-Every variant has one run for now, and with one seed each the best of five variants without any effect beats the
-baseline five times in six. So nothing is ever called better here. Statistics over seeds replace `_judged`.
+All three rest on `statistics.against_baseline` and `judge`. A family is the set of variants that share a baseline and
+one error rate: those of a study, or all outside studies. The correction is over all variants and measures of a family,
+whatever part of it a filter shows.
 """
 
-from tui_transformer.lab.analysis.comparable import other, void
-from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.majority import NO_RUN
+import math
+import operator
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from engine.measures import Measure
+from tui_transformer.lab.analysis.entry import (
+    ENDED_EARLY,
+    LAST,
+    LOSS,
+    LOSSES,
+    NO_RUN,
+    Entry,
+    Protocol,
+    judged,
+    probes,
+    scores,
+    setting,
+)
+from tui_transformer.lab.analysis.folder import StudyFile
+from tui_transformer.lab.analysis.groups import INERT, Group, other, other_measure, void
+from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
+from tui_transformer.lab.analysis.statistics import Judgement, Mean, Paired, Scores, against_baseline, judge, mean_of
 
 BASELINE = "—"
-ENDED_EARLY = ("stopped", "interrupted", "failed", "lost")
+OWN, BASELINES = Message("whose.own"), Message("whose.baseline")  # whose scores something is wrong with
+UNKNOWN = "unknown"
+AS_EXPECTED, NOT_AS_EXPECTED, OPEN, BEFOREHAND = "as expected", "not as expected", "open", "unknown beforehand"
 
 
 def verdict(entry: Entry, baseline: Entry | None) -> str:
-    """A few words; "" where no baseline is pinned."""
+    """Return what may be concluded from one run and the baseline in a few words; "" where no baseline is pinned.
+
+    With one seed each the best of five variants without any effect beats the baseline five times in six.
+    """
     if baseline is None:
         return ""
     if entry.path == baseline.path:
         return BASELINE
     if entry.state == NO_RUN:
         return NO_RUN
-    return _cannot_compare(entry, baseline) or _too_early(entry, baseline) or _judged(entry, baseline)
-
-
-def _cannot_compare(entry: Entry, baseline: Entry) -> str:
-    if void(entry):
-        return f"{void(entry)}: not comparable"
-    if void(baseline):
-        return f"baseline {void(baseline)}: not comparable"
-    reason = other(entry, baseline)
-    return f"{reason}: not comparable" if reason else ""
-
-
-def _too_early(entry: Entry, baseline: Entry) -> str:
-    if entry.last is None:
-        return "no score yet"
-    if baseline.last is None:
-        return "baseline has no score yet"
+    if badge := void(entry):
+        return f"{badge}: not comparable"
+    if badge := void(baseline):
+        return f"baseline {badge}: not comparable"
+    if reason := other(entry, baseline):
+        return f"{reason}: not comparable"
+    if entry.last is None or baseline.last is None:
+        return "no score yet" if entry.last is None else "baseline has no score yet"
     if entry.live or baseline.live:
         return "still training: cannot tell"
-    if entry.state in ENDED_EARLY:
-        return "ended early: cannot tell"
-    if baseline.state in ENDED_EARLY:
-        return "baseline ended early: cannot tell"
+    if entry.state in ENDED_EARLY or baseline.state in ENDED_EARLY:
+        return f"{'' if entry.state in ENDED_EARLY else 'baseline '}ended early: cannot tell"
     if "STILL-FALLING" in entry.badges or "STILL-FALLING" in baseline.badges:
         return "still falling: cannot tell"
-    return ""
+    own, level = (Scores(((0, loss),)) for loss in (entry.last, baseline.last))
+    difference = against_baseline({LAST.key: {entry.path: own}}, {LAST.key: level}, LAST.key)[LAST.key]
+    return brief(judge(difference.get(entry.path), lower_is_better=True))
 
 
-def _judged(entry: Entry, baseline: Entry) -> str:
-    """The seam for statistics over the seeds of a variant."""
-    return "one seed: cannot tell"
+def brief(judgement: Judgement | None, language: Language = ENGLISH) -> str:
+    """Return a verdict where its numbers stand beside it."""
+    return language.judgement(judgement, "brief") if judgement is not None else ""
+
+
+@lru_cache(16_384)  # most of a folder stays as it is while one run of it is trained
+def _mean(found: Scores) -> Mean:
+    return mean_of([score for _, score in found.by_seed], share=found.share, places=found.places)
+
+
+def scores_of(group: Group, measure: Measure) -> Scores:
+    """Return the scores of the runs that count, with the fewest questions of any, where all of them say how many."""
+    found = {seed: value for seed, run in group.counted.items() if (value := run.value(measure)) is not None}
+    asked = [group.counted[seed].places.get(measure.key) for seed in found] if measure.share else []
+    known = [n for n in asked if n is not None]
+    return Scores(tuple(found.items()), measure.share, min(known) if known and len(known) == len(asked) else None)
+
+
+class VariantFamily:
+    """Variants with one baseline. What is asked for is computed once.
+
+    Args:
+        groups: all of them.
+        baseline: what they are held against; it may be none of them.
+        file: of the study, where there is one.
+    """
+
+    def __init__(self, groups: Sequence[Group], baseline: Group | None, file: StudyFile | None = None) -> None:
+        self.groups, self.baseline, self.file = tuple(groups), baseline, file
+        self._reasons: dict[Path, Message | None] = {}
+
+    @property
+    def study(self) -> str:
+        """Its name; "" where the runs belong to none."""
+        return self.groups[0].study if self.groups else ""
+
+    @property
+    def asked(self) -> bool:
+        """Whether the baseline is the one that the study was planned with, so that what it expected can be judged."""
+        return bool(self.file and self.baseline and self.file.baseline == self.baseline.variant)
+
+    def reason(self, group: Group) -> Message | None:
+        """Return why a variant is not held against the baseline; None if it is."""
+        if group.path not in self._reasons:
+            self._reasons[group.path] = self._reason(group)
+        return self._reasons[group.path]
+
+    def _reason(self, group: Group) -> Message | None:
+        baseline = self.baseline
+        if baseline is None or group is baseline:
+            return None
+        if group.void or baseline.void:
+            whose = OWN if group.void else BASELINES
+            return Message("no.badge", {"whose": whose, "badge": group.void or baseline.void})
+        if INERT in group.badges:
+            return Message("no.badge", {"whose": OWN, "badge": INERT})
+        for one, whose in ((group, OWN), (baseline, BASELINES)):
+            if one.counted:
+                continue
+            if one.diverged == len(one.runs):
+                key = "no.all-diverged" if len(one.runs) > 1 else "no.diverged"
+                return Message(key, {"whose": whose, "n": len(one.runs)})
+            return Message("no.training" if one.live else "no.seed", {"whose": whose})
+        reason = other_measure(group.representative, baseline.representative)
+        return Message("no.other", {"what": reason}) if reason is not None else None
+
+    @cached_property
+    def measures(self) -> tuple[Measure, ...]:
+        """All measures in which its variants are compared, corrected together."""
+        return judged([run for group in self.groups for run in group.runs])
+
+    @cached_property
+    def primary(self) -> Measure:
+        """The measure behind its verdict: the study's, else the one its runs select checkpoints by."""
+        configs = [group.representative.config for group in (self.baseline, *self.groups) if group is not None]
+        said = self.file.primary if self.file is not None else ""
+        name = said or (setting(configs[0], "evaluation.select") if configs else "")
+        if name == LOSS.key:
+            return LAST
+        named = [measure for measure in self.measures if measure.key == name]
+        return next(iter([*named, *(measure for measure in self.measures if measure.family == name)]), LAST)
+
+    @cached_property
+    def compared(self) -> list[Group]:
+        """Those that can be held against the baseline."""
+        baseline = self.baseline
+        return [g for g in self.groups if baseline is not None and g is not baseline and self.reason(g) is None]
+
+    @cached_property
+    def differences(self) -> Mapping[str, Mapping[Path, Paired]]:
+        """By measure, the differences of every comparable variant to the baseline, corrected over all measures."""
+        baseline = self.baseline
+        if baseline is None:
+            return {}
+        study = {m.key: {group.path: scores_of(group, m) for group in self.compared} for m in self.measures}
+        return against_baseline(study, {m.key: scores_of(baseline, m) for m in self.measures}, self.primary.key)
+
+    @cached_property
+    def ranks(self) -> Mapping[Path, int]:
+        """The place of each by mean last loss, from 1, among those that can be held against the baseline."""
+        held = [g for g in self.groups if self.baseline is not None and self.reason(g) is None]
+        known = {group.path: scores_of(group, LAST) for group in held}
+        ordered = sorted((path for path, s in known.items() if s.by_seed), key=lambda path: _mean(known[path]).mean)
+        return {path: i for i, path in enumerate(ordered, 1)}
+
+
+@dataclass(frozen=True, eq=False)
+class VariantResult:
+    """A variant as it stands in its family: a row of the table."""
+
+    group: Group
+    family: VariantFamily
+
+    @property
+    def path(self) -> Path:
+        """What it is known by."""
+        return self.group.path
+
+    @property
+    def name(self) -> str:
+        return self.group.name
+
+    @property
+    def state(self) -> str:
+        return self.group.state
+
+    @property
+    def checked(self) -> bool:
+        """Whether each of its runs, and a score of it, has been checked."""
+        return all(run.checked for run in self.runs)
+
+    @property
+    def badges(self) -> Mapping[str, str]:
+        return self.group.badges
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.group.protocol
+
+    @property
+    def runs(self) -> tuple[Entry, ...]:
+        """All of them, by seed."""
+        return self.group.runs
+
+    @property
+    def planned(self) -> int:
+        """Seeds there are to be: as many as it has runs, or as its study says."""
+        file = self.family.file
+        return max(len(self.runs), len(file.seeds) if file is not None and self.group.variant in file.variants else 0)
+
+    @property
+    def n(self) -> str:
+        """Seeds that count, of how many: `3`, `2/3`."""
+        count = len(self.group.counted)
+        return f"{count}" if count == self.planned else f"{count}/{self.planned}"
+
+    @property
+    def seeds(self) -> str:
+        """The same in words: `2 of 3 seeds; 1 diverged`."""
+        return self.seeds_in(ENGLISH)
+
+    def seeds_in(self, language: Language) -> str:
+        """Return the same in a language."""
+        count, total = len(self.group.counted), self.planned
+        left = Counter(self.group.left_out.values()).items()
+        why = [language.say("seeds.left-out", n=number, why=Word(reason)) for reason, number in left]
+        why += [language.say("seeds.not-begun", n=total - len(self.runs))] if total > len(self.runs) else []
+        said = language.say("seeds.of", n=count, total=total) if why else language.counted("seeds", count)
+        return language.say("join.semicolon").join([said, *why])
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether the others are held against it."""
+        return self.group is self.family.baseline
+
+    def mean(self, measure: Measure) -> Mean | None:
+        """Return the mean over the seeds that count; None where none has it."""
+        found = scores_of(self.group, measure)
+        return _mean(found) if found.by_seed else None
+
+    def says_the_same(self, other: "VariantResult") -> bool:
+        """Return whether it differs from an older one in nothing, though something else in its family has changed."""
+        if self.group is not other.group or self.family.baseline is not other.family.baseline:
+            return False
+        if self.family.file != other.family.file or self.rank != other.rank:
+            return False
+        measures = (*LOSSES, *probes(self.runs), *scores(self.runs))
+        return all(self.difference(measure) == other.difference(measure) for measure in measures)
+
+    def difference(self, measure: Measure) -> Paired | None:
+        """Return the difference to the baseline; None where there is none, or nothing in common with it."""
+        return self.family.differences.get(measure.key, {}).get(self.path)
+
+    def judgement(self, measure: Measure) -> Judgement | None:
+        """Return what may be concluded; None where nothing is to be."""
+        if self.family.baseline is None or self.is_baseline or self.why_not or self.mean(measure) is None:
+            return None
+        found = self.difference(measure)
+        return judge(found, lower_is_better=measure.lower, margin=measure.margin, digits=measure.amount)
+
+    @property
+    def primary(self) -> Measure:
+        return self.family.primary
+
+    @property
+    def why_not(self) -> str:
+        """Why it is not judged at all."""
+        found = self.family.reason(self.group)
+        return ENGLISH.tell(found) if found is not None else ""
+
+    @property
+    def rank(self) -> int | None:
+        return self.family.ranks.get(self.path)
+
+    @property
+    def verdict(self) -> str:
+        """A few words; the difference stands beside them."""
+        return self.verdict_in(ENGLISH)
+
+    def verdict_in(self, language: Language) -> str:
+        """Return the same in a language."""
+        if self.family.baseline is None or self.is_baseline:
+            return BASELINE if self.is_baseline else ""
+        reason = self.family.reason(self.group)
+        return language.tell(reason) if reason is not None else brief(self.judgement(self.primary), language)
+
+    def per_cent(self) -> float | None:
+        """Return the difference of the losses as a share of the baseline's."""
+        found, baseline = self.difference(LAST), self.family.baseline
+        level = scores_of(baseline, LAST) if baseline is not None else Scores()
+        mean = _mean(level).mean if level.by_seed else 0.0
+        return found.difference / mean if found is not None and mean else None
+
+    def perplexity_per_cent(self) -> float | None:
+        """Return the same difference as a share of the baseline's perplexity."""
+        found = self.difference(LAST)
+        return math.expm1(found.difference) if found is not None and abs(found.difference) < 100 else None
+
+
+class VariantResults:
+    """Puts groups into families, and keeps the families in which nothing has changed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[object, tuple[tuple[Group | None, ...], StudyFile | None, tuple[VariantResult, ...]]] = {}
+
+    def of(
+        self, groups: Sequence[Group], files: Mapping[str, StudyFile] | None = None, pinned: Path | None = None
+    ) -> tuple[VariantResult, ...]:
+        """Return every group beside its baseline: the pinned run's group where it is of the family, else the study's.
+
+        Without either, the pinned run's group, from wherever it is.
+
+        Args:
+            groups: all that there are.
+            files: the studies that were begun, by name.
+            pinned: a run.
+        """
+        pin = next((g for g in groups if any(run.path == pinned for run in g.runs)), None) if pinned else None
+        families: dict[tuple[Path, str], list[Group]] = {}
+        for group in groups:
+            families.setdefault((group.runs[0].path.parent, group.study), []).append(group)
+        found: list[VariantResult] = []
+        kept, self._kept = self._kept, {}
+        for key, members in families.items():
+            file = (files or {}).get(key[1]) if key[1] else None
+            ordered, asked = members, None
+            if file is not None:  # the baseline first, then as the study's file has them
+                places = {name: i for i, name in enumerate(file.variants)} | {file.baseline: -1}
+                ordered = sorted(members, key=lambda group: places.get(group.variant, len(places)))
+                asked = next((group for group in ordered if group.variant == file.baseline), None)
+            baseline = pin if pin is not None and any(group is pin for group in ordered) else asked or pin
+            now = (baseline, *ordered)
+            old = kept.get(key)
+            if old is None or old[1] != file or len(old[0]) != len(now) or not all(map(operator.is_, old[0], now)):
+                family = VariantFamily(ordered, baseline, file)
+                before = {result.path: result for result in old[2]} if old is not None else {}
+                made = [VariantResult(group, family) for group in ordered]
+                # What was made of an older one that says the same holds.
+                same = (b if (b := before.get(one.path)) is not None and one.says_the_same(b) else one for one in made)
+                old = now, file, tuple(same)
+            self._kept[key] = old
+            found += old[2]
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a study expected of a variant, said before it ran, beside what came out.
+
+    Args:
+        what: "loss", or a family of probes.
+        said: worse, better, same, or unknown.
+        outcome: one of the four.
+        found: what was judged, and how.
+    """
+
+    what: str
+    said: str
+    outcome: str
+    found: tuple[tuple[Measure, Judgement], ...]
+
+
+def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Expectation, ...]:
+    """Return what was expected of one variant; nothing where another baseline than the study's is pinned.
+
+    Args:
+        result: the variant.
+        measures: probes and scores that its study has.
+    """
+    family, made = result.family, []
+    if not family.asked or family.file is None:
+        return ()
+    for what, said in family.file.expect.get(result.group.variant, {}).items():
+        meant = [LAST] if what == LOSS.key else [m for m in measures if what in (m.key, m.family)]
+        found = tuple((m, judgement) for m in meant if (judgement := result.judgement(m)) is not None)
+        kinds = [judgement.kind for _, judgement in found]
+        if said == UNKNOWN:
+            outcome = BEFOREHAND
+        elif any(kind in ("better", "worse", "same") and kind != said for kind in kinds):
+            outcome = NOT_AS_EXPECTED  # one probe of a family that contradicts is enough
+        else:
+            outcome = AS_EXPECTED if kinds and all(kind == said for kind in kinds) else OPEN
+        made.append(Expectation(what, said, outcome, found))
+    return tuple(made)
+
+
+def summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
+    """Return a few words for a cell: the outcome they share, or how many had which."""
+    outcomes = [expectation.outcome for expectation in found]
+    counts = {outcome: outcomes.count(outcome) for outcome in (NOT_AS_EXPECTED, AS_EXPECTED, OPEN, BEFOREHAND)}
+    present = [(outcome, count) for outcome, count in counts.items() if count]
+    if len(present) == 1:
+        return language.word(present[0][0])
+    words = (f"{count} {language.word(outcome.removesuffix(' beforehand'))}" for outcome, count in present)
+    return language.say("join.comma").join(words)

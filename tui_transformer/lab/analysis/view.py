@@ -5,7 +5,7 @@ costs no more than looking at five hundred runs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.cells import cell_len
@@ -14,13 +14,12 @@ from engine.clean import clean_line
 from engine.errors import InputError
 from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.columns import Column, columns
-from tui_transformer.lab.analysis.entry import Entry, Listed, majority_rows
+from tui_transformer.lab.analysis.entry import NO_RUN, Entry, Listed, majority_rows
+from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.majority import NO_RUN
-from tui_transformer.lab.analysis.order import sort
-from tui_transformer.lab.analysis.query import Known, Query, begun, unfinished
-from tui_transformer.lab.analysis.standing import Standing, Standings
-from tui_transformer.lab.analysis.studies import StudyFile
+from tui_transformer.lab.analysis.query import Known, Query, begun, sort, unfinished
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
+from tui_transformer.lab.charts.colours import LETTERS
 
 Key = tuple[str, str]  # a setting of a later version may be called as a column is
 RUNS, VARIANTS = "runs", "variants"
@@ -96,9 +95,9 @@ class Shown:
         return [row.entry for row in self.rows if isinstance(row.entry, Entry)]
 
     @property
-    def variants(self) -> list[Standing]:
+    def variants(self) -> list[VariantResult]:
         """The variants of its rows."""
-        return [row.entry for row in self.rows if isinstance(row.entry, Standing)]
+        return [row.entry for row in self.rows if isinstance(row.entry, VariantResult)]
 
 
 class View:
@@ -107,7 +106,7 @@ class View:
     def __init__(self) -> None:
         self._cells: dict[Path, _Cells] = {}
         self._variants: dict[Path, _Cells] = {}
-        self._grouping, self._standings = Grouping(), Standings()
+        self._grouping, self._standings = Grouping(), VariantResults()
         self._baseline: Entry | None = None
         self._known: tuple[Sequence[Entry], Known] = ((), Known())
 
@@ -237,3 +236,63 @@ def _why_nothing(query: Query, among: Sequence[Entry], options: Options, baselin
     if among:
         return query.why_none(among, baseline)
     return "no run is selected: i shows all" if options.only else "there is no run yet"
+
+
+@dataclass
+class Selection:
+    """Runs by the number of their letter and colour.
+
+    Args:
+        baseline: the pinned run; it may be drawn or not.
+    """
+
+    baseline: Path | None = None
+    _slots: dict[Path, int] = field(default_factory=dict)
+
+    @property
+    def runs(self) -> tuple[Path, ...]:
+        """Those that are drawn, in the order of their letters."""
+        return tuple(sorted(self._slots, key=self._slots.__getitem__))
+
+    @property
+    def full(self) -> bool:
+        """Whether there is no letter left."""
+        return len(self._slots) >= len(LETTERS)
+
+    def slot(self, run: Path) -> int | None:
+        """The number of its letter."""
+        return self._slots.get(run)
+
+    def turn(self, run: Path) -> bool:
+        """Draw it, or no longer; False where there is no letter left."""
+        if run in self._slots:
+            del self._slots[run]
+            return True
+        if self.full:
+            return False
+        self._slots[run] = next(i for i in range(len(LETTERS)) if i not in self._slots.values())
+        return True
+
+    def pin(self, run: Path) -> bool:
+        """Make it the baseline and draw it, or take that back; whether it is the baseline now."""
+        if self.baseline == run:
+            self.baseline = None
+            return False
+        self.baseline = run
+        if run not in self._slots and not self.full:
+            self.turn(run)
+        return True
+
+    def clear(self) -> None:
+        """Draw none; the baseline stays."""
+        self._slots.clear()
+
+    def keep(self, present: set[Path]) -> bool:
+        """Forget runs that are gone; whether there were any."""
+        gone = [run for run in self._slots if run not in present]
+        for run in gone:
+            del self._slots[run]
+        if self.baseline is not None and self.baseline not in present:
+            self.baseline = None
+            return True
+        return bool(gone)

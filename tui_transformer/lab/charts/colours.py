@@ -1,9 +1,11 @@
-"""The colours of runs that are drawn over each other."""
+"""The colours and letters of runs that are drawn over each other."""
+
+LETTERS = "abcdefgh"  # as many as people can tell apart
 
 
 def run_colours(*colours: str) -> dict[str, str]:
-    """Eight colours as variables, for runs that are drawn over each other: `$run-a` to `$run-h`."""
-    return {f"run-{letter}": colour for letter, colour in zip("abcdefgh", colours, strict=True)}
+    """Return a colour for each letter as a variable of a theme: `$run-a` to `$run-h`."""
+    return {f"run-{letter}": colour for letter, colour in zip(LETTERS, colours, strict=True)}
 
 
 # For themes of Textual's own, which know no runs.

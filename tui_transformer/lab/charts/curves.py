@@ -4,55 +4,13 @@ import bisect
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from engine.measures import MEASURES, Measure
 from tui_transformer.lab.formatting import duration, short
 from tui_transformer.lab.records.facts import LARGEST, Record, number, table
 
-LARGEST_LOSS = 50.0  # nats; e to a higher power is no perplexity worth a line
-
-
-@dataclass(frozen=True)
-class Measure:
-    """What a chart shows.
-
-    Args:
-        key: of a validation record.
-        label: its name.
-        of_loss: makes it from a loss, for train records and the floor; None where only evaluations know it.
-        best: chooses the best of several.
-        share: shown as a percentage.
-        probe: stands among the probes of an evaluation.
-    """
-
-    key: str
-    label: str
-    of_loss: Callable[[float], float] | None = None
-    best: Callable[[Sequence[float]], float] = min
-    share: bool = False
-    probe: bool = False
-
-    def of(self, record: Record) -> float | None:
-        """Its value in an evaluation, if it has one."""
-        return number((table(record.get("probes")) if self.probe else record).get(self.key))
-
-
-def _perplexity(loss: float) -> float:
-    return math.exp(loss) if loss < LARGEST_LOSS else math.nan
-
-
-MEASURES = (
-    Measure("loss", "loss", lambda loss: loss),
-    Measure("perplexity", "perplexity", _perplexity),
-    Measure("bits_per_character", "bits per character"),
-    Measure("accuracy", "accuracy", best=max, share=True),
-    Measure("bleu", "BLEU", best=max),
-    Measure("chrf", "chrF", best=max),
-    Measure("exact_match", "exact match", best=max, share=True),
-    Measure("recall", "recall", best=max, share=True, probe=True),
-    Measure("recall-reworded", "recall, reworded", best=max, share=True, probe=True),
-    Measure("recall-continued", "recall, continued", best=max, share=True, probe=True),
-)
-
+CHARTED = tuple(measure for measure in MEASURES if measure.charted)
 AXES = ("step", "tokens", "seconds")
 AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": "characters back"}
 
@@ -109,9 +67,14 @@ class Picture:
         return not (self.train.x or self.validation.x)
 
 
+def value_of(record: Record, measure: Measure) -> float | None:
+    """Return the value of a measure in an evaluation's record; None where it has none."""
+    return number((table(record.get("probes")) if measure.probe else record).get(measure.key))
+
+
 def known(measure: Measure, validation: Sequence[Record]) -> bool:
     """Whether a run's evaluations have this measure."""
-    return measure.of_loss is not None or any(measure.of(record) is not None for record in validation[-1:])
+    return measure.of_loss is not None or any(value_of(record, measure) is not None for record in validation[-1:])
 
 
 def picture(
@@ -138,7 +101,7 @@ def picture(
     of_loss = measure.of_loss
     raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
     smooth = smoothed(raw, smoothing)
-    scored = _curve(validation, axis, measure.of)
+    scored = _curve(validation, axis, partial(value_of, measure=measure))
     levels = () if of_loss is None else tuple(map(of_loss, floors))
     made = Picture(
         measure,
@@ -148,7 +111,7 @@ def picture(
         train=_map(smooth, of_loss),
         validation=scored,
         floors=levels,
-        best=scored.y.index(measure.best(scored.y)) if scored.y else None,
+        best=scored.y.index((min if measure.lower else max)(scored.y)) if scored.y else None,
     )
     return replace(made, log=log and _positive(made))
 

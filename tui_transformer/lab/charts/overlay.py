@@ -1,17 +1,44 @@
-"""What the two charts of the Compare pane draw: curves over each other, and their difference to the baseline. Pure."""
+"""The charts of several runs, or of variants over their seeds: losses, differences to a baseline, probes by distance.
 
-from collections.abc import Mapping
+An `Overlay` is what such a chart shows, whoever draws it; `paint` draws it in characters. Needs no screen.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tui_transformer.lab.analysis.comparable import other, unit_of, void
-from tui_transformer.lab.analysis.curves import Metrics, difference, loss_curve
+from engine.measures import family
+from tui_transformer.lab.analysis.curves import (
+    Band,
+    Group,
+    Metrics,
+    Points,
+    Reach,
+    Stretch,
+    band,
+    difference,
+    difference_band,
+    families,
+    loss_curve,
+    newest,
+    reach,
+    scored,
+    share_band,
+)
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.charts.curves import Curve
+from tui_transformer.lab.analysis.groups import comparable, other, unit_of, void
+from tui_transformer.lab.charts.canvas import Canvas, Line, Mark, Shade, across, draw, shade, upright, usual_top
+from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.curves import AXIS_LABELS, Curve, axis_text
 from tui_transformer.lab.records.badges import badge
 
 EQUAL = {"step": "steps", "tokens": "tokens", "seconds": "times"}  # what two curves are held against each other at
 NO_METRICS, NO_CURVE = Metrics(), Curve()
+EACH = "● zero outside the interval, ○ inside"
+DISTANCE = "distance"  # the axis
+NOT_COUNTED = "no run here counted its probes by distance: they need a corpus with probes (playlets)"
+MARK_EVERY = 6  # columns, at least, between two marks on a line
 
 
 @dataclass(frozen=True)
@@ -116,6 +143,10 @@ class Drawn:
         runs = [*self.entries, *([(-1, self.baseline)] if self.baseline is not None else [])]
         return tuple((slot, e.path, e.protocol, tuple(e.badges), self._of(e).version) for slot, e in runs)
 
+    def waiting(self, otherwise: str) -> str:
+        """Return what stands there while there is nothing to draw."""
+        return otherwise if all(entry.path in self.metrics for _, entry in self.entries) else "reading…"
+
     def _of(self, entry: Entry) -> Metrics:
         return self.metrics.get(entry.path, NO_METRICS)
 
@@ -135,7 +166,7 @@ def overlaid(drawn: Drawn, axis: str, *, train: bool, log: bool) -> Overlay:
         "loss",
         axis,
         tuple(strokes),
-        waiting=_waiting(drawn, "no evaluation yet"),
+        waiting=drawn.waiting("no evaluation yet"),
         log=log and lowest > 0,
     )
 
@@ -160,12 +191,8 @@ def differences(drawn: Drawn, axis: str) -> Overlay:
         curve = loss_curve(drawn.metrics.get(entry.path, NO_METRICS).validation, axis)
         strokes.append(Stroke(slot, entry.name, difference(curve, level)))
     alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.name}"
-    waiting = alone if not strokes else _waiting(drawn, f"they share no stretch of {axis}s")
+    waiting = alone if not strokes else drawn.waiting(f"they share no stretch of {axis}s")
     return Overlay(title, f"Δ at equal {EQUAL[axis]}", axis, tuple(strokes), zero=True, waiting=waiting)
-
-
-def _waiting(drawn: Drawn, otherwise: str) -> str:
-    return otherwise if all(entry.path in drawn.metrics for _, entry in drawn.entries) else "reading…"
 
 
 def _sign(entry: Entry, baseline: Entry | None) -> str:
@@ -179,3 +206,257 @@ def _reason(entry: Entry, baseline: Entry) -> str:
     wrong = void(entry) or (f"baseline {void(baseline)}" if void(baseline) else "")
     found = wrong or other(entry, baseline)
     return f"{found}, not comparable" if found else ""
+
+
+@dataclass(frozen=True)
+class DrawnGroups:
+    """The selected variants with what their runs measured.
+
+    Args:
+        groups: by the number of their letter.
+        baseline: the variant that differences are to.
+        metrics: by run; missing while they are read.
+    """
+
+    groups: tuple[tuple[int, Group], ...]
+    baseline: Group | None
+    metrics: Mapping[Path, Metrics]
+
+    @classmethod
+    def of(cls, drawn: Drawn) -> "DrawnGroups":
+        """Each run as a variant of its own."""
+        own = {entry.path: Group(entry.name, (entry,)) for _, entry in drawn.entries}
+        baseline = drawn.baseline
+        pinned = None if baseline is None else own.get(baseline.path, Group(baseline.name, (baseline,)))
+        return cls(tuple((slot, own[entry.path]) for slot, entry in drawn.entries), pinned, drawn.metrics)
+
+    @property
+    def versions(self) -> tuple[object, ...]:
+        """Another value whenever something else would be drawn."""
+        groups = [*self.groups, *([(-1, self.baseline)] if self.baseline is not None else [])]
+        return tuple(
+            (slot, group.label, run.path, run.protocol, tuple(run.badges), self.of_run(run.path).version)
+            for slot, group in groups
+            for run in group.runs
+        )
+
+    def waiting(self, otherwise: str) -> str:
+        """Return what stands there while there is nothing to draw."""
+        known = all(run.path in self.metrics for _, group in self.groups for run in group.runs)
+        return otherwise if known else "reading…"
+
+    def of_run(self, run: Path) -> Metrics:
+        """What it measured."""
+        return self.metrics.get(run, NO_METRICS)
+
+    def points(self, group: Group, axis: str) -> dict[int, Points]:
+        """Its validation losses by seed."""
+        return {seed: scored(self.of_run(run.path).validation, axis) for seed, run in group.by_seed.items()}
+
+
+def sign(group: Group, baseline: Group | None) -> str:
+    """The badge that makes the loss of one of its runs void, or ≠ where it is another measure than the baseline's."""
+    found = next((void(run) for run in group.runs if void(run)), "")
+    if found:
+        return badge(found).word
+    return "≠" if baseline is not None and any(other(run, baseline.runs[0]) for run in group.runs) else ""
+
+
+def mean_curves(drawn: DrawnGroups, axis: str, *, log: bool) -> Overlay:
+    """Every variant's validation loss: its mean over the seeds."""
+    found = [(slot, group, band(drawn.points(group, axis))) for slot, group in drawn.groups]
+    strokes = tuple(_stroke(slot, group, made, sign(group, drawn.baseline)) for slot, group, made in found)
+    lowest = min((y for stroke in strokes for y in (*stroke.curve.y, *stroke.low)), default=0.0)
+    return Overlay(
+        f"mean validation loss, {unit_of([run for _, group in drawn.groups for run in group.runs])}",
+        "mean loss",
+        axis,
+        strokes,
+        waiting=drawn.waiting("no evaluation yet"),
+        log=log and lowest > 0,
+        notes=_notes([(group, made) for _, group, made in found]),
+    )
+
+
+def mean_differences(drawn: DrawnGroups, axis: str) -> Overlay:
+    """Every variant minus the baseline, paired by seed at equal steps, where that means anything."""
+    baseline = drawn.baseline
+    if baseline is None:
+        return Overlay("difference to a baseline", "difference", axis, zero=True, waiting="p pins the baseline")
+    title = f"validation loss − {baseline.label}'s by seed, {unit_of(baseline.runs)}"
+    others = [(slot, group) for slot, group in drawn.groups if group.runs != baseline.runs]
+    if not others:
+        waiting = "space selects variants to hold against it"
+        return Overlay(title, "difference", axis, zero=True, waiting=waiting)
+    level, found, reasons = drawn.points(baseline, axis), [], []
+    for slot, group in others:
+        if not all(comparable(run, pinned) for run in group.runs for pinned in baseline.runs):
+            reasons.append(f"{group.label}: not comparable")
+            continue
+        made = difference_band(drawn.points(group, axis), level)
+        if not made.n:
+            reasons.append(f"{group.label}: no seed in common with {baseline.label}")
+            continue
+        found.append((slot, group, made))
+    alone = reasons[0] if len(reasons) == 1 else f"none of these can be held against {baseline.label}"
+    apart = (EACH,) if any(made.half for *_, made in found) else ()
+    return Overlay(
+        title,
+        "difference",
+        axis,
+        tuple(_stroke(slot, group, made) for slot, group, made in found),
+        zero=True,
+        waiting=drawn.waiting(alone if reasons else "no evaluation yet"),
+        notes=(*_notes([(group, made) for _, group, made in found]), *apart),
+    )
+
+
+def _stroke(slot: int, group: Group, made: Band, sign: str = "") -> Stroke:
+    return Stroke(slot, group.label, made.curve, sign=sign, seeds=made.n, half=made.half)
+
+
+def _notes(found: list[tuple[Group, Band]]) -> tuple[str, ...]:
+    """Why a mean ends early, and where there is no interval."""
+    short = [f"{group.label}: {made.short}" for group, made in found if made.short]
+    single = [group.label for group, made in found if made.n == 1]
+    alone = [f"one seed, no interval: {', '.join(single)}"] if single else []
+    return (*alone, *short)
+
+
+def probes_of(drawn: DrawnGroups) -> tuple[str, ...]:
+    """The probes that were counted by distance."""
+    return families(newest(drawn.of_run(run.path).validation) for _, group in drawn.groups for run in group.runs)
+
+
+def distances(drawn: DrawnGroups, probe: str) -> Overlay:
+    """The share right of a probe over distance, one line a variant; dotted: chance; upright: what a model can reach.
+
+    Args:
+        drawn: the variants, or runs.
+        probe: its family; the first that there is where none of these runs has it.
+    """
+    known = probes_of(drawn)
+    if not known:
+        return Overlay("recall by distance", axis=DISTANCE, waiting=drawn.waiting(NOT_COUNTED))
+    name = probe if probe in known else known[0]
+    strokes, single = [], []
+    many = any(len(group.runs) > 1 for _, group in drawn.groups)
+    for slot, group in drawn.groups:
+        made = share_band([_stretches(drawn, run, name) for run in group.by_seed.values()])
+        strokes.append(Stroke(slot, group.label, made.curve, seeds=made.n if many else None, ends=made.ends))
+        if many and made.n == 1:
+            single.append(group.label)
+    shown = [stroke for stroke in strokes if stroke.curve.x]
+    furthest = max((stroke.curve.x[-1] for stroke in shown), default=0.0)
+    reaches: dict[int, tuple[int, ...]] = {}
+    for slot, group in drawn.groups:
+        limit = reach_of(group)
+        if limit is not None and limit.tokens <= furthest:
+            reaches[limit.tokens] = (*reaches.get(limit.tokens, ()), slot)
+    alone = (f"one seed, no interval: {', '.join(single)}",) if single else ()
+    return Overlay(
+        f"{name} by distance, share right",
+        name,
+        DISTANCE,
+        tuple(strokes),
+        share=True,
+        levels=tuple(_chances(drawn, name)),
+        reaches=tuple((float(tokens), slots) for tokens, slots in sorted(reaches.items())),
+        waiting=f"no run here has {name} by distance",
+        notes=(*_reaching(reaches), *alone),
+    )
+
+
+def reach_of(group: Group) -> Reach | None:
+    """Of its model."""
+    return reach(group.runs[0].config)
+
+
+def _reaching(reaches: Mapping[int, Sequence[int]]) -> list[str]:
+    """Who can look back how far."""
+    return [
+        f"{' '.join(LETTERS[slot] for slot in slots)} can look {tokens} back"
+        for tokens, slots in sorted(reaches.items())
+    ]
+
+
+def _stretches(drawn: DrawnGroups, run: Entry, name: str) -> Sequence[Stretch]:
+    return newest(drawn.of_run(run.path).validation).get(name, ())
+
+
+def _chances(drawn: DrawnGroups, name: str) -> list[float]:
+    """What guessing scores; of runs on other corpora it may be another share."""
+    return sorted(
+        {
+            chance
+            for _, group in drawn.groups
+            for run in group.runs
+            for part, chance in run.chances.items()
+            if family(part) == name
+        }
+    )
+
+
+def paint(made: Overlay, width: int, height: int) -> Canvas | None:
+    """Train below, validation above, a letter on each line, each at another place along it; None with nothing to draw.
+
+    Args:
+        made: what to draw.
+        width: columns in all.
+        height: rows in all.
+    """
+    strokes = made.drawn
+    if not strokes:
+        return None
+    lines = [Line(s.train.x, s.train.y, f"raw{s.slot}") for s in strokes]
+    lines += [Line(s.curve.x, s.curve.y, f"run{s.slot}") for s in strokes]
+    values = [y for s in strokes for y in (*s.curve.y, *s.train.y)]
+    told = [mark for stroke in strokes for mark in _told_apart(stroke, width)] if made.zero else []
+    letters = [_letter(stroke, i, len(strokes)) for i, stroke in enumerate(strokes) if stroke.curve.x]
+    bands = [
+        Shade(s.curve.x, s.low, s.high, f"band{s.slot}", s.apart if made.zero else ()) for s in strokes if s.banded
+    ]
+    edges = [y for band in bands for y in (*band.low, *band.high) if y > 0 or not made.log]
+    canvas = draw(
+        lines,
+        width=width,
+        height=height,
+        x_text=lambda x: axis_text(made.axis, x),
+        x_label=AXIS_LABELS[made.axis],
+        levels=[(0.0, "zero")] if made.zero else [],
+        marks=[*told, *letters],
+        top=_top(made, values),
+        log=made.log,
+        also_x=[x for x, _ in made.reaches],
+        also_y=(0.0, 1.0) if made.share else [*edges, *made.levels],
+    )
+    if canvas is not None:
+        shade(canvas, bands)
+        for y in made.levels:
+            across(canvas, y, "zero")
+        for x, slots in made.reaches:
+            style = f"run{slots[0]}" if len(slots) == 1 else "zero"
+            upright(canvas, x, style, [(LETTERS[slot], f"run{slot}") for slot in slots])
+    return canvas
+
+
+def _letter(stroke: Stroke, index: int, count: int) -> Mark:
+    """A letter on a line, further along for each of several lines so that they do not meet."""
+    curve = stroke.curve
+    at = min(len(curve.x) - 1, round((index + 1) / (count + 1) * (len(curve.x) - 1) + 0.25 * len(curve.x)))
+    style = f"run{stroke.slot}"
+    return Mark(curve.x[at], curve.y[at], LETTERS[stroke.slot], style, on=style)
+
+
+def _told_apart(stroke: Stroke, width: int) -> list[Mark]:
+    """A mark on the mean where its interval leaves zero out, another one where it does not; not too many."""
+    every = max(1, -(-len(stroke.apart) * MARK_EVERY // max(1, width)))
+    points, style = list(zip(stroke.curve.x, stroke.curve.y, stroke.apart, strict=False)), f"run{stroke.slot}"
+    return [Mark(x, y, "●" if apart else "○", style, on=style) for x, y, apart in points[::every]]
+
+
+def _top(made: Overlay, values: list[float]) -> float:
+    """Where the chart ends; the steep fall of the first steps is cut off."""
+    if made.zero or made.log or made.share:
+        return math.inf
+    return usual_top(values, min(values))

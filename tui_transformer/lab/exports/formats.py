@@ -1,11 +1,55 @@
-"""All formats of `export`, in two tables: texts of some runs together, and other tools, a run at a time."""
+"""All formats of `export`: texts of some runs together, and other tools, a run at a time."""
 
+import csv
+import io
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from tui_transformer.lab.exports import huggingface, mlflow, tables, tensorboard, wandb
+from engine.clean import clean_line
+from engine.errors import InputError
+from engine.runs.files import SCHEMA, finite
+from engine.runs.flat import flat
+from tui_transformer.lab.escaping import csv_cell
+from tui_transformer.lab.exports import huggingface, mlflow, tensorboard, wandb
 from tui_transformer.lab.exports.recorded import Recorded
+
+FIRST = ("run", "kind", "step", "tokens", "seconds")  # columns; others come as the records have them
+
+
+def to_csv(runs: Sequence[Recorded]) -> str:
+    """All metrics records of some runs, RFC 4180: one row each, one column for every number in any of them."""
+
+    def cell(value: Any) -> Any:  # a number as it stands in the record, to the last digit
+        return csv_cell(clean_line(value)) if isinstance(value, str) else value
+
+    rows = [{"run": run.name} | dict(flat(line)) for run in runs for line in run.metrics]
+    columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(cell, columns))
+    writer.writerows([cell(row.get(column)) for column in columns] for row in rows)
+    return out.getvalue()
+
+
+def to_json(runs: Sequence[Recorded]) -> str:
+    """All that some runs say, but for their weights: one document."""
+    documents = [
+        {
+            "name": run.name,
+            "state": run.state,
+            "badges": run.badges,
+            "config": run.config.dump(),
+            **{name: run.reader.raw(name) for name in ("run", "model", "data", "environment", "summary")},
+            "verdicts": [verdict.dump() for verdict in run.reader.verdicts],
+            **{stream: list(run.reader.raw_lines(stream)) for stream in ("metrics", "samples", "events")},
+        }
+        for run in runs
+    ]
+    return json.dumps(finite({"schema": SCHEMA, "runs": documents}), ensure_ascii=True, indent=1) + "\n"
 
 
 @dataclass(frozen=True)
@@ -27,21 +71,45 @@ class ToolFormat:
 
     Args:
         what: what is made.
-        write: (run, folder, checkpoint) → where it is now, and what to do with it.
+        make: (run, folder, checkpoint) -> where it is now, and what to do with it.
+        packages: what it needs, the client first, which names the extra.
     """
 
     what: str
-    write: Callable[[Recorded, Path, str], tuple[Path, str]]
+    make: Callable[[Recorded, Path, str], tuple[Path, str]]
+    packages: tuple[str, ...] = ()
+
+    def write(self, run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
+        """Write a run into a folder; return where it is now, and what to do with it.
+
+        Args:
+            run: what to write.
+            out: the folder.
+            checkpoint: best, last, average, or a step: whose weights, for tools that get weights.
+
+        Raises:
+            InputError: the client is missing; names the extra.
+        """
+        missing = [name for name in self.packages if find_spec(name) is None]
+        if missing:
+            tool = self.packages[0]
+            raise InputError(
+                f"export --to {tool} needs {' and '.join(missing)}: pip install 'tui-transformer[{tool}]' brings it; "
+                "--to csv and --to json need nothing"
+            )
+        return self.make(run, out, checkpoint)
 
 
 TEXTS = {
-    "csv": TextFormat("a row a metrics record, all columns, for a spreadsheet or pandas", tables.to_csv),
-    "json": TextFormat("all that the runs say, but for their weights", tables.to_json),
+    "csv": TextFormat("a row a metrics record, all columns, for a spreadsheet or pandas", to_csv),
+    "json": TextFormat("all that the runs say, but for their weights", to_json),
 }
 TOOLS = {
-    "tensorboard": ToolFormat("event files: scalars by step and time, config, samples", tensorboard.write),
-    "wandb": ToolFormat("a run of Weights & Biases, offline", wandb.write),
-    "mlflow": ToolFormat("a run of MLflow, in a local database", mlflow.write),
+    "tensorboard": ToolFormat(
+        "event files: scalars by step and time, config, samples", tensorboard.write, ("tensorboard",)
+    ),
+    "wandb": ToolFormat("a run of Weights & Biases, offline", wandb.write, ("wandb",)),
+    "mlflow": ToolFormat("a run of MLflow, in a local database", mlflow.write, ("mlflow", "sqlalchemy", "alembic")),
     "huggingface": ToolFormat("weights, config, tokenizer and a model card", huggingface.write),
 }
 FORMATS: dict[str, TextFormat | ToolFormat] = {**TEXTS, **TOOLS}

@@ -1,21 +1,46 @@
-"""A folder as Hugging Face's hub shows it: weights, config, tokenizer and a model card. Nothing is sent anywhere."""
+"""A folder as Hugging Face's hub shows it: weights, config, tokenizer and a model card. Nothing is sent anywhere.
 
+The card says what is wrong with the scores first, then the scores and what they were taken over.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 
-from tui_transformer.lab.exports.card import LOADED_BY, card
+from engine.data.catalogue import catalogue
+from engine.measures import MEASURES
+from engine.runs.records import ValidationRecord
+from tui_transformer.lab.escaping import markdown_block as block
+from tui_transformer.lab.escaping import markdown_text as text
 from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.formatting import unit
+from tui_transformer.lab.records.badges import badge
+from tui_transformer.lab.records.floors import floors
+
+FRONT = """---
+library_name: tui-transformer
+license: unknown
+tags:
+- tui-transformer
+- {task}
+---
+"""
+LOADING = """```python
+from pathlib import Path
+from engine.training.pretrained import load_pretrained  # of the package tui-transformer
+
+model, tokenizer = load_pretrained(Path("."))
+```
+
+`tokenizers.Tokenizer.from_file("tokenizer.json")` gives the same token ids{source}; the ids of special tokens are
+in `config.json`. `transformers.AutoModel` cannot load the network, which is written from scratch."""
+LOADED_BY = (
+    "Load it with `engine.training.pretrained.load_pretrained` of the package `tui-transformer`, **not** with "
+    "`transformers.AutoModel`; `tokenizers` reads `tokenizer.json`."
+)
 
 
 def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     """One folder a run.
-
-    Args:
-        run: what to write.
-        out: where its folder is made.
-        checkpoint: best, last, average, or a step: whose weights.
-
-    Returns:
-        The run's folder, and how to load it.
 
     Raises:
         InputError: no such checkpoint, or a folder that is not empty.
@@ -25,3 +50,98 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     folder = out / run.name
     write_pretrained(run.reader, checkpoint, folder, lambda step: {"README.md": card(run, checkpoint, step)})
     return folder, LOADED_BY.replace("`", "").replace("**", "")
+
+
+def card(run: Recorded, which: str, step: int) -> str:
+    """README.md of an exported model.
+
+    Args:
+        run: the run.
+        which: the checkpoint as it was asked for.
+        step: its step.
+    """
+    # Badges, those that make a score void before the others.
+    badges = sorted(run.badges, key=lambda name: (not badge(name).void, name != "LEAK"))
+    sections = [
+        f"# {text(run.name)}",
+        LOADED_BY,
+        *(f"> **{text(name)}** {text(badge(name).means)} {text(run.badges[name])}" for name in badges),
+        _about(run, which, step),
+        "## Scores",
+        *_scores(run, which, step),
+        "## Data",
+        *_data(run),
+        "## Loading",
+        LOADING.format(source=" for the target" if run.config.has_source else ""),
+        "## Licence",
+        "Unknown: whoever trained this model has not said.",
+    ]
+    written = [sample for sample in run.samples if sample.step == step][-1:]
+    sections += (f"## A sample\n\n{block(one.prompt)}\n\n→\n\n{block(one.text)}" for one in written)
+    front = FRONT.format(task="translation" if run.config.translates else "text-generation")
+    return front + "\n" + "\n\n".join(sections) + "\n"
+
+
+def _about(run: Recorded, which: str, step: int) -> str:
+    config, model, parameters = run.config, run.config.model, run.reader.model.parameters
+    size = "" if parameters is None else f", {parameters:,} parameters"
+    preset = f" Preset {text(config.preset)}." if config.preset else ""
+    notes = f"\n\nNotes:\n\n{block(run.notes.text)}" if run.notes.text else ""
+    return (
+        f"A Transformer ({text(model.architecture)}{size}): {model.n_layers} layers, {model.n_heads} heads, width "
+        f"{model.d_model}, context {model.context_length}, {text(model.position)} positions, "
+        f"{text(model.attention)} attention; trained for {text(config.objective.kind)} by tui\\-transformer."
+        f"{preset} Seed {config.seed}, checkpoint {text(which)} \\(step {step:,} of {config.train.steps:,}\\); the "
+        f"run is {text(run.state)}.{notes}"
+    )
+
+
+def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
+    records = [r for r in run.reader.metrics() if isinstance(r, ValidationRecord) and "step" in r.model_fields_set]
+    found = [record for record in records if record.step == step]
+    if not found:
+        yield f"This checkpoint \\(step {step:,}\\) was not scored."
+        return
+    record, of = found[-1], unit(run.config.objective.kind)
+    floor = next((floor.words for floor in floors(run.data)), "floor")
+    rows = ["| score | value |", "|:---|---:|"]
+    for measure in MEASURES:
+        value = None if measure.probe else record.value(measure.key)
+        if value is not None:
+            shown = measure.exact.format(value).replace("-", "\u2212")
+            rows.append(f"| {text((measure.about or measure.name).format(unit=of, floor=floor))} | {shown} |")
+    for name, share in record.probes.items():
+        places = record.probe_places.get(name)
+        rows.append(f"| {text(name)} | {share:.1%}{'' if places is None else f' of {places:,} places'} |")
+    yield "\n".join(rows)
+    yield _taken_over(run, record, which, len(records))
+
+
+def _taken_over(run: Recorded, record: ValidationRecord, which: str, evaluations: int) -> str:
+    """What the scores are of; without it they mean nothing."""
+    tokens = run.data.splits.get("validation", {}).get("tokens")
+    size = "" if tokens is None else f" \\({tokens:,} tokens\\)"
+    how = f"Taken over the whole validation split{size} of {text(run.data.corpus)}, without smoothing"
+    if record.stride is not None:
+        how += f", in windows of {text(str(record.context))} tokens every {text(str(record.stride))}"
+    if record.beam is not None:
+        how += f", translated with a beam of {text(str(record.beam))}"
+        how += f" \\({record.translated} sentences; {text(record.bleu_signature)}\\)"
+    chosen = ""
+    if which == "best" and evaluations > 1:
+        chosen = (
+            f" This checkpoint was chosen by that very split, as the best of {evaluations} evaluations by "
+            f"{text(run.config.evaluation.select)}: such a score flatters, and only a test split says how much."
+        )
+    return f"{how}.{chosen}"
+
+
+def _data(run: Recorded) -> Iterator[str]:
+    listed = catalogue().get(run.data.corpus.split("@")[0])
+    yield text(run.data.corpus) + (f": {text(listed.description)}" if listed is not None else "")
+    if listed is not None and not listed.remotes:
+        yield "Licence of the data: none is needed, tui\\-transformer generates it from a seed."
+    else:
+        licence = listed.licence if listed is not None else ""
+        yield f"Licence of the data: {text(licence) if licence else 'unknown'}."
+    yield "\n".join(f"* {text(split)}: SHA\\-256 {text(found)}" for split, found in run.data.sha256.items())

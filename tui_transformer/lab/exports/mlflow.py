@@ -6,13 +6,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.clean import clean
 from engine.config.toml import write as config_toml
-from tui_transformer.lab.exports.markdown import block, inline
-from tui_transformer.lab.exports.packages import require
+from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import Recorded, scalars
-from tui_transformer.lab.exports.wall_time import seconds_of, wall_times
-from tui_transformer.lab.records.facts import text
 
 if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
@@ -26,17 +22,7 @@ _STRANGE = re.compile(r"[^A-Za-z0-9_\-. :/]")  # what MLflow refuses in a name
 
 
 def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
-    """A run of MLflow: metrics by step with their times, every setting, samples and config as files.
-
-    Args:
-        run: what to write.
-        out: where the local database and its files are kept, where no server is named.
-        checkpoint: not used; no weights are written.
-
-    Returns:
-        Where MLflow's files are, and how to look at them.
-    """
-    require("mlflow", ("mlflow", "sqlalchemy", "alembic"))
+    """A run of MLflow: metrics by step with their times, every setting, samples and config as files; no weights."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -50,24 +36,27 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     uri = server or f"sqlite:///{out / 'mlflow.db'}"
     client = MlflowClient(tracking_uri=uri)
     files = None if server else (out / "artifacts").as_uri()
-    times = wall_times(run.metrics, run.reader.raw_lines("events"), text(run.run.get("created")))
-    start = int(1000 * (times[0] if times else seconds_of(text(run.run.get("created")))))
-    tags = {"state": run.state, "badges": " ".join(run.badges), "mlflow.note.content": _note(run)}
+    start = int(1000 * run.start)
+    # What is wrong with the scores first, then what people wrote.
+    note = [f"**{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items()]
+    note += [markdown_block(run.notes.text)] if run.notes.text else []
+    tags = {"state": run.state, "badges": " ".join(run.badges), "mlflow.note.content": "\n\n".join(note)}
     made = client.create_run(_experiment(client, files), start_time=start, tags=tags, run_name=run.name)
     identity = made.info.run_id
     for part in _parts([Param(key, str(value)[:LONGEST]) for key, value in run.settings.items()]):
         client.log_batch(identity, params=part)
     metrics = [
         Metric(_STRANGE.sub("_", name), value, int(1000 * time), record["step"])
-        for record, time in zip(run.metrics, times, strict=True)
+        for record, time in zip(run.metrics, run.times, strict=True)
         for name, value in scalars(record)
     ]
     for part in _parts(metrics):
         client.log_batch(identity, metrics=part)
     client.log_text(identity, config_toml(run.config), "config.toml")
     if run.samples:
-        client.log_text(identity, _samples(run), "samples.txt")
-    end = int(1000 * times[-1]) if times else start
+        samples = (f"step {sample.step}\n{sample.prompt}\n→\n{sample.text}\n" for sample in run.samples)
+        client.log_text(identity, "\n".join(samples), "samples.txt")
+    end = int(1000 * run.times[-1]) if run.times else start
     client.set_terminated(identity, ENDED.get(run.state, "KILLED"), end)
     if server:
         return Path(identity), f"sent to {server}, as MLFLOW_TRACKING_URI says"
@@ -78,19 +67,6 @@ def _experiment(client: "MlflowClient", files: str | None) -> str:
     name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
     found = client.get_experiment_by_name(name)
     return str(found.experiment_id if found is not None else client.create_experiment(name, files))
-
-
-def _note(run: Recorded) -> str:
-    """Markdown: what is wrong with the scores first, then what people wrote."""
-    lines = [f"**{inline(badge)}** {inline(why)}" for badge, why in run.badges.items()]
-    return "\n\n".join([*lines, *([block(run.notes.text)] if run.notes.text else [])])
-
-
-def _samples(run: Recorded) -> str:
-    shown = (
-        f"step {s['step']}\n{clean(text(s.get('prompt')))}\n→\n{clean(text(s.get('text')))}\n" for s in run.samples
-    )
-    return "\n".join(shown)
 
 
 def _parts(items: list[Any]) -> list[list[Any]]:

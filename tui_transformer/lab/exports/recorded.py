@@ -1,7 +1,8 @@
 """What a run directory says, read once for a format to write down. Damaged files leave gaps and raise nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -10,32 +11,30 @@ from engine.config.keys import flatten
 from engine.config.schema import RunConfig
 from engine.runs.flat import flat
 from engine.runs.reader import RunReader
-from engine.runs.records import Notes
-from tui_transformer.lab.records.facts import LARGEST, number, table, text
+from engine.runs.records import LARGEST, MEASURED, DataFacts, Event, Notes, Sample, TrainRecord
 
-Record = dict[str, Any]
+Line = dict[str, Any]  # of metrics.jsonl as it was written: an export keeps what this version does not know
 NO_SCORES = ("kind", "step")
 PROFILE = "profile"  # by place in the window: a curve of its own, not a scalar
+BEGINNINGS = ("started", "resumed")
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A run to export.
-
-    Args:
-        reader: of its directory.
-    """
+    """A run to export."""
 
     reader: RunReader
 
     @property
     def name(self) -> str:
-        """The run's."""
         return self.reader.name
 
-    @cached_property
+    @property
+    def state(self) -> str:
+        return self.reader.state
+
+    @property
     def config(self) -> RunConfig:
-        """What was asked."""
         return self.reader.config
 
     @cached_property
@@ -45,58 +44,79 @@ class Recorded:
         return {key: str(value) if isinstance(value, list | tuple) else value for key, value in values.items()}
 
     @cached_property
-    def metrics(self) -> list[Record]:
-        """All metrics records."""
-        return [record for record in self.reader.raw_lines("metrics") if _at_a_step(record)]
+    def metrics(self) -> list[Line]:
+        """All metrics records at a step."""
+        lines = self.reader.raw_lines("metrics")
+        return [line for line in lines if isinstance(step := line.get("step"), int) and abs(step) <= LARGEST]
 
     @cached_property
-    def samples(self) -> list[Record]:
-        """All samples: step, prompt, text."""
-        return [record for record in self.reader.raw_lines("samples") if _at_a_step(record)]
+    def samples(self) -> list[Sample]:
+        return [sample for sample in self.reader.samples() if "step" in sample.model_fields_set]
 
     @cached_property
-    def run(self) -> Record:
-        """run.json."""
-        return table(self.reader.raw("run"))
-
-    @cached_property
-    def data(self) -> Record:
-        """data.json."""
-        return table(self.reader.raw("data"))
+    def data(self) -> DataFacts:
+        return self.reader.data
 
     @cached_property
     def badges(self) -> dict[str, str]:
-        """What is wrong with its scores: badge → why."""
+        """What is wrong with its scores: badge -> why."""
         return self.reader.badges
 
     @cached_property
     def notes(self) -> Notes:
-        """What people wrote about it."""
         return self.reader.notes
 
-    @property
+    @cached_property
     def id(self) -> str:
         """What stays when it is renamed."""
-        return text(self.run.get("id"))
+        return self.reader.run.id
+
+    @cached_property
+    def times(self) -> list[float]:
+        """When each of `metrics` was written, in seconds since 1970."""
+        return wall_times(map(TrainRecord.read, self.metrics), self.reader.events(), self.reader.run.created)
 
     @property
-    def state(self) -> str:
-        """How it ended."""
-        return self.reader.state
+    def start(self) -> float:
+        return self.times[0] if self.times else seconds_of(self.reader.run.created)
 
 
-def _at_a_step(record: Record) -> bool:
-    step = record.get("step")
-    return isinstance(step, int) and abs(step) <= LARGEST
-
-
-def scalars(record: Record) -> Iterator[tuple[str, float]]:
+def scalars(line: Line) -> Iterator[tuple[str, float]]:
     """The numbers of a metrics record, each with its name under `train/` or `validation/`."""
-    kind = text(record.get("kind")) or "other"
-    for key, value in record.items():
-        if key in NO_SCORES or key == PROFILE:
-            continue
-        for name, item in flat({key: value}):
-            found = number(item)
-            if found is not None:
-                yield clean_line(f"{kind}/{name.replace('.', '/', 1)}"), found
+    kind = line.get("kind")
+    scores = {key: value for key, value in line.items() if key not in (*NO_SCORES, PROFILE)}
+    for name, value in flat(scores):
+        if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MEASURED:
+            place = name.replace(".", "/", 1)
+            yield clean_line(f"{kind if isinstance(kind, str) and kind else 'other'}/{place}"), float(value)
+
+
+def wall_times(metrics: Iterable[TrainRecord], events: Iterable[Event], created: str) -> list[float]:
+    """Seconds since 1970 of each record, never falling: records count seconds of training, events tell the clock's.
+
+    An attempt begins when its event says; from there on the seconds of training count. Evaluations and pauses within
+    an attempt are not in those, so a time may be early by their length.
+
+    Args:
+        metrics: the records in their order; only steps and seconds are read, which all kinds have.
+        events: of the run.
+        created: when it was made, ISO 8601, for a run without events.
+    """
+    begun: Sequence[tuple[int, float]] = [(e.step, seconds_of(e.time)) for e in events if e.event in BEGINNINGS]
+    begun = begun or [(0, seconds_of(created))]
+    times, attempt, before, trained, latest = [], 0, 0.0, 0.0, 0.0
+    for record in metrics:
+        while attempt + 1 < len(begun) and begun[attempt + 1][0] < record.step:
+            attempt, before = attempt + 1, trained
+        trained = record.seconds or trained
+        latest = max(latest, begun[attempt][1] + trained - before)
+        times.append(latest)
+    return times
+
+
+def seconds_of(time: str) -> float:
+    """Seconds since 1970 of an ISO 8601 time; 0 where it is none."""
+    try:
+        return max(0.0, datetime.fromisoformat(time).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return 0.0

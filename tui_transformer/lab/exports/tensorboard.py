@@ -3,7 +3,7 @@
 Not through its `EventFileWriter`: that writes in a thread, and a disk that is full in the end goes unnoticed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,70 +11,56 @@ from engine.clean import clean_line
 from engine.config.toml import write as config_toml
 from engine.errors import InputError
 from engine.runs.files import new_file
-from tui_transformer.lab.exports.markdown import block, inline
-from tui_transformer.lab.exports.packages import require
+from tui_transformer.lab.escaping import markdown_block, markdown_text
 from tui_transformer.lab.exports.recorded import Recorded, scalars
-from tui_transformer.lab.exports.wall_time import seconds_of, wall_times
-from tui_transformer.lab.records.facts import text
 
 
 def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
-    """One folder of event files a run, in a log folder.
-
-    Args:
-        run: what to write.
-        out: the log folder.
-        checkpoint: not used; no weights are written.
-
-    Returns:
-        The run's folder, and how to look at it.
+    """One folder of event files a run, in a log folder; no weights.
 
     Raises:
-        InputError: tensorboard is missing, or there are event files already.
+        InputError: there are event files already.
     """
-    require("tensorboard", ("tensorboard",))
     from tensorboard.summary.writer.record_writer import RecordWriter
 
     folder = out / run.name
     if any(folder.glob("events.out.tfevents.*")):
         raise InputError(f"{folder} has event files already, and points would stand there twice; choose another --out")
-    times = wall_times(run.metrics, run.reader.raw_lines("events"), text(run.run.get("created")))
-    start = times[0] if times else seconds_of(text(run.run.get("created")))
-    name = f"events.out.tfevents.{int(start):010d}.{run.name}"
+    name = f"events.out.tfevents.{int(run.start):010d}.{run.name}"
     folder.mkdir(parents=True, exist_ok=True)
     with new_file(folder / name) as file:
         writer = RecordWriter(file)
-        for event in _events(run, times, start):
+        for event in _events(run):
             writer.write(event.SerializeToString())
     return folder, f"tensorboard --logdir {out}"
 
 
-def _events(run: Recorded, times: Sequence[float], start: float) -> Iterator[Any]:
+def _events(run: Recorded) -> Iterator[Any]:
     """Everything of a run, with its step and time."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
 
-    yield Event(wall_time=start, file_version="brain.Event:2")
-    for summary in _words(run, start):
-        yield Event(wall_time=start, step=0, summary=summary)
+    yield Event(wall_time=run.start, file_version="brain.Event:2")
+    for summary in _words(run):
+        yield Event(wall_time=run.start, step=0, summary=summary)
     at: dict[int, float] = {}
-    for record, time in zip(run.metrics, times, strict=True):
+    for record, time in zip(run.metrics, run.times, strict=True):
         values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(record)]
         yield Event(wall_time=time, step=record["step"], summary=Summary(value=values))
         at[record["step"]] = time
     for sample in run.samples:
-        words = f"{block(text(sample.get('prompt')))}\n\n→\n\n{block(text(sample.get('text')))}"
-        yield Event(wall_time=at.get(sample["step"], start), step=sample["step"], summary=_text("sample", words))
+        words = f"{markdown_block(sample.prompt)}\n\n→\n\n{markdown_block(sample.text)}"
+        yield Event(wall_time=at.get(sample.step, run.start), step=sample.step, summary=_text("sample", words))
 
 
-def _words(run: Recorded, start: float) -> Iterator[Any]:
+def _words(run: Recorded) -> Iterator[Any]:
     """The config as text and as hyperparameters; what is wrong with the scores."""
     from tensorboard.plugins.hparams import summary_v2
 
-    yield _text("config", block(config_toml(run.config)))
-    checks = "\n".join(f"* **{inline(badge)}** {inline(why)}" for badge, why in run.badges.items())
+    yield _text("config", markdown_block(config_toml(run.config)))
+    checks = "\n".join(f"* **{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items())
     yield _text("checks", checks or "nothing is wrong with the scores, as far as the checks can tell")
-    yield summary_v2.hparams_pb(run.settings, trial_id=clean_line(run.id or run.name), start_time_secs=start)
+    yield summary_v2.hparams_pb(run.settings, trial_id=clean_line(run.id or run.name), start_time_secs=run.start)
 
 
 def _text(tag: str, words: str) -> Any:

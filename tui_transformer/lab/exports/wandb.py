@@ -3,27 +3,15 @@
 import os
 from pathlib import Path
 
-from engine.clean import clean, clean_line
-from tui_transformer.lab.exports.packages import require
+from engine.clean import clean_line
 from tui_transformer.lab.exports.recorded import Recorded, scalars
-from tui_transformer.lab.records.facts import text
 
 PROJECT = "tui-transformer"
 QUIET = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 
 
 def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
-    """An offline run of W&B, or one on the server that `WANDB_MODE=online` asks for.
-
-    Args:
-        run: what to write.
-        out: where W&B keeps its files.
-        checkpoint: not used; no weights are written.
-
-    Returns:
-        The folder of W&B's files, and where the run went.
-    """
-    require("wandb", ("wandb",))
+    """An offline run of W&B, or one on the server that `WANDB_MODE=online` asks for; no weights."""
     mode = os.environ.setdefault("WANDB_MODE", "offline")
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
@@ -34,7 +22,7 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     with wandb.init(
         project=os.environ.get("WANDB_PROJECT", PROJECT),
         name=run.name,
-        notes=clean(run.notes.text) or None,
+        notes=run.notes.text or None,
         tags=[clean_line(tag)[:64] for tag in (*run.badges, *run.notes.tags)],
         config=run.settings,
         dir=str(out),
@@ -47,7 +35,7 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
         for step, values in sorted(steps.items()):
             logged.log(values, step=step)
         if run.samples:
-            rows = [[s["step"], clean(text(s.get("prompt"))), clean(text(s.get("text")))] for s in run.samples]
+            rows = [[sample.step, sample.prompt, sample.text] for sample in run.samples]
             logged.log({"samples": wandb.Table(columns=["step", "prompt", "text"], data=rows)})
         logged.summary.update({"badges": list(run.badges), "state": run.state})
     if mode == "offline":

@@ -1,9 +1,9 @@
 """The floors of a run's text, from its data.json: the loss of a perfect predictor. Pure."""
 
 from dataclasses import dataclass
-from typing import Any
 
-from tui_transformer.lab.records.facts import number, table, whole
+from engine.runs.records import DataFacts
+from engine.runs.records import Floor as FloorFacts
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,15 @@ class Floor:
         return f"{self.nats:.4f}" + (f" ± {self.se:.4f}" if self.se is not None else "")
 
 
-def floors(data: Any) -> tuple[Floor, ...]:
-    """The floors in data.json, with the one that `excess` refers to first; runs of earlier versions have only one."""
-    found = table(table(data).get("floor"))
-    reachable = table(found.get("reachable"))
-    read = (_floor(reachable, whole(reachable.get("context")), whole(reachable.get("stride"))), _floor(found, 0, 0))
-    return tuple(floor for floor in read if floor is not None)
+def floors(data: object) -> tuple[Floor, ...]:
+    """The floors in data.json, with the one that `excess` refers to first; runs of earlier versions have only one.
 
-
-def _floor(found: dict[str, Any], context: int, stride: int) -> Floor | None:
-    nats = number(found.get("nats_per_char"))
-    return None if nats is None else Floor(nats, number(found.get("se")), context, stride)
+    Args:
+        data: `DataFacts`, or the parsed JSON of that file.
+    """
+    found = data.floor if isinstance(data, DataFacts) else DataFacts.read(data).floor
+    if found is None:
+        return ()
+    reachable = found.reachable or FloorFacts()
+    known = ((reachable, reachable.context, reachable.stride), (found, 0, 0))
+    return tuple(Floor(one.nats_per_char, one.se, *at) for one, *at in known if one.nats_per_char is not None)

@@ -1,12 +1,20 @@
 """A report before it has a format: blocks in order. Texts are plain and untrusted; each format escapes them its way."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawn
+    from matplotlib.figure import Figure as Drawing
+
+_HYPHEN = re.compile(r"(?<![\w.\-])-(?=\d+\.\d)")
+
+
+def typeset(text: str) -> str:
+    """Text in which numbers with a point have a minus, not a hyphen, and no line ends before or after a ±."""
+    return _HYPHEN.sub("\u2212", text).replace(" ± ", "\u00a0±\u00a0")
 
 
 @dataclass(frozen=True)
@@ -30,21 +38,13 @@ class Math:
     latex: str
 
 
-_HYPHEN = re.compile(r"(?<![\w.\-])-(?=\d+\.\d)")
-
-
-def typeset(text: str) -> str:
-    """Text in which numbers with a point have a minus, not a hyphen, and no line ends before or after a ±."""
-    return _HYPHEN.sub("\u2212", text).replace(" ± ", "\u00a0±\u00a0")
-
-
 Inline = str | Strong | Code | Math
 Spans = tuple[Inline, ...]
 
 
 @dataclass(frozen=True)
 class Heading:
-    """A section's title; level 1 is a section, 2 a part of one."""
+    """The title of a section (level 1) or of a part of one (level 2)."""
 
     text: str
     level: int = 1
@@ -52,19 +52,12 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph."""
-
     spans: Spans
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The first paragraph of a report.
-
-    Args:
-        spans: what it says.
-        alarm: whether something makes a score void.
-    """
+    """The first paragraph of a report; an `alarm` says that something makes a score void."""
 
     spans: Spans
     alarm: bool = False
@@ -72,15 +65,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list."""
-
     items: tuple[Spans, ...]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table; `strong` is set off."""
-
     text: str
     strong: bool = False
     code: bool = False
@@ -91,7 +80,7 @@ class Table:
     """A table.
 
     Args:
-        caption: what it shows; a sentence.
+        caption: a sentence.
         heads: of its columns.
         rows: as long as the heads.
         align: a letter a column: l, or r as numbers are.
@@ -118,17 +107,17 @@ class Figure:
 
     name: str
     caption: str
-    draw: "Callable[[], Drawn]"
+    draw: "Callable[[], Drawing]"
     wide: bool = True
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula on a line of its own, with what it is.
+    """A formula on a line of its own.
 
     Args:
         what: a few words.
-        latex: one line of it; never made of anything but this program's own tables and numbers.
+        latex: one line; never made of anything but this program's own tables and numbers.
         source: the paper; "" where it is common knowledge.
     """
 
@@ -139,18 +128,10 @@ class Formula:
 
 @dataclass(frozen=True)
 class Listing:
-    """Text as it is: commands, a file, what a model wrote.
-
-    Args:
-        text: in lines.
-        title: above it.
-        wrap: whether long lines may be broken.
-        long: whether a page that can fold it should.
-    """
+    """Text as it is: commands, a file, what a model wrote; a page folds a `long` one where it can."""
 
     text: str
     title: str = ""
-    wrap: bool = True
     long: bool = False
 
 
@@ -166,7 +147,7 @@ class Document:
         subtitle: what it is of, in a line.
         language: of its words, as HTML has it: "en", "zh-Hans".
         contents: the title of the table of contents.
-        numbered: how a figure and a table are called, with a gap for the number.
+        figure, table: what one is called, with a gap for the number.
         blocks: in order.
     """
 
@@ -174,10 +155,19 @@ class Document:
     subtitle: str
     language: str
     contents: str
-    numbered: tuple[str, str]
-    blocks: tuple[Block, ...] = field(default_factory=tuple)
+    figure: str
+    table: str
+    blocks: tuple[Block, ...] = ()
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """Its pictures, in order."""
         return tuple(block for block in self.blocks if isinstance(block, Figure))
+
+    def numbered(self) -> Iterator[tuple[str, Block]]:
+        """Each block with what it is called: `Figure 1`, `Table 2`, for a section its number, else ""."""
+        counts = Counter[str]()
+        for block in self.blocks:
+            kind = type(block).__name__ if not isinstance(block, Heading) or block.level == 1 else ""
+            counts[kind] += 1
+            form = {"Figure": self.figure, "Table": self.table, "Heading": "{n}"}.get(kind, "")
+            yield form.format(n=counts[kind]), block

@@ -6,8 +6,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from engine.errors import InputError, refused
-from tui_transformer.lab.reports.formats.all import FORMATS
-from tui_transformer.lab.reports.formats.latex import FOLDER
+from tui_transformer.lab.reports.figures.style import FOLDER
+from tui_transformer.lab.reports.formats import FORMATS
 
 PICTURES = re.compile(r"(?:model|curves|ablation|distance)(?:-\d+)?\.(?:svg|png)\Z")
 # What compiling a report leaves beside it.

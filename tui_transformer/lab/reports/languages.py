@@ -1,6 +1,28 @@
-"""The languages of a report."""
+"""The languages of a report: the phrases of `phrases/CODE.toml`, read when one is first used."""
 
-from tui_transformer.lab.reports.language_en import ENGLISH
-from tui_transformer.lab.reports.language_zh import CHINESE
+import tomllib
+from functools import cache
+from importlib import resources
 
-LANGUAGES = {language.code: language for language in (ENGLISH, CHINESE)}
+from tui_transformer.lab.analysis import language as comparison
+from tui_transformer.lab.analysis.language import Language
+
+LANGUAGES = ("en", "zh")
+
+
+@cache
+def language(code: str) -> Language:
+    """Return one of `LANGUAGES`; the English sentences of a comparison are its own module's."""
+    file = resources.files(__package__) / "phrases" / f"{code}.toml"
+    found = tomllib.loads(file.read_text("utf-8"))
+    phrases: dict[str, str] = dict(comparison.PHRASES) if code == "en" else {}
+    for key, text in found["phrases"].items():
+        name, _, number = key.partition("[")  # of a phrase that counts things: `KEY[one]`, `KEY[other]`
+        if number == "one]":
+            phrases[f"{name}.one"] = text
+        else:
+            phrases[name] = text
+        if number == "other]":
+            phrases.setdefault(f"{name}.one", text)
+    badges = {name: (texts["means"], texts["advice"]) for name, texts in found.get("badges", {}).items()}
+    return Language(code, phrases, found["words"], badges)

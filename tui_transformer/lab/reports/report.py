@@ -1,74 +1,101 @@
-"""A report from its runs: which sections there are, and in which order."""
+"""A report from its runs: which sections there are, in which order, and the folder it becomes."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from engine.clean import clean_line
+from engine.errors import InputError
+from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.language import Language
+from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.document import Block, Document, Paragraph
-from tui_transformer.lab.reports.gathered import Gathered, corpus_name
-from tui_transformer.lab.reports.sections.data import data
+from tui_transformer.lab.reports.figures.style import Fonts, rendered
+from tui_transformer.lab.reports.folder import write
+from tui_transformer.lab.reports.formats import FORMATS
+from tui_transformer.lab.reports.languages import language as language_of
+from tui_transformer.lab.reports.report_data import ReportData, gather
+from tui_transformer.lab.reports.sections.closing import environment, limits, made_with, repeat
 from tui_transformer.lab.reports.sections.first_paragraph import first_paragraph
-from tui_transformer.lab.reports.sections.limits import limits
-from tui_transformer.lab.reports.sections.model import model
-from tui_transformer.lab.reports.sections.probing import probing
-from tui_transformer.lab.reports.sections.repeat import environment, made_with, repeat
-from tui_transformer.lab.reports.sections.results import results
-from tui_transformer.lab.reports.sections.runs import runs
-from tui_transformer.lab.reports.sections.settings import settings
-from tui_transformer.lab.reports.sections.texts import texts
-from tui_transformer.lab.reports.sections.training import training
-from tui_transformer.lab.reports.told import Told
+from tui_transformer.lab.reports.sections.results import probing, results, texts, training
+from tui_transformer.lab.reports.sections.setup import data, model, runs, settings
 
-SECTIONS: tuple[Callable[[Told], Iterator[Block]], ...] = (
-    *(runs, model, data, settings, training, results, probing, texts, limits, environment, repeat),
+ROOT = Path("reports")  # where reports go unless --out says otherwise
+Section = Callable[[ReportContext], Iterator[Block]]
+SECTIONS: tuple[Section, ...] = (
+    *(runs, model, data, settings),
+    *(training, results, probing, texts),
+    *(limits, environment, repeat, made_with),
 )
 
 
-def report(gathered: Gathered, language: Language, drawn: Language) -> Document:
-    """The whole report.
+@dataclass(frozen=True)
+class WrittenReport:
+    """All files of a report, sorted; and the one to open."""
+
+    files: tuple[Path, ...]
+    main: Path
+
+
+def make(
+    entries: Sequence[Entry],
+    studies: Mapping[str, StudyFile],
+    *,
+    kind: str,
+    language: str,
+    out: Path | None,
+    pinned: Path | None = None,
+    fonts: Fonts | None = None,
+) -> WrittenReport:
+    """Write a report.
 
     Args:
-        gathered: what it is of.
+        entries: the runs.
+        studies: those that were named, by name.
+        kind: a key of `FORMATS`.
+        language: one of `LANGUAGES`.
+        out: its folder; one of its own under `reports` where there is none.
+        pinned: a run of the variant that is the baseline; the study's own, or the first run, where there is none.
+        fonts: of the pictures; this machine's where none are given.
+
+    Raises:
+        InputError: no run, or a folder that cannot be written or is not a report's.
+    """
+    if not entries:
+        raise InputError("a report needs at least one run")
+    written = FORMATS[kind]
+    fonts = Fonts.found() if fonts is None else fonts
+    spoken = language_of(language)
+    drawn = spoken if fonts.chinese else language_of("en")
+    gathered = gather(entries, studies, pinned)
+    document = report(gathered, spoken, drawn)
+    images = {figure.name: rendered(figure.draw, fonts, written.forms) for figure in document.figures}
+    folder = out if out is not None else ROOT / gathered.folder_name
+    files = write(written.write(document, images), folder)
+    return WrittenReport(tuple(files), folder / written.file)
+
+
+def report(data: ReportData, language: Language, drawn: Language) -> Document:
+    """The whole report before it has a format.
+
+    Args:
+        data: what it is of.
         language: of its words.
         drawn: of the words in its pictures.
     """
-    told = Told(gathered, language, drawn)
-    blocks: list[Block] = [first_paragraph(told)]
+    context = ReportContext(data, language, drawn)
+    say = context.say
+    blocks: list[Block] = [first_paragraph(context)]
     if language is not drawn:
-        blocks.append(Paragraph((told.say("figures-in-english"),)))
-    for section in SECTIONS:
-        blocks += section(told)
-    blocks.append(made_with(told))
-    return Document(
-        clean_line(_title(told)),
-        clean_line(_subtitle(told)),
-        told.say("html-language"),
-        told.say("contents"),
-        (language.phrases["numbered.figure"], language.phrases["numbered.table"]),
-        tuple(blocks),
-    )
-
-
-def name_of(gathered: Gathered) -> str:
-    """What the report's folder is called: its studies, or its first runs."""
-    names = list(gathered.studies) or [run.name for run in gathered.runs]
-    return "-".join(names[:3]) + (f"-and-{len(names) - 3}-more" if len(names) > 3 else "")
-
-
-def _title(told: Told) -> str:
-    gathered = told.gathered
-    if gathered.studies:
-        return told.say("title.study", names=told.language.joined(gathered.studies))
-    if len(gathered.standings) == 1:
-        return told.say("title.run", name=gathered.standings[0].name)
-    return told.say("title.runs", names=told.language.joined(s.name for s in gathered.standings[:4]))
-
-
-def _subtitle(told: Told) -> str:
-    gathered = told.gathered
-    description = next((study.description for study in gathered.studies.values() if study.description), "")
-    return description or told.language.counted("subtitle", len(gathered.runs), corpora=_corpora(told))
-
-
-def _corpora(told: Told) -> str:
-    return told.language.joined(dict.fromkeys(corpus_name(run) for run in told.gathered.runs))
+        blocks.append(Paragraph((say("figures-in-english"),)))
+    blocks += (block for section in SECTIONS for block in section(context))
+    if data.studies:
+        title = say("title.study", names=language.joined(data.studies))
+    elif not data.several:
+        title = say("title.run", name=data.standings[0].name)
+    else:
+        title = say("title.runs", names=language.joined(s.name for s in data.standings[:4]))
+    description = next((study.description for study in data.studies.values() if study.description), "")
+    subtitle = description or language.counted("subtitle", len(data.runs), corpora=context.corpora())
+    numbered = (language.phrases["numbered.figure"], language.phrases["numbered.table"])
+    return Document(title, subtitle, say("html-language"), say("contents"), *numbered, tuple(blocks))

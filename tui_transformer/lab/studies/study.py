@@ -22,6 +22,7 @@ from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_
 from engine.config.schema import RunConfig
 from engine.config.toml import read, shown, validate
 from engine.errors import InputError, nearest, one_of
+from engine.measures import MEASURES, family
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.names import check_name
 
@@ -31,7 +32,7 @@ MOST_RUNS = 10_000  # of one study
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = ("worse", "better", "same", "unknown")
 # What an outcome can be expected of: scores, and the probes of the built-in corpora without their bands.
-MEASURES = ("loss", "accuracy", "bleu", "chrf", "exact_match", "recall", "counter", "rhyme", "bracket", "bind")
+EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.judged)
 Change = tuple[Any, Any]  # before, after; None where a key is unset
 
 
@@ -228,9 +229,8 @@ class Study:
         if self.baseline not in names:
             hint = nearest(self.baseline, names) or f"; they are {one_of(names)}"
             raise InputError(f"{where}: baseline '{self.baseline[:80]}' is none of the variants{hint}")
-        family = re.split("[<>=]", self.primary, maxsplit=1)[0]  # `recall` of `recall<110`
-        if self.primary and family not in MEASURES:
-            hint = nearest(self.primary, MEASURES) or f"; it can be {one_of(MEASURES)}"
+        if self.primary and family(self.primary) not in EXPECTABLE:
+            hint = nearest(self.primary, EXPECTABLE) or f"; it can be {one_of(EXPECTABLE)}"
             raise InputError(f"{where}: primary = {shown(self.primary)} is neither a score nor a probe{hint}")
         self._check_stages(where)
 
@@ -256,8 +256,8 @@ class Study:
             _check_changes(variant.changes, f"{where}, variant '{variant.name}': changes")
             for measure, outcome in variant.expect.items():
                 said = f"{where}, variant '{variant.name}': expect"
-                if measure not in MEASURES:
-                    hint = nearest(measure, MEASURES) or f"; it can be about {one_of(MEASURES)}"
+                if measure not in EXPECTABLE:
+                    hint = nearest(measure, EXPECTABLE) or f"; it can be about {one_of(EXPECTABLE)}"
                     raise InputError(f"{said}: '{measure[:80]}' is no score and no probe{hint}")
                 if outcome not in OUTCOMES:
                     raise InputError(f"{said}: {measure} = {shown(outcome)}: must be {one_of(OUTCOMES)}")

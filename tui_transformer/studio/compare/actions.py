@@ -10,16 +10,14 @@ from textual.containers import Vertical
 from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.manage import check_tag, write_notes
-from tui_transformer.lab.analysis.detail import detail
+from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import DATA, FORMATS, save
-from tui_transformer.lab.analysis.group_detail import group_detail
-from tui_transformer.lab.analysis.standing import Standing
-from tui_transformer.lab.analysis.table import group_table, table
+from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import VARIANTS, Shown
-from tui_transformer.lab.reports.chosen import Chosen
-from tui_transformer.lab.reports.formats.all import FORMATS as REPORTS
+from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.languages import LANGUAGES
+from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.compare.detail_page import DetailPage
 from tui_transformer.studio.compare.note_page import NotePage
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
@@ -39,7 +37,7 @@ class CompareActions(Vertical):
         """The run under the cursor; None where variants are shown."""
         raise NotImplementedError
 
-    def variant(self) -> Standing | None:
+    def variant(self) -> VariantResult | None:
         """The variant under the cursor; None where runs are shown."""
         raise NotImplementedError
 
@@ -47,7 +45,7 @@ class CompareActions(Vertical):
         """The runs as they are shown, and whether with every setting."""
         raise NotImplementedError
 
-    def what_is_reported(self) -> Chosen:
+    def what_is_reported(self) -> ReportSelection:
         """The study, or the runs, that a report is asked for."""
         raise NotImplementedError
 
@@ -180,20 +178,20 @@ class CompareActions(Vertical):
         question: Ask[tuple[str, str]] = Ask(f"A report on {chosen.name}", answers, words)
         self.app.push_screen(question, lambda key: self._report_chosen(chosen, key))
 
-    def _report_chosen(self, chosen: Chosen, key: tuple[str, str] | None) -> None:
+    def _report_chosen(self, chosen: ReportSelection, key: tuple[str, str] | None) -> None:
         if key is None:
             return
         name = "-and-".join(chosen.studies) or chosen.entries[0].name
         asked = AskText("Write the report into the folder", str(Path.cwd() / "reports" / name), wrong=wrong_folder)
         self.app.push_screen(asked, lambda folder: self._report(chosen, key, folder))
 
-    def _report(self, chosen: Chosen, key: tuple[str, str], folder: str | None) -> None:
+    def _report(self, chosen: ReportSelection, key: tuple[str, str], folder: str | None) -> None:
         if folder is None:
             return
         (kind, language), out = key, Path(folder).expanduser()
 
         def work() -> str:
-            from tui_transformer.lab.reports.make import make  # matplotlib, off the event loop
+            from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
 
             made = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
             return f"the report is {made.main.absolute()}"

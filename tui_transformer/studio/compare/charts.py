@@ -9,9 +9,17 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from tui_transformer.lab.charts.curves import AXES
-from tui_transformer.lab.charts.distance_overlay import distances, probes_of
-from tui_transformer.lab.charts.overlay import Drawn, Overlay, differences, overlaid
-from tui_transformer.lab.charts.seeds_overlay import DrawnGroups, mean_curves, mean_differences
+from tui_transformer.lab.charts.overlay import (
+    Drawn,
+    DrawnGroups,
+    Overlay,
+    differences,
+    distances,
+    mean_curves,
+    mean_differences,
+    overlaid,
+    probes_of,
+)
 from tui_transformer.studio.compare.overlay_chart import OverlayChart
 from tui_transformer.studio.shared.chart import Chart
 

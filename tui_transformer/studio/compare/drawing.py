@@ -6,15 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tui_transformer.lab.analysis.bands import Group, seeds_of
-from tui_transformer.lab.analysis.curves import Metrics
+from tui_transformer.lab.analysis.curves import Group, Metrics, seeds_of
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.folder import Look
-from tui_transformer.lab.analysis.selection import Selection
-from tui_transformer.lab.analysis.standing import Standing
-from tui_transformer.lab.analysis.view import VARIANTS, Shown
-from tui_transformer.lab.charts.overlay import Drawn
-from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
+from tui_transformer.lab.analysis.folder import RunScan
+from tui_transformer.lab.analysis.verdict import VariantResult
+from tui_transformer.lab.analysis.view import VARIANTS, Selection, Shown
+from tui_transformer.lab.charts.overlay import Drawn, DrawnGroups
 from tui_transformer.studio.compare.actions import CompareActions
 from tui_transformer.studio.compare.charts import CompareCharts
 
@@ -23,7 +20,7 @@ from tui_transformer.studio.compare.charts import CompareCharts
 class Seen:
     """What one look found."""
 
-    look: Look = field(default_factory=Look)
+    look: RunScan = field(default_factory=RunScan)
     metrics: dict[Path, Metrics] = field(default_factory=dict)
 
 
@@ -63,7 +60,7 @@ class CompareDrawing(CompareActions):
         groups = [(slot, Group(v.name, v.group.drawn)) for slot, v in sorted(drawn, key=lambda pair: pair[0])]
         self.draw_groups(groups, Group(baselines[0].name, baselines[0].drawn) if baselines else None)
 
-    def slot_of(self, variant: Standing) -> int | None:
+    def slot_of(self, variant: VariantResult) -> int | None:
         """The number of the letter of a variant: that of its first run that is selected."""
         return next((slot for run in variant.runs if (slot := self.selection.slot(run.path)) is not None), None)
 

@@ -6,11 +6,10 @@ from typing import ClassVar
 from rich.cells import cell_len
 
 from engine.clean import clean_line
-from tui_transformer.lab.analysis.selection import LETTERS
 from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import Curve, axis_text
-from tui_transformer.lab.charts.overlay import Overlay, Stroke
-from tui_transformer.lab.charts.overlay_canvas import paint
+from tui_transformer.lab.charts.overlay import Overlay, Stroke, paint
 from tui_transformer.studio.compare.layout import fitted
 from tui_transformer.studio.shared.chart import Chart, cells_of, whole
 

@@ -15,13 +15,12 @@ from textual.widgets import Input, Static
 
 from engine.clean import clean_line
 from tui_transformer.lab.analysis.curves import MOST, Curves
-from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.entry import NO_RUN, Entry
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.majority import NO_RUN
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Shown, View
 from tui_transformer.lab.records.pace import Rhythm
-from tui_transformer.lab.reports.chosen import Chosen, of_runs, of_variants
+from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
 from tui_transformer.studio.compare import words
 from tui_transformer.studio.compare.drawing import CompareDrawing, Seen
 from tui_transformer.studio.compare.run_table import RunTable
@@ -231,10 +230,10 @@ class ComparePane(CompareDrawing, can_focus=True):
             return None
         return row.entry
 
-    def variant(self) -> Standing | None:
+    def variant(self) -> VariantResult | None:
         """The variant under the cursor; None where runs are shown."""
         row = self._table.row
-        return row.entry if row is not None and isinstance(row.entry, Standing) else None
+        return row.entry if row is not None and isinstance(row.entry, VariantResult) else None
 
     def _standing_for(self) -> Entry | None:
         """The run under the cursor, or the one that stands for the variant there: what is selected or pinned of it."""
@@ -248,7 +247,7 @@ class ComparePane(CompareDrawing, can_focus=True):
         """The runs as they are shown, and whether with every setting."""
         return self.shown, self.options.all_settings
 
-    def what_is_reported(self) -> Chosen:
+    def what_is_reported(self) -> ReportSelection:
         """The study, or the runs, that a report is asked for."""
         look, selection = self.seen.look, self.selection
         if self.shown.by == VARIANTS:

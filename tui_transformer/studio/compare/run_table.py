@@ -13,8 +13,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from tui_transformer.lab.analysis.columns import NONE
-from tui_transformer.lab.analysis.selection import LETTERS
 from tui_transformer.lab.analysis.view import Row, Shown
+from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.records.badges import badge, worst_first
 from tui_transformer.studio.compare.layout import GAP, Layout, fitted, lay_out
 from tui_transformer.studio.shared.run_words import look

@@ -3,9 +3,9 @@
 from rich.text import Text
 
 from engine.clean import clean_line
-from tui_transformer.lab.analysis.comparable import unit_of
-from tui_transformer.lab.analysis.group_sentences import verdict_sentence
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.groups import unit_of
+from tui_transformer.lab.analysis.sentences import verdict_sentence
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import VARIANTS, Options, Row, Shown
 
 
@@ -49,7 +49,7 @@ def said(row: Row | None, *, cut: bool) -> str:
     """
     if row is None:
         return ""
-    if isinstance(row.entry, Standing):
+    if isinstance(row.entry, VariantResult):
         return f"{row.entry.name}: {verdict_sentence(row.entry)}"
     return f"{row.entry.name}: {row.verdict}" if cut else ""
 

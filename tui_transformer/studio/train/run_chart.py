@@ -2,9 +2,8 @@
 
 from typing import ClassVar
 
-from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell, Line, Mark, draw
+from tui_transformer.lab.charts.canvas import BLANK, Canvas, Cell, Line, Mark, draw, usual_top
 from tui_transformer.lab.charts.curves import AXIS_LABELS, Picture, axis_text, value_text
-from tui_transformer.lab.charts.plot import usual_top
 from tui_transformer.studio.shared.chart import Chart, cells_of, whole
 
 FULL, USUAL, BRIEF = range(3)  # how detailed a legend is
@@ -57,7 +56,7 @@ class RunChart(Chart):
             x_label=AXIS_LABELS[made.axis],
             levels=[(level, style) for _, level, style in reversed(self._floors(made))],
             marks=marks,
-            top=usual_top(values, low) if made.measure.best is min and not made.log else float("inf"),
+            top=usual_top(values, low) if made.measure.lower and not made.log else float("inf"),
             log=made.log,
         )
 
@@ -66,7 +65,7 @@ class RunChart(Chart):
         made = self._picture
         if made is None:
             return []
-        name = made.measure.label
+        name = made.measure.name
         long = f"{name}, nats per {self._unit}" if made.measure.key == "loss" else name
         forms = ((long, 3, FULL), (long, 3, USUAL), (name, 2, USUAL), (name, 2, BRIEF), (name, 1, BRIEF))
         for label, gap, form in forms:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 
-from tui_transformer.lab.charts.curves import AXES, MEASURES, SMOOTHINGS, Measure, known, picture
+from engine.measures import Measure
+from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, known, picture
 from tui_transformer.lab.records.feed import RunRow
 from tui_transformer.lab.records.run_view import RunView
 from tui_transformer.studio.shared.chart import Chart
@@ -34,7 +35,7 @@ class RunCharts(Horizontal):
         self.options = Options()
         self.two = False  # whether there is room for both
         self.zoomed = False
-        self._single, self._second = MEASURES[0], MEASURES[1]
+        self._single, self._second = CHARTED[0], CHARTED[1]
         self._of: tuple[RunRow | None, RunView | None] = (None, None)
         self._first, self._beside = RunChart(id="chart-first"), RunChart(id="chart-second")
         self._drawn: dict[RunChart, object] = {}
@@ -56,7 +57,7 @@ class RunCharts(Horizontal):
         if not both and self._beside.has_focus:  # what is about to go cannot keep the keys
             self._first.focus()
         self._beside.display = both
-        self._draw(self._first, MEASURES[0] if both else self._single)
+        self._draw(self._first, CHARTED[0] if both else self._single)
         if both:
             self._draw(self._beside, self._second)
 
@@ -108,7 +109,7 @@ class RunCharts(Horizontal):
         view = self._of[1]
         validation = view.validation if view is not None else ()
         both = self.two and not self.zoomed
-        choice = [measure for measure in MEASURES[1 if both else 0 :] if known(measure, validation)]
+        choice = [measure for measure in CHARTED[1 if both else 0 :] if known(measure, validation)]
         now = self._second if both else self._single
         chosen = choice[(choice.index(now) + 1) % len(choice)] if now in choice else choice[0]
         if both:
@@ -116,12 +117,12 @@ class RunCharts(Horizontal):
         else:
             self._single = chosen
         self.show(*self._of)
-        return chosen.label
+        return chosen.name
 
     def zoom(self, on: bool) -> None:
         """One chart alone: the one that has the keys, or the first."""
         if on and self.two:
-            self._single = self._second if self._beside.has_focus else MEASURES[0]
+            self._single = self._second if self._beside.has_focus else CHARTED[0]
         self.zoomed = on
         self.show(*self._of)
         if on:

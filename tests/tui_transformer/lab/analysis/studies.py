@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
 from tui_transformer.lab.analysis.entry import Entry, read_entry
+from tui_transformer.lab.analysis.folder import StudyFile, study_files
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.standing import Standing, Standings
-from tui_transformer.lab.analysis.studies import StudyFile, study_files
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 NOISE = (0.0031, -0.0042, 0.0011, 0.0027, -0.0019)  # of a seed, whatever the variant
 OWN = {
@@ -72,8 +72,8 @@ def entries(root: Path) -> list[Entry]:
     return [read_entry(path) for path in sorted(root.iterdir()) if path.is_dir()]
 
 
-def standings(root: Path, pinned: str = "", files: Mapping[str, StudyFile] | None = None) -> dict[str, Standing]:
+def standings(root: Path, pinned: str = "", files: Mapping[str, StudyFile] | None = None) -> dict[str, VariantResult]:
     """Every variant beside its baseline, by name."""
     known = study_files(root) if files is None else files
-    made = Standings().of(Grouping().of(entries(root)), known, root / pinned if pinned else None)
+    made = VariantResults().of(Grouping().of(entries(root)), known, root / pinned if pinned else None)
     return {standing.name: standing for standing in made}

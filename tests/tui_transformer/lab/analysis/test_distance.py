@@ -1,20 +1,11 @@
 import pytest
 
+from engine.measures import family
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
 from tests.tui_transformer.lab.analysis.test_bands import drawn
-from tui_transformer.lab.analysis.distance import (
-    Reach,
-    Stretch,
-    by_distance,
-    families,
-    family,
-    newest,
-    reach,
-    share_band,
-)
-from tui_transformer.lab.charts.distance_overlay import NONE, distances
-from tui_transformer.lab.charts.overlay_canvas import paint
-from tui_transformer.lab.charts.overlay_svg import svg
+from tui_transformer.lab.analysis.curves import Reach, Stretch, by_distance, families, newest, reach, share_band
+from tui_transformer.lab.charts.overlay import NOT_COUNTED, distances, paint
+from tui_transformer.lab.reports.figures.distances import distance_picture
 
 WIN16 = {"model.attention": "window", "model.window": 16, "model.n_layers": 2, "model.context_length": 256}
 
@@ -51,7 +42,7 @@ def test_runs_of_before_have_none_and_that_is_said(tmp_path) -> None:
     for run in [path for path in tmp_path.iterdir() if path.is_dir()]:
         metrics = run / "metrics.jsonl"
         metrics.write_text(metrics.read_text().replace('"by_distance"', '"other"'))
-    assert newest([{"loss": 1.0}]) == {} and distances(drawn(tmp_path), "recall").waiting == NONE
+    assert newest([{"loss": 1.0}]) == {} and distances(drawn(tmp_path), "recall").waiting == NOT_COUNTED
 
 
 def test_near_and_far_recall_are_one_family() -> None:
@@ -94,7 +85,7 @@ def test_the_picture_is_the_same_each_time_and_names_are_harmless(tmp_path) -> N
 
     attention(tmp_path)
     seeded(tmp_path, "<b>&x", 1, "model.n_heads=2")
-    one, two = (svg(distances(drawn(tmp_path), "recall")) for _ in range(2))
+    one, two = (distance_picture(distances(drawn(tmp_path), "recall")) for _ in range(2))
     assert one == two and "chance 8%" in one and "can look 30 back" in one
     words = "".join(ElementTree.fromstring(one).itertext())
     assert "<b>&x" in words

@@ -15,13 +15,11 @@ from tests.tui_transformer.lab.records.test_feed import POISON, spoil
 from tests.tui_transformer.recorded import put_status, record
 from tui_transformer.lab.analysis import entry as entries
 from tui_transformer.lab.analysis.columns import columns
-from tui_transformer.lab.analysis.config_table import config_table
 from tui_transformer.lab.analysis.detail import detail
-from tui_transformer.lab.analysis.entry import read_entry
-from tui_transformer.lab.analysis.export import FORMATS
+from tui_transformer.lab.analysis.entry import config_table, read_entry
+from tui_transformer.lab.analysis.export import FORMATS, table
 from tui_transformer.lab.analysis.folder import RESTING, Folder
 from tui_transformer.lab.analysis.query import Known, begun
-from tui_transformer.lab.analysis.table import table
 
 
 def test_a_row_says_what_a_run_is_and_scored(tmp_path) -> None:

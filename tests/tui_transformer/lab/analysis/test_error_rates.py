@@ -8,8 +8,19 @@ import math
 import numpy as np
 import pytest
 
-from tui_transformer.lab.analysis import statistics
-from tui_transformer.lab.analysis.statistics import LEVEL, LOOKS, Paired, corrected, judge, paired, seeds_range
+from tests.tui_transformer.lab.analysis.studies import attention, standings
+from tui_transformer.lab.analysis import statistics, verdict
+from tui_transformer.lab.analysis.entry import read_entry
+from tui_transformer.lab.analysis.statistics import (
+    LEVEL,
+    LOOKS,
+    Paired,
+    Scores,
+    against_baseline,
+    judge,
+    paired,
+    seeds_range,
+)
 
 VARIANTS, MEASURES = 4, 5
 MOST = 0.06  # of studies with a false verdict, noise of the simulation included
@@ -20,6 +31,9 @@ LATE = 150  # seeds that a simulated study follows advice to at most
 def without_sign_flips(monkeypatch):
     """They take most of the time, and no verdict rests on them."""
     monkeypatch.setattr(statistics, "_sign_flips", lambda differences: None)
+    statistics._paired.cache_clear()
+    yield
+    statistics._paired.cache_clear()
 
 
 def noise(draws, kind, shape):
@@ -27,12 +41,12 @@ def noise(draws, kind, shape):
 
 
 def judged(scores):
-    """A study as `corrected` has it. `scores`: (measures, baseline and variants, seeds)."""
-    study = {}
+    """A study as the product judges it. `scores`: (measures, baseline and variants, seeds)."""
+    study, baseline = {}, {}
     for measure, rows in enumerate(scores.tolist()):
-        base = dict(enumerate(rows[0]))
-        study[f"m{measure}"] = {v: paired(dict(enumerate(row)), base) for v, row in enumerate(rows[1:])}
-    return corrected(study, "m0")
+        base, *variants = (Scores(tuple(enumerate(row))) for row in rows)
+        baseline[f"m{measure}"], study[f"m{measure}"] = base, dict(enumerate(variants))
+    return against_baseline(study, baseline, "m0")
 
 
 def called(study):
@@ -162,3 +176,15 @@ def test_the_suggested_seeds_compared_to_those_actually_needed(d) -> None:
     assert found["range holds it"] >= 0.85
     assert found["settled"] <= LEVEL + 0.01 if d == 0 else True
     assert found["may be none"] > 0.85 if d == 0 else True
+
+
+def test_a_study_of_runs_is_judged_by_the_function_that_the_rates_are_of(tmp_path, monkeypatch) -> None:
+    attention(tmp_path)
+    asked = []
+    monkeypatch.setattr(verdict, "against_baseline", lambda *args: asked.append(against_baseline(*args)) or asked[-1])
+    found = standings(tmp_path)["win16"]
+    for measure in found.family.measures:
+        assert found.difference(measure) == asked[0][measure.key].get(found.path)
+    assert len(asked) == 1 and found.verdict == "worse"
+    one, other = (read_entry(tmp_path / f"att.{name}.s1") for name in ("win16", "global"))
+    assert verdict.verdict(one, other) == "one seed: cannot tell" and len(asked) == 2

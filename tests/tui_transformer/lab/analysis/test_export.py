@@ -16,10 +16,9 @@ from markdown_it import MarkdownIt
 from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.variants import LEAK, entry, study
 from tui_transformer.lab.analysis.entry import Entry
-from tui_transformer.lab.analysis.export import FORMATS, save
+from tui_transformer.lab.analysis.export import FORMATS, Table, document, save, table, tabular
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.latex import SPECIAL, document, escape, tabular
-from tui_transformer.lab.analysis.table import Table, table
+from tui_transformer.lab.escaping import LATEX_SIGNS, latex_text
 
 HOSTILE = (
     "a | b \\| c\nnew | line",
@@ -103,7 +102,7 @@ def test_markdown_stays_a_table_of_plain_text(sound, text) -> None:
 
 COMMANDS = {
     *("begin", "end", "hline", "footnotesize", "setlength", "tabcolsep", "input", "cdot", "char"),
-    *(name for text in SPECIAL.values() for name in re.findall(r"\\([A-Za-z]+)", text)),
+    *(name for text in LATEX_SIGNS.values() for name in re.findall(r"\\([A-Za-z]+)", text)),
 }
 
 
@@ -148,13 +147,13 @@ def test_latex_is_a_table_whatever_is_in_it(sound, text) -> None:
 
 @given(st.text(max_size=40))
 def test_escaped_text_is_ascii_without_a_bare_special_character(text) -> None:
-    line = f"\\hline\n{escape(text.translate(dict.fromkeys(range(32))))} \\\\\n\\hline"
+    line = f"\\hline\n{latex_text(text.translate(dict.fromkeys(range(32))))} \\\\\n\\hline"
     assert strict(line, 1) == 1
 
 
 def test_latex_writes_letters_of_western_europe_and_numbers_for_others() -> None:
-    assert escape("naïve") == 'na\\"{\\i{}}ve' and escape("Č") == "\\v{C}" and escape("ß") == "\\ss{}"
-    assert escape("中") == "{[}U+4E2D{]}" and escape("a--b") == "a{-}{-}b"
+    assert latex_text("naïve") == 'na\\"{\\i{}}ve' and latex_text("Č") == "\\v{C}" and latex_text("ß") == "\\ss{}"
+    assert latex_text("中") == "{[}U+4E2D{]}" and latex_text("a--b") == "a{-}{-}b"
 
 
 def test_small_numbers_are_powers_of_ten_in_latex(sound) -> None:

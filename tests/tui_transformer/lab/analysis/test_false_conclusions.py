@@ -14,10 +14,9 @@ from engine.runs.twins import inert_switches
 from tests.tui_transformer.lab.analysis.studies import cell, standings
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
 from tui_transformer.lab.analysis.columns import FIXED
+from tui_transformer.lab.analysis.detail import group_detail, text_of
 from tui_transformer.lab.analysis.entry import Entry, read_entry
 from tui_transformer.lab.analysis.group_columns import CHECKS, MORE_PARAMETERS
-from tui_transformer.lab.analysis.group_detail import group_detail
-from tui_transformer.lab.analysis.group_text import text_of
 from tui_transformer.lab.analysis.verdict import verdict
 
 

@@ -7,28 +7,25 @@ from pathlib import Path
 
 import pytest
 
+from engine.measures import probe
 from tests.tui_transformer.lab.analysis.studies import attention, cell, entries, standings
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
 from tests.tui_transformer.lab.records.test_feed import POISON, spoil
 from tests.tui_transformer.recorded import put_status
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.entry import read_entry
-from tui_transformer.lab.analysis.expected import expectations, summary
-from tui_transformer.lab.analysis.export import DATA, FORMATS
-from tui_transformer.lab.analysis.group_detail import group_detail
-from tui_transformer.lab.analysis.group_sentences import evidence_sentence, verdict_sentence
-from tui_transformer.lab.analysis.group_text import study_text, text_of
+from tui_transformer.lab.analysis.detail import group_detail, study_text, text_of
+from tui_transformer.lab.analysis.entry import LAST, probes, read_entry
+from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table
+from tui_transformer.lab.analysis.folder import StudyFile, StudyFolder, read_study_file, study_files
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.measures import LAST, probe, probes
-from tui_transformer.lab.analysis.standing import Standing, Standings
-from tui_transformer.lab.analysis.studies import StudyFile, StudyFolder, read_study_file, study_files
-from tui_transformer.lab.analysis.table import group_table
+from tui_transformer.lab.analysis.sentences import evidence_sentence, verdict_sentence
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, expectations, summary
 
 RECALL = probe("recall<110")
 
 
 @pytest.fixture
-def study(tmp_path) -> dict[str, Standing]:
+def study(tmp_path) -> dict[str, VariantResult]:
     attention(tmp_path)
     return standings(tmp_path)
 
@@ -211,7 +208,7 @@ def test_numbers_agree_with_scipy(study) -> None:
     assert found[best].adjusted_p == pytest.approx(2 * min(p) / weights[best] * left, rel=1e-6)  # two looks
 
 
-def _shared(one: Standing, other: Standing) -> tuple[list[float], list[float]]:
+def _shared(one: VariantResult, other: VariantResult) -> tuple[list[float], list[float]]:
     seeds = sorted(set(one.group.counted) & set(other.group.counted))
     return [one.group.counted[s].last for s in seeds], [other.group.counted[s].last for s in seeds]
 
@@ -301,7 +298,7 @@ def test_a_study_file_is_read_again_only_where_it_changed(tmp_path, monkeypatch)
 def test_families_and_groups_are_kept_where_nothing_changed(tmp_path) -> None:
     attention(tmp_path)
     variant(tmp_path, "alone")
-    grouping, kept, runs, files = Grouping(), Standings(), entries(tmp_path), study_files(tmp_path)
+    grouping, kept, runs, files = Grouping(), VariantResults(), entries(tmp_path), study_files(tmp_path)
     first = kept.of(grouping.of(runs), files)
     again = kept.of(grouping.of(list(runs)), files)
     assert all(a is b for a, b in zip(first, again, strict=True))

@@ -14,12 +14,11 @@ from tui_transformer.cli.compare import compare_command
 from tui_transformer.cli.runs import runs_command
 from tui_transformer.cli.summary import print_summary
 from tui_transformer.lab.analysis.columns import columns
-from tui_transformer.lab.analysis.detail import detail
+from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.analysis.group_detail import group_detail
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.query import Known
-from tui_transformer.lab.analysis.standing import Standings
+from tui_transformer.lab.analysis.verdict import VariantResults
 
 PRETRAIN = Origin(id="pretrain", name="pretrain", checkpoint="best", step=1500, sha256="ab" * 32)
 
@@ -91,7 +90,7 @@ def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path,
 
 
 def test_the_detail_of_a_variant_draws_the_chain_of_each_seed_and_what_became_of_its_stages(tmp_path) -> None:
-    standings = Standings().of(Grouping().of(staged(tmp_path)))
+    standings = VariantResults().of(Grouping().of(staged(tmp_path)))
     blocks = lines_of(group_detail(next(s for s in standings if s.group.variant == "both")))
     found = blocks["Where their first weights come from"]
     assert found[0] == ("seed 1", "st.both.pretrain.s1 ─▶ st.both.s1")

@@ -5,18 +5,17 @@ from pathlib import Path
 import pytest
 
 from tests.tui_transformer.lab.analysis.asking import OF, RIGHT, asking
+from tests.tui_transformer.lab.analysis.variants import change
 from tests.tui_transformer.recorded import record
 from tui_transformer.__main__ import main
 from tui_transformer.lab.analysis.columns import OVER_MAJORITY, columns
-from tui_transformer.lab.analysis.entry import majority_rows, read_entry
+from tui_transformer.lab.analysis.detail import text_of
+from tui_transformer.lab.analysis.entry import NO_RUN, majority_rows, read_entry
 from tui_transformer.lab.analysis.export import FORMATS
 from tui_transformer.lab.analysis.group_columns import data_columns
-from tui_transformer.lab.analysis.group_text import text_of
 from tui_transformer.lab.analysis.groups import Grouping
-from tui_transformer.lab.analysis.majority import NO_RUN, read_majority
-from tui_transformer.lab.analysis.standing import Standings
-from tui_transformer.lab.analysis.verdict import verdict
-from tui_transformer.lab.charts.curves import MEASURES, SMOOTHINGS, known, picture
+from tui_transformer.lab.analysis.verdict import VariantResults, verdict
+from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, known, picture
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.compare.pane import ComparePane
 
@@ -56,7 +55,7 @@ def test_compare_has_the_row_in_every_format(runs, kind, capsys) -> None:
 
 
 def test_variants_have_it_as_columns_and_in_a_sentence(runs) -> None:
-    standings = Standings().of(Grouping().of([read_entry(runs / "finetuned")]), {}, None)
+    standings = VariantResults().of(Grouping().of([read_entry(runs / "finetuned")]), {}, None)
     assert "always 'Arlow' would be right in 12.4%" in text_of(standings)
     values = {column.key: column.value(standings[0], None) for column in data_columns(standings)}
     assert values["majority"] == RIGHT / OF and values["Δmajority"] == pytest.approx(EXACT - RIGHT / OF)
@@ -83,12 +82,17 @@ async def test_the_table_of_the_studio_has_the_row_and_nothing_can_be_done_to_it
 
 def test_recall_is_a_curve_where_evaluations_have_the_probe() -> None:
     records = [{"step": step, "probes": {"recall": step / 10}} for step in (1, 5)]
-    measure = next(one for one in MEASURES if one.key == "recall")
+    measure = next(one for one in CHARTED if one.key == "recall")
     made = picture(measure, [], records, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=[])
     assert known(measure, records) and made.validation.y == (0.1, 0.5) and made.best == 1
     assert not known(measure, [{"step": 1, "loss": 2.0}])
 
 
-@pytest.mark.parametrize("said", [None, {}, {"right": 3, "of": 0}, {"right": 5, "of": 2}, {"right": "1", "of": 2}])
-def test_what_is_damaged_is_no_majority(said) -> None:
-    assert read_majority({"majority": said}) is None
+NO_QUESTIONS, TOO_MANY = {"answer": "a", "right": 3, "of": 0}, {"answer": "a", "right": 5, "of": 2}
+
+
+@pytest.mark.parametrize("said", [None, {}, NO_QUESTIONS, TOO_MANY, {"answer": "a", "right": "1", "of": 2}])
+def test_what_is_damaged_is_no_majority(tmp_path, said) -> None:
+    run = record(tmp_path, "a")
+    change(run / "data.json", majority=said)
+    assert read_entry(run).majority is None

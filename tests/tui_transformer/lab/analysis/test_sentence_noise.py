@@ -3,7 +3,7 @@ import json
 import pytest
 
 from tests.tui_transformer.lab.analysis.studies import attention, standings
-from tui_transformer.lab.analysis.sentence_noise import noise_of_sentences
+from tui_transformer.lab.analysis.sentences import noise_of_sentences
 
 REFERENCES = [f"Der Hund Nummer {i} sieht die kleine Katze im Garten." for i in range(40)]
 

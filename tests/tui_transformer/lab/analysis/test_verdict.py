@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, entry, variant
-from tui_transformer.lab.analysis import differences
+from tui_transformer.lab.analysis import columns as differences
 from tui_transformer.lab.analysis.columns import FIXED, columns
-from tui_transformer.lab.analysis.comparable import comparable, why_not
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.analysis.order import sort
+from tui_transformer.lab.analysis.groups import comparable, why_not
+from tui_transformer.lab.analysis.query import sort
 from tui_transformer.lab.analysis.verdict import verdict
 from tui_transformer.lab.records.badges import BADGES, badge
 

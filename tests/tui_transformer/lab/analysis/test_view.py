@@ -6,9 +6,8 @@ from tests.tui_transformer.lab.analysis.variants import LEAK, study, variant
 from tests.tui_transformer.recorded import grow, record
 from tui_transformer.lab.analysis.curves import MOST, Curves, at, difference, loss_curve
 from tui_transformer.lab.analysis.folder import Folder
-from tui_transformer.lab.analysis.selection import LETTERS, Selection
-from tui_transformer.lab.analysis.view import Options, View
-from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
+from tui_transformer.lab.analysis.view import Options, Selection, View
+from tui_transformer.lab.charts.colours import LETTERS, ON_DARK, ON_LIGHT
 from tui_transformer.lab.charts.curves import Curve
 from tui_transformer.lab.charts.overlay import Drawn, differences, overlaid
 from tui_transformer.studio.compare.layout import MARKS, fitted, lay_out

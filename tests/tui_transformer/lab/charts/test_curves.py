@@ -5,11 +5,10 @@ import math
 import pytest
 
 from tests.tui_transformer.recorded import train_record, validation_record
-from tui_transformer.lab.charts.canvas import Line, draw
-from tui_transformer.lab.charts.curves import MEASURES, SMOOTHINGS, Picture, known, picture
-from tui_transformer.lab.charts.plot import usual_top
+from tui_transformer.lab.charts.canvas import Line, draw, usual_top
+from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Picture, known, picture
 
-LOSS, PERPLEXITY, ACCURACY = MEASURES[0], MEASURES[1], MEASURES[3]
+LOSS, PERPLEXITY, ACCURACY = CHARTED[0], CHARTED[1], CHARTED[3]
 
 
 def made(measure=LOSS, count: int = 200, axis: str = "step", smoothing: int = 0, log: bool = False) -> Picture:

@@ -1,7 +1,6 @@
 import time
 
-from tui_transformer.lab.charts.canvas import Canvas, Line, draw
-from tui_transformer.lab.charts.shade import BRAILLE, Shade, across, shade, upright
+from tui_transformer.lab.charts.canvas import BRAILLE, Canvas, Line, Shade, across, draw, shade, upright
 
 X = list(range(0, 101, 10))
 

@@ -1,7 +1,7 @@
 from engine.runs.manage import write_notes
 from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record
-from tui_transformer.lab.exports.card import card
+from tui_transformer.lab.exports.huggingface import card
 from tui_transformer.lab.exports.recorded import Recorded
 
 

@@ -3,10 +3,10 @@ import io
 import json
 
 from engine.runs.reader import RunReader
+from engine.runs.records import Event, TrainRecord
 from tests.tui_transformer.recorded import lines, record
-from tui_transformer.lab.exports.recorded import Recorded
-from tui_transformer.lab.exports.tables import to_csv, to_json
-from tui_transformer.lab.exports.wall_time import wall_times
+from tui_transformer.lab.exports.formats import to_csv, to_json
+from tui_transformer.lab.exports.recorded import Recorded, wall_times
 
 
 def recorded(root, name="run", **options) -> Recorded:
@@ -42,6 +42,10 @@ def test_json_is_one_document_of_all_that_the_runs_say(tmp_path) -> None:
     assert len(found["samples"]) == 4 and found["events"][0]["event"] == "started"
 
 
+def timed(metrics: list[dict], events: list[dict], created: str) -> list[float]:
+    return wall_times(map(TrainRecord.read, metrics), map(Event.read, events), created)
+
+
 def test_times_begin_anew_with_each_attempt_and_never_fall() -> None:
     metrics = [{"step": step, "seconds": 10.0 * step} for step in (1, 2, 3, 4)]
     events = [
@@ -51,10 +55,10 @@ def test_times_begin_anew_with_each_attempt_and_never_fall() -> None:
     ]
     midnight = 1795219200.0
     expected = [midnight + seconds for seconds in (10, 20, 3610, 3620)]
-    assert wall_times(metrics, events, "") == expected
+    assert timed(metrics, events, "") == expected
 
 
 def test_a_run_without_events_is_timed_from_when_it_was_made_and_damage_is_no_error() -> None:
     metrics = [{"step": 1, "seconds": 5.0}, {"step": 2, "seconds": None}, {"step": "x"}]
-    assert wall_times(metrics, [], "1970-01-01T00:01:00+00:00") == [65.0, 65.0, 65.0]
-    assert wall_times(metrics, [{"event": "started", "time": 3}], "no time") == [5.0, 5.0, 5.0]
+    assert timed(metrics, [], "1970-01-01T00:01:00+00:00") == [65.0, 65.0, 65.0]
+    assert timed(metrics, [{"event": "started", "time": 3}], "no time") == [5.0, 5.0, 5.0]

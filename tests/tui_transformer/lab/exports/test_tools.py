@@ -13,9 +13,8 @@ import pytest
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record
-from tui_transformer.lab.exports import mlflow, packages, tensorboard, wandb
+from tui_transformer.lab.exports import formats, mlflow, tensorboard, wandb
 from tui_transformer.lab.exports.recorded import Recorded, scalars
-from tui_transformer.lab.exports.wall_time import wall_times
 
 
 def recorded(root, **options) -> Recorded:
@@ -30,9 +29,8 @@ def test_tensorboard_reads_every_point_back_with_its_step_and_time(tmp_path) -> 
     folder, _ = tensorboard.write(run, tmp_path / "logs", "best")
     read = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
     read.Reload()
-    times = wall_times(run.metrics, run.reader.raw_lines("events"), "")
     expected: dict[str, list] = {}
-    for metrics, time in zip(run.metrics, times, strict=True):
+    for metrics, time in zip(run.metrics, run.times, strict=True):
         for tag, value in scalars(metrics):
             expected.setdefault(tag, []).append((metrics["step"], time, np.float32(value)))
     assert expected.keys() == set(read.Tags()["scalars"])
@@ -69,11 +67,13 @@ def test_event_files_are_never_written_beside_others(tmp_path) -> None:
         tensorboard.write(run, tmp_path / "logs", "best")
 
 
-def test_a_client_that_is_missing_is_a_line_that_names_the_extra(monkeypatch) -> None:
-    monkeypatch.setattr(packages, "find_spec", lambda name: None)
-    for tool, names in (("tensorboard", ("tensorboard",)), ("wandb", ("wandb",)), ("mlflow", ("mlflow",))):
+def test_a_client_that_is_missing_is_a_line_that_names_the_extra(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(formats, "find_spec", lambda name: None)
+    run = recorded(tmp_path, step=300)
+    for tool in ("tensorboard", "wandb", "mlflow"):
         with pytest.raises(InputError, match=rf"pip install 'tui-transformer\[{tool}\]'"):
-            packages.require(tool, names)
+            formats.TOOLS[tool].write(run, tmp_path / "out", "best")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.slow
@@ -138,7 +138,6 @@ class FakeWandb:
 def test_wandb_gets_each_step_once_with_train_and_validation_together(tmp_path, monkeypatch) -> None:
     client = FakeWandb(tmp_path)
     monkeypatch.setitem(sys.modules, "wandb", client)
-    monkeypatch.setattr(wandb, "require", lambda *_: None)
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.setenv("WANDB_SILENT", "true")
     run = recorded(tmp_path, verdicts=[("leak", "LEAK", "sees it all")], text="\x1b[31mred")
@@ -148,5 +147,5 @@ def test_wandb_gets_each_step_once_with_train_and_validation_together(tmp_path, 
     steps = [step for step, _ in points]
     assert steps == sorted(set(steps)) and {"train/loss", "validation/loss"} <= dict(points)[200].keys()
     assert all(math.isfinite(value) for _, values in points for value in values.values())
-    assert client.raw("summary")["badges"] == ["LEAK"] and client.settings["tags"] == ["LEAK"]
+    assert client.summary["badges"] == ["LEAK"] and client.settings["tags"] == ["LEAK"]
     assert "\x1b" not in json.dumps(samples["samples"], ensure_ascii=False)

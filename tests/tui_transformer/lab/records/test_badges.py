@@ -9,13 +9,12 @@ from tests.tui_transformer.lab.analysis.variants import variant
 from tests.tui_transformer.recorded import record
 from tui_transformer.cli.runs import runs_command
 from tui_transformer.lab.analysis.columns import FIXED
-from tui_transformer.lab.analysis.comparable import comparable, why_not
 from tui_transformer.lab.analysis.entry import read_entry
+from tui_transformer.lab.analysis.groups import comparable, why_not
 from tui_transformer.lab.analysis.verdict import verdict
 from tui_transformer.lab.records.badges import BADGES, badge, in_a_cell, worst_first
 from tui_transformer.lab.records.feed import Feed
-from tui_transformer.lab.reports.language_en import ENGLISH
-from tui_transformer.lab.reports.language_zh import CHINESE
+from tui_transformer.lab.reports.languages import language
 
 OVERLAP = ("overlap", "OVERLAP", "100.0% of the validation text also appears word for word in the training text")
 SUSPICIOUS = ("plausible", "SUSPICIOUS", "the loss 0.6351 is suspiciously low")
@@ -23,12 +22,13 @@ FALLING = ("curve", "STILL-FALLING", "it still fell")
 
 
 def test_every_verdict_of_the_engine_is_a_badge_with_words_in_both_languages() -> None:
+    english, chinese = language("en"), language("zh")
     names = {value for name, value in vars(engine_verdict).items() if name.isupper() and name != "OK"}
     assert names <= BADGES.keys()
     for name in names:
         assert len(badge(name).word) <= 9
-        assert {f"alarm.{name}", f"alarm.{name}.one"} <= ENGLISH.phrases.keys() & CHINESE.phrases.keys(), name
-        assert CHINESE.badge(name).means != badge(name).means
+        assert {f"alarm.{name}", f"alarm.{name}.one"} <= english.phrases.keys() & chinese.phrases.keys(), name
+        assert chinese.badge(name).means != badge(name).means
 
 
 def test_only_what_makes_a_score_void_is_red() -> None:

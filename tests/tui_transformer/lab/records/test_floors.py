@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tui_transformer.lab.charts.curves import MEASURES, SMOOTHINGS, picture
+from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, picture
 from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.run_view import Followed
 from tui_transformer.studio.train.run_chart import RunChart
@@ -31,7 +31,7 @@ def legend(levels: list[float], width: int) -> str:
     chart = RunChart(id="chart")
     records = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
     chart._picture = picture(
-        MEASURES[0], records, records, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=levels
+        CHARTED[0], records, records, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=levels
     )
     return "".join(text for text, _ in chart.title(width))
 

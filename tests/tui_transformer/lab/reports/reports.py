@@ -18,15 +18,15 @@ from tui_transformer.lab.reports.document import (
     Table,
     Verdict,
 )
-from tui_transformer.lab.reports.gathered import gather
-from tui_transformer.lab.reports.languages import LANGUAGES
+from tui_transformer.lab.reports.languages import language as language_of
 from tui_transformer.lab.reports.report import report
+from tui_transformer.lab.reports.report_data import gather
 
 
 def document(root: Path, *names: str, language: str = "en") -> Document:
     """The report on runs or studies of a folder."""
     meant = find(names, root)
-    chosen = LANGUAGES[language]
+    chosen = language_of(language)
     return report(gather(meant.entries, meant.studies), chosen, chosen)
 
 

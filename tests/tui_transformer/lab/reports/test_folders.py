@@ -19,7 +19,7 @@ from tui_transformer.cli.app import app
 from tui_transformer.cli.report import report_command
 from tui_transformer.lab.reports.figures.style import Fonts, Image, rendered
 from tui_transformer.lab.reports.folder import write
-from tui_transformer.lab.reports.formats.all import FORMATS
+from tui_transformer.lab.reports.formats import FORMATS
 from tui_transformer.lab.reports.formats.html import mathml
 from tui_transformer.lab.reports.formats.latex import latex
 from tui_transformer.lab.reports.formats.markdown import inline, markdown
@@ -45,8 +45,8 @@ def drawn(root, tmp_path_factory):
 def undrawn(monkeypatch):
     """Pictures take a second each: where they are not looked at, there are empty ones."""
     empty = Image(b'<svg xmlns="http://www.w3.org/2000/svg"></svg>\n', b"png")
-    monkeypatch.setattr("tui_transformer.lab.reports.make.rendered", lambda *_: empty)
-    monkeypatch.setattr("tui_transformer.lab.reports.make.Fonts.found", lambda: Fonts("some font"))
+    monkeypatch.setattr("tui_transformer.lab.reports.report.rendered", lambda *_: empty)
+    monkeypatch.setattr("tui_transformer.lab.reports.report.Fonts.found", lambda: Fonts("some font"))
 
 
 def written(root: Path, out: Path, *names: str, kind: str = "markdown", language: str = "en") -> dict[str, bytes]:
@@ -247,12 +247,12 @@ def test_latex_says_how_to_make_a_pdf_and_whether_it_can_be_done_here(
 
 def test_without_a_chinese_font_the_figures_are_english_and_the_report_says_so(root) -> None:
     from tui_transformer.cli.meant import find
-    from tui_transformer.lab.reports.gathered import gather
-    from tui_transformer.lab.reports.languages import LANGUAGES
+    from tui_transformer.lab.reports.languages import language
     from tui_transformer.lab.reports.report import report
+    from tui_transformer.lab.reports.report_data import gather
 
     meant = find(["att"], root)
-    made = report(gather(meant.entries, meant.studies), LANGUAGES["zh"], LANGUAGES["en"])
+    made = report(gather(meant.entries, meant.studies), language("zh"), language("en"))
     image = rendered(made.figures[0].draw, Fonts())
     assert b"layer norm" in image.svg
     assert "本机没有中文字体" in markdown(made, {})["report.md"].decode()
@@ -288,7 +288,7 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
     from engine.config.schema import RunConfig
     from engine.config.sections import ModelConfig
     from tui_transformer.lab.reports.formulas import formulas
-    from tui_transformer.lab.reports.languages import LANGUAGES
+    from tui_transformer.lab.reports.languages import language
 
     positions = ("none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl")
     models = [ModelConfig(position=name) for name in positions]
@@ -298,6 +298,6 @@ def test_every_formula_becomes_mathml_without_a_stray_sign() -> None:
         ModelConfig(n_heads=2, position="alibi"),
     ]
     for model in models:
-        for formula in formulas([("m", model)], RunConfig(model=model), LANGUAGES["en"]):
+        for formula in formulas([("m", model)], RunConfig(model=model), language("en")):
             drawn = mathml(formula.latex, display="block")
             assert "\\" not in drawn and "<mi>&</mi>" not in drawn, formula.latex

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from engine.runs.records import StudyPlace
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import study, variant
 from tests.tui_transformer.studio.compare.test_compare_pane import SIZES, Open, root
-from tui_transformer.lab.analysis.entry import Study, read_entry
-from tui_transformer.lab.analysis.measures import LAST
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.entry import LAST, read_entry
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import VARIANTS, Options, View
 from tui_transformer.studio.compare.detail_page import DetailPage
 from tui_transformer.studio.shared.dialog import Ask
@@ -153,7 +153,7 @@ def test_five_hundred_runs_by_variant_are_arranged_while_nobody_waits(tmp_path: 
             seed=seed,
             last=like.last + (i * 7919 + seed * 31 % 97) / 1e5,
             config=like.config | {"seed": seed, "model.d_ff": 64 + i // 5},
-            study=Study(f"s{i // 50}", f"v{i // 5}", seed) if i < 400 else None,
+            study=StudyPlace(f"s{i // 50}", f"v{i // 5}", seed) if i < 400 else None,
         )
         for i in range(0, 500, 5)
         for seed in seeds
@@ -166,4 +166,4 @@ def test_five_hundred_runs_by_variant_are_arranged_while_nobody_waits(tmp_path: 
         started = time.perf_counter()
         shown = view.arrange(entries, replace(options, query=query))
         took.append(time.perf_counter() - started)
-    assert all(isinstance(row.entry, Standing) for row in shown.rows) and min(took) < LIMIT, took
+    assert all(isinstance(row.entry, VariantResult) for row in shown.rows) and min(took) < LIMIT, took

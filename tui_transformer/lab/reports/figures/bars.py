@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.measures import LAST
-from tui_transformer.lab.analysis.standing import Standing, values
+from tui_transformer.lab.analysis.verdict import VariantResult, scores_of
 from tui_transformer.lab.records.floors import Floor
 from tui_transformer.lab.reports.figures.curves import floor_text
 from tui_transformer.lab.reports.figures.style import COLOURS, FAINT, FLOOR, INK, figure, label, legend_below, minus
-from tui_transformer.lab.reports.gathered import Gathered
+from tui_transformer.lab.reports.report_data import ReportData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,19 +46,19 @@ class Bar:
     baseline: bool
 
 
-def bars_of(gathered: Gathered, standings: Sequence[Standing], language: Language) -> tuple[Bar, ...]:
+def bars_of(data: ReportData, standings: Sequence[VariantResult], language: Language) -> tuple[Bar, ...]:
     """Every variant, in its study's order."""
-    return tuple(_bar(gathered, standing, language) for standing in standings)
+    return tuple(_bar(data, standing, language) for standing in standings)
 
 
-def _bar(gathered: Gathered, standing: Standing, language: Language) -> Bar:
+def _bar(data: ReportData, standing: VariantResult, language: Language) -> Bar:
     mean, found, judged = standing.mean(LAST), standing.difference(LAST), standing.judgement(LAST)
     reason = standing.family.reason(standing.group)
     return Bar(
-        label(gathered.name(standing)),
+        label(data.name(standing)),
         mean.mean if mean is not None else None,
         mean.half if mean is not None else None,
-        tuple(values(standing.group, LAST).values()),
+        tuple(score for _, score in scores_of(standing.group, LAST).by_seed),
         found.difference if found is not None else None,
         found.half if found is not None else None,
         judged.kind if judged is not None else "",

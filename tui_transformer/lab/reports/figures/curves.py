@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tui_transformer.lab.analysis.bands import Band, Points, band, scored
-from tui_transformer.lab.analysis.curves import Metrics
+from tui_transformer.lab.analysis.curves import Band, Metrics, Points, band, scored
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.standing import Standing
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.curves import SMOOTHINGS, Curve, curve_of, smoothed
 from tui_transformer.lab.records.facts import Record
 from tui_transformer.lab.records.floors import Floor
@@ -22,7 +21,7 @@ from tui_transformer.lab.reports.figures.style import (
     legend_below,
     thousands,
 )
-from tui_transformer.lab.reports.gathered import Gathered
+from tui_transformer.lab.reports.report_data import ReportData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,20 +71,20 @@ class Panels:
     unit: str
     floor: Floor | None = None
     unigram: float | None = None
-    shown: tuple[Standing, ...] = field(default=(), compare=False)
+    shown: tuple[VariantResult, ...] = field(default=(), compare=False)
 
 
-def lines_of(gathered: Gathered, standings: Sequence[Standing], language: Language) -> tuple[Line, ...]:
+def lines_of(data: ReportData, standings: Sequence[VariantResult], language: Language) -> tuple[Line, ...]:
     """Of those that were measured at all."""
-    made = (_line(gathered, standing, language) for standing in standings)
+    made = (_line(data, standing, language) for standing in standings)
     return tuple(line for line in made if not line.empty)
 
 
-def _line(gathered: Gathered, standing: Standing, language: Language) -> Line:
+def _line(data: ReportData, standing: VariantResult, language: Language) -> Line:
     group = standing.group
     runs = group.drawn
-    found = [gathered.metrics.get(run.path, Metrics()) for run in runs]
-    name = gathered.name(standing)
+    found = [data.metrics.get(run.path, Metrics()) for run in runs]
+    name = data.name(standing)
     n = sum(bool(metrics.validation) for metrics in found)
     named = language.say("figure.seeds", name=name, n=n) if len(runs) > 1 else name
     sign = f" [{group.void}]" if group.void else ""
@@ -214,12 +213,6 @@ def _rates(axes: "Axes", panels: Panels) -> None:
             axes.plot(line.rate.x, line.rate.y, color=colour, linewidth=1.3)
     axes.set_ylim(bottom=0)
     axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-
-
-def floor_of(gathered: Gathered, standings: Sequence[Standing]) -> Floor | None:
-    """The floor that these variants share."""
-    floors = {gathered.floor(standing.group.representative) for standing in standings}
-    return floors.pop() if len(floors) == 1 else None
 
 
 def floor_text(floor: Floor, language: Language) -> str:

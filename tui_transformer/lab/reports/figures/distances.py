@@ -1,16 +1,28 @@
 """Probes by distance: how often each variant is right, by how far back what it must remember stands."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tui_transformer.lab.analysis.bands import Group
+from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.standing import Standing
-from tui_transformer.lab.charts.distance_overlay import distances, probes_of
-from tui_transformer.lab.charts.overlay import Overlay
-from tui_transformer.lab.charts.seeds_overlay import DrawnGroups
-from tui_transformer.lab.reports.figures.style import COLOURS, DASHES, FAINT, INK, figure, label, legend_below
-from tui_transformer.lab.reports.gathered import Gathered
+from tui_transformer.lab.analysis.verdict import VariantResult
+from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, Stroke, distances, probes_of
+from tui_transformer.lab.reports.figures.style import (
+    COLOURS,
+    DASHES,
+    FAINT,
+    INK,
+    SVG,
+    Fonts,
+    figure,
+    label,
+    legend_below,
+    rendered,
+)
+from tui_transformer.lab.reports.languages import language
+from tui_transformer.lab.reports.report_data import ReportData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,10 +32,10 @@ ACROSS = 2  # panels beside each other
 MOST = 6  # panels; the rest go into a table
 
 
-def by_distance(gathered: Gathered, standings: Sequence[Standing]) -> tuple[Overlay, ...]:
+def by_distance(data: ReportData, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
     """One chart a probe; none where no run counted its probes by distance."""
-    groups = tuple((i, Group(gathered.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
-    drawn = DrawnGroups(groups, None, gathered.metrics)
+    groups = tuple((i, Group(data.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
+    drawn = DrawnGroups(groups, None, data.metrics)
     return tuple(made for probe in probes_of(drawn)[:MOST] if (made := distances(drawn, probe)).drawn)
 
 
@@ -65,3 +77,22 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object
     axes.set(title=language.word(chart.brief), xlabel=language.say("figure.distance"), ylim=(-0.03, 1.03))
     axes.set_xlim(left=0)
     return handles
+
+
+def distance_picture(chart: Overlay) -> str:
+    """Return one chart as SVG for a page without a report: letters in its legend, what they mean in words below."""
+    strokes = tuple(replace(one, name=" ".join((LETTERS[one.slot], one.name, *_seeds(one)))) for one in chart.strokes)
+    words = [*(f"chance {level:.0%}" for level in chart.levels), *chart.notes]
+
+    def draw() -> "Figure":
+        made = distance_figure([replace(chart, brief=chart.title, strokes=strokes)], language("en"))
+        (axes,) = made.axes
+        axes.set_xlabel(f"{axes.get_xlabel()}\n{label('; '.join(words), 200)}")
+        return made
+
+    declared = rendered(draw, Fonts.found(), (SVG,)).svg.decode("utf-8")
+    return declared[declared.index("<svg") :]
+
+
+def _seeds(stroke: Stroke) -> tuple[str, ...]:
+    return () if stroke.seeds is None else (f"(n = {stroke.seeds})",)

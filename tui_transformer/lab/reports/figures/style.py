@@ -125,9 +125,9 @@ def figure(height: float, width: float = WIDTH) -> "Figure":
     return made
 
 
-def label(text: str) -> str:
-    """A name that others gave, for a picture."""
-    return clean_line(text)[:60]
+def label(text: str, longest: int = 60) -> str:
+    """Return text that others gave, for a picture."""
+    return clean_line(text)[:longest]
 
 
 def minus(amount: str) -> str:
@@ -149,6 +149,7 @@ def legend_below(made: "Figure", handles: Sequence[Any], columns: int = 4) -> No
         made.legend(handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)))
 
 
+FOLDER = "figures"  # beside a report that has its pictures in files
 SVG, PNG = "svg", "png"
 METADATA = {SVG: {"Date": None, "Creator": None}, PNG: {"Software": None}}  # neither dates nor names of programs
 

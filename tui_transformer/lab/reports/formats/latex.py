@@ -1,12 +1,14 @@
 r"""A report in LaTeX: pdflatex compiles the English one, xelatex with ctex the Chinese one.
 
-Tables are `longtable`s, which pages may break; a column of words is as wide as what the others leave it.
+Tables are `longtable`s, which pages may break; a column of words is as wide as what the others leave it. No template:
+the widths of columns and where a line may end are worked out here, and LaTeX's braces fight with any template's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 
 from engine.clean import clean, clean_line
-from tui_transformer.lab.analysis.latex import escape as ascii_only
+from tui_transformer.lab.escaping import latex_text
 from tui_transformer.lab.reports.document import (
     Block,
     Bullets,
@@ -26,14 +28,18 @@ from tui_transformer.lab.reports.document import (
     Verdict,
     typeset,
 )
-from tui_transformer.lab.reports.figures.style import Image
+from tui_transformer.lab.reports.figures.style import FOLDER, Image
 
-FILE = "report.tex"
-FOLDER = "figures"
-CHINESE = "zh"  # how the language of a document begins that needs ctex
-# What xelatex and the fonts of ctex draw: ideographs, their punctuation, and full-width forms.
-_IDEOGRAPHS = ((0x3000, 0x303F), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xFF00, 0xFF60))
-_QUOTES = "‘’“”"
+# What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
+_IDEOGRAPHS = (
+    (0x3000, 0x303F),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xFF00, 0xFF60),
+    (0x2018, 0x2019),
+    (0x201C, 0x201D),
+)
+# Signs of this program's own, with the packages that a report loads.
 MORE = {
     "⊕": r"$\oplus$",
     "Σ": r"$\Sigma$",
@@ -50,26 +56,6 @@ WHOLE = 14  # rows of a table that stays on one page
 LONG = 14  # characters of a word that may be broken
 LINE = 92  # characters of a page's width in the size of a table
 NARROWEST, SMALL = 9, 105  # characters of a column of words; characters of a line from which a table is set smaller
-HEAD = r"""\documentclass[11pt,a4paper]{CLASS}
-% Compile with: ENGINE report.tex   (twice, for the table of contents)
-\usepackage[margin=22mm]{geometry}
-FONTS\usepackage{amsmath,amssymb}
-\usepackage{graphicx}
-\usepackage{array,longtable,booktabs}
-\usepackage{xcolor}
-\usepackage[font=small,labelfont=bf,labelsep=period,singlelinecheck=false,justification=raggedright]{caption}
-\usepackage[hidelinks]{hyperref}
-\ifdefined\pdfinfoomitdate\pdfinfoomitdate=1\fi
-\ifdefined\pdftrailerid\pdftrailerid{}\fi
-\setlength{\parindent}{0pt}\setlength{\parskip}{5pt plus 1pt}
-\setlength{\emergencystretch}{3em}
-\setlength{\LTleft}{0pt}\setlength{\LTright}{0pt plus 1fill}
-\setlength{\LTpre}{8pt}\setlength{\LTpost}{4pt}\AtBeginDocument{\setlength{\LTcapwidth}{\textwidth}}
-% No heading at the end of a page.
-\newcommand{\room}{\par\ifdim\pagetotal>0pt\ifdim\dimexpr\pagegoal-\pagetotal\relax<11\baselineskip\newpage\fi\fi}
-\definecolor{ink}{HTML}{0B5394}\definecolor{alarm}{HTML}{B3261E}\definecolor{faint}{HTML}{5D6470}
-\setcounter{tocdepth}{1}
-"""
 CTEX = r"""\ctexset{section/format+=\raggedright}
 """
 LATIN = r"""\usepackage[T1]{fontenc}
@@ -78,43 +64,44 @@ LATIN = r"""\usepackage[T1]{fontenc}
 """
 
 
-class Writer:
-    """One report in LaTeX.
+def latex(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
+    """Its files by their names."""
+    files = {"report.tex": _Writer(chinese=document.language.startswith("zh")).whole(document).encode("utf-8")}
+    return files | {f"{FOLDER}/{name}.png": image.png for name, image in images.items()}
 
-    Args:
-        document: the report.
-    """
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.chinese = document.language.startswith(CHINESE)
+class _Writer:
+    def __init__(self, *, chinese: bool) -> None:
+        self.chinese = chinese
 
     def text(self, found: str) -> str:
         """Text on one line that stays text."""
-        return "".join(self._letter(character) for character in typeset(clean_line(found)))
+        return "".join(map(self._letter, typeset(clean_line(found))))
 
     def _letter(self, character: str) -> str:
-        if self.chinese and (character in _QUOTES or any(a <= ord(character) <= b for a, b in _IDEOGRAPHS)):
+        if self.chinese and any(a <= ord(character) <= b for a, b in _IDEOGRAPHS):
             return character
-        return MORE.get(character) or ascii_only(character)
+        return MORE.get(character) or latex_text(character)
 
-    def whole(self) -> str:
-        """The file."""
-        document = self.document
-        cls, engine = ("ctexart", "xelatex") if self.chinese else ("article", "pdflatex")
-        head = HEAD.replace("CLASS", cls).replace("ENGINE", engine).replace("FONTS", CTEX if self.chinese else LATIN)
-        parts = [head + r"\begin{document}"]
-        parts.append(rf"{{\LARGE\bfseries {self.text(document.title)}\par}}")
-        parts.append(rf"{{\large\color{{faint}} {self.text(document.subtitle)}\par}}\medskip")
-        blocks = list(document.blocks)
-        first, rest = blocks[0], blocks[1:]
-        parts += self._block(first)
-        parts.append(
-            rf"\renewcommand{{\contentsname}}{{{self.text(document.contents)}}}{{\small\setlength{{\parskip}}{{0pt}}\tableofcontents}}"
-        )
-        for found in rest:
-            parts += self._block(found)
-        return "\n\n".join([*parts, r"\end{document}"]) + "\n"
+    def _breakable(self, words: str, after: str, command: str = r"\hspace{0pt}") -> str:
+        """Text that a line may end in, after any of some signs."""
+        return "".join(self.text(c) + (command if c in after else "") for c in clean_line(words))
+
+    def whole(self, document: Document) -> str:
+        cls, engine, fonts = ("ctexart", "xelatex", CTEX) if self.chinese else ("article", "pdflatex", LATIN)
+        preamble = (resources.files("tui_transformer.lab.reports") / "templates" / "preamble.tex").read_text("utf-8")
+        first, *rest = ("\n\n".join(self._block(found)) for found in document.blocks)
+        parts = [
+            preamble.replace("CLASS", cls).replace("ENGINE", engine).replace("FONTS", fonts) + r"\begin{document}",
+            rf"{{\LARGE\bfseries {self.text(document.title)}\par}}",
+            rf"{{\large\color{{faint}} {self.text(document.subtitle)}\par}}\medskip",
+            first,
+            rf"\renewcommand{{\contentsname}}{{{self.text(document.contents)}}}"
+            r"{\small\setlength{\parskip}{0pt}\tableofcontents}",
+            *rest,
+            r"\end{document}",
+        ]
+        return "\n\n".join(parts) + "\n"
 
     def _block(self, found: Block) -> Iterator[str]:
         match found:
@@ -130,15 +117,28 @@ class Writer:
             case Bullets(items):
                 listed = "\n".join(rf"\item {self._line(item)}" for item in items)
                 yield f"\\begin{{itemize}}\\setlength{{\\itemsep}}{{2pt}}\n{listed}\n\\end{{itemize}}"
-            case Formula():
-                source = rf" \textcolor{{faint}}{{({self.text(found.source)})}}" if found.source else ""
-                yield f"{self.text(found.what)}{source}:\n\\[ {clean_line(found.latex)} \\]"
-            case Listing():
-                yield self._listing(found)
-            case Figure():
-                yield self._figure(found)
+            case Formula(what, formula, source):
+                paper = rf" \textcolor{{faint}}{{({self.text(source)})}}" if source else ""
+                yield f"{self.text(what)}{paper}:\n\\[ {clean_line(formula)} \\]"
+            case Listing(text, title):
+                above = rf"\textit{{{self.text(title)}}}\nopagebreak\par" if title else ""
+                lines = "\\\\\n".join(map(self._listed, clean(text).replace("\t", "    ").split("\n")))
+                block = rf"\begin{{quote}}\footnotesize\ttfamily\raggedright{{}}{lines}\end{{quote}}"
+                yield f"{above}\n{block}"
+            case Figure(name, caption):
+                width = r"\linewidth" if found.wide else r"0.62\linewidth"
+                picture = (
+                    rf"\includegraphics[width={width},height=0.8\textheight,keepaspectratio]{{{FOLDER}/{name}.png}}"
+                )
+                yield f"\\begin{{center}}\n{picture}\n\\captionof{{figure}}{{{self.text(caption)}}}\n\\end{{center}}"
             case Table():
                 yield self._table(found)
+
+    def _listed(self, line: str) -> str:
+        """A line of a listing; spaces at its beginning stay, and it may be broken after any sign."""
+        stripped = line.lstrip(" ")
+        signs = {c for c in stripped if not c.isalnum() and c != " "}
+        return r"\ " * (len(line) - len(stripped)) + self._breakable(stripped, "".join(signs)) + r"\strut"
 
     def _line(self, spans: Spans) -> str:
         return "".join(map(self._span, spans))
@@ -149,40 +149,12 @@ class Writer:
                 return rf"\textbf{{{self.text(words)}}}"
             case Code(words):
                 return self._code(words)
-            case Math(latex):
-                return f"${latex}$"
+            case Math(formula):
+                return f"${formula}$"
         return self.text(span)
 
     def _code(self, words: str) -> str:
-        """In type of one width, where a line may end after any of a few signs."""
-        broken = "".join(self.text(c) + (r"\allowbreak{}" if c in "._-/|:," else "") for c in clean_line(words))
-        return rf"\texttt{{{broken}}}"
-
-    def _hash(self, words: str) -> str:
-        """A hash may be broken anywhere."""
-        return r"\texttt{" + r"\hspace{0pt}".join(self.text(c) for c in clean_line(words)) + "}"
-
-    def _listing(self, found: Listing) -> str:
-        """Line by line; spaces at the beginning of a line stay."""
-        lines = []
-        for line in clean(found.text).replace("\t", "    ").split("\n"):
-            stripped = line.lstrip(" ")
-            air = r"\ " * (len(line) - len(stripped))
-            lines.append(air + self._words(stripped) + r"\strut")
-        title = rf"\textit{{{self.text(found.title)}}}\nopagebreak\par" if found.title else ""
-        inner = "\\\\\n".join(lines)
-        block = rf"\begin{{quote}}\footnotesize\ttfamily\raggedright{{}}{inner}\end{{quote}}"
-        return f"{title}\n{block}"
-
-    def _words(self, line: str) -> str:
-        return "".join(self.text(c) + (r"\hspace{0pt}" if not c.isalnum() and c != " " else "") for c in line)
-
-    def _figure(self, found: Figure) -> str:
-        width = r"\linewidth" if found.wide else r"0.62\linewidth"
-        size = rf"[width={width},height=0.8\textheight,keepaspectratio]"
-        picture = rf"\includegraphics{size}{{{FOLDER}/{found.name}.png}}"
-        caption = rf"\captionof{{figure}}{{{self.text(found.caption)}}}"
-        return f"\\begin{{center}}\n{picture}\n{caption}\n\\end{{center}}"
+        return rf"\texttt{{{self._breakable(words, '._-/|:,', chr(92) + 'allowbreak{}')}}}"
 
     def _table(self, found: Table) -> str:
         size, columns, wraps = self._layout(found)
@@ -234,26 +206,15 @@ class Writer:
 
     def _cell(self, cell: Cell, wrap: bool) -> str:
         words = clean_line(cell.text)
+        if cell.code and wrap and len(words) > 30 and words.isalnum():  # a hash may be broken anywhere
+            return r"\texttt{" + r"\hspace{0pt}".join(map(self.text, words)) + "}"
         if cell.code and words:
-            is_hash = wrap and len(words) > 30 and words.isalnum()
-            return self._hash(words) if is_hash else self._code(words)
-        inner = self._code_free(words, wrap)
+            return self._code(words)
+        inner = self.text(words)
+        if wrap:  # a long word of a paragraph may be broken after its dots and dashes
+            parts = words.split(" ")
+            inner = " ".join(self._breakable(part, "._-/") if len(part) > LONG else self.text(part) for part in parts)
         return rf"\textbf{{{inner}}}" if cell.strong and inner else inner
-
-    def _code_free(self, words: str, wrap: bool) -> str:
-        """A long word of a paragraph may be broken after its dots and dashes."""
-        if not wrap:
-            return self.text(words)
-        return " ".join(self._long(word) if len(word) > LONG else self.text(word) for word in words.split(" "))
-
-    def _long(self, word: str) -> str:
-        return "".join(self.text(c) + (r"\hspace{0pt}" if c in "._-/" else "") for c in word)
-
-
-def latex(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
-    """Its files by their names."""
-    files = {FILE: Writer(document).whole().encode("utf-8")}
-    return files | {f"{FOLDER}/{name}.png": image.png for name, image in images.items()}
 
 
 def _widest(found: Table, column: int) -> float:

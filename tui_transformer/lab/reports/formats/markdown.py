@@ -1,11 +1,12 @@
-"""A report as Markdown of GitHub's flavour, with its pictures beside it."""
+"""A report as Markdown of GitHub's flavour, with its pictures beside it.
 
-import re
+No template: every other token of it is escaped in a way of its own, and its blank lines are its syntax.
+"""
+
 from collections.abc import Iterator, Mapping
 
-from engine.clean import clean, clean_line
-from tui_transformer.lab.analysis.export import escaped
-from tui_transformer.lab.exports.markdown import block
+from engine.clean import clean
+from tui_transformer.lab.escaping import markdown_block, markdown_code, markdown_line, markdown_prose, markdown_text
 from tui_transformer.lab.reports.document import (
     Block,
     Bullets,
@@ -25,40 +26,24 @@ from tui_transformer.lab.reports.document import (
     Verdict,
     typeset,
 )
-from tui_transformer.lab.reports.figures.style import Image
-
-FILE = "report.md"
-FOLDER = "figures"
-_PLAIN = str.maketrans({c: f"\\{c}" for c in "\\`*_[]<>#|~$^&"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
-
-
-# What GitHub makes links, mentions or pictures of; and what begins a list, a quotation or a line under a title.
-_LINKED = re.compile(r"://|(?i:\bwww(?=\.))|(?<!\w)@|:(?=\w+:)")
-_BEGINS = re.compile(r"\s*(?:[-+=:](?=\s|[-+=]|\Z)|\d+(?=[.)]))")
-
-
-def inline(text: str) -> str:
-    """Text that stays text; signs that mean nothing within a line are left alone, so that it can be read."""
-    plain = typeset(clean_line(text)).translate(_PLAIN)
-    return _LINKED.sub(lambda found: _BROKEN.get(found[0].lower(), f"\\{found[0]}"), plain)
-
-
-_BROKEN = {"://": ":\\//", "@": "@\u200b", "www": "ww\u200bw"}
+from tui_transformer.lab.reports.figures.style import FOLDER, Image
 
 
 def markdown(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """Its files by their names."""
-    counts = {"figure": 0, "table": 0}
     parts = [f"# {inline(document.title)}", inline(document.subtitle)]
-    for found in document.blocks:
-        parts += _block(found, document, counts)
-    files = {FILE: ("\n\n".join(parts) + "\n").encode("utf-8")}
+    parts += (part for number, found in document.numbered() for part in _block(inline(number), found))
+    files = {"report.md": ("\n\n".join(parts) + "\n").encode("utf-8")}
     for name, image in images.items():
         files |= {f"{FOLDER}/{name}.svg": image.svg, f"{FOLDER}/{name}.png": image.png}
     return files
 
 
-def _block(found: Block, document: Document, counts: dict[str, int]) -> Iterator[str]:
+def inline(text: str) -> str:
+    return markdown_prose(typeset(text))
+
+
+def _block(number: str, found: Block) -> Iterator[str]:
     match found:
         case Heading(text, level):
             yield f"{'#' * (level + 1)} {inline(text)}"
@@ -68,33 +53,27 @@ def _block(found: Block, document: Document, counts: dict[str, int]) -> Iterator
             yield f"> {_line(spans)}"
         case Bullets(items):
             yield "\n".join(f"* {_line(item)}" for item in items)
-        case Formula():
-            yield _formula(found)
-        case Listing():
-            title = [f"*{inline(found.title)}*"] if found.title else []
-            yield "\n\n".join([*title, block(found.text)])
-        case Figure():
-            counts["figure"] += 1
-            number = document.numbered[0].format(n=counts["figure"])
-            alternative = inline(found.caption).replace("\n", " ")
-            yield f"![{alternative}]({FOLDER}/{found.name}.png)"
-            yield f"*{inline(number)}. {inline(found.caption)}*"
-        case Table():
-            counts["table"] += 1
-            yield f"*{inline(document.numbered[1].format(n=counts['table']))}. {inline(found.caption)}*"
-            yield _table(found)
-            if found.note:
-                yield f"<sub>{inline(found.note)}</sub>"
+        case Formula(what, latex, source):
+            said = inline(what) + (f" ({inline(source)})" if source else "")
+            yield f"{said}:\n\n$$\n{clean(latex)}\n$$"
+        case Listing(text, title):
+            if title:
+                yield f"*{inline(title)}*"
+            yield markdown_block(text)
+        case Figure(name, caption):
+            yield f"![{inline(caption)}]({FOLDER}/{name}.png)"
+            yield f"*{number}. {inline(caption)}*"
+        case Table(caption, heads, rows, align, note):
+            yield f"*{number}. {inline(caption)}*"
+            rule = ["---:" if side == "r" else ":---" for side in align]
+            lines = [[*map(inline, heads)], rule, *([*map(_cell, row)] for row in rows)]
+            yield "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            if note:
+                yield f"<sub>{inline(note)}</sub>"
 
 
 def _line(spans: Spans) -> str:
-    """Spans as a line that begins nothing but a paragraph."""
-    line = "".join(map(_span, spans)).strip()
-    begins = _BEGINS.match(line)
-    if begins is None:
-        return line
-    at = begins.end() - (0 if begins[0][-1].isdigit() else 1)
-    return f"{line[:at]}\\{line[at:]}"
+    return markdown_line("".join(map(_span, spans)).strip())
 
 
 def _span(span: Inline) -> str:
@@ -103,34 +82,14 @@ def _span(span: Inline) -> str:
             inner = inline(text).strip()
             return f"**{inner}**" if inner else ""
         case Code(text):
-            return code(text)
+            return markdown_code(text)
         case Math(latex):
             return f"${latex}$"
     return inline(span)
 
 
-def code(text: str) -> str:
-    """Text between as many backticks as it does not have in a row."""
-    plain = clean_line(text)
-    longest = max((len(run) for run in "".join(c if c == "`" else " " for c in plain).split()), default=0)
-    fence = "`" * (longest + 1)
-    air = " " if longest else ""
-    return f"{fence}{air}{plain}{air}{fence}" if plain else ""
-
-
-def _formula(found: Formula) -> str:
-    source = f" ({inline(found.source)})" if found.source else ""
-    return f"{inline(found.what)}{source}:\n\n$$\n{clean(found.latex)}\n$$"
-
-
-def _table(found: Table) -> str:
-    rule = ["---:" if side == "r" else ":---" for side in found.align]
-    lines = [[inline(head) for head in found.heads], rule, *([_cell(cell) for cell in row] for row in found.rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
 def _cell(cell: Cell) -> str:
-    if cell.code:
-        return code(cell.text) if not set(cell.text) & set("`|") else escaped(clean_line(cell.text))
+    if cell.code:  # within a table a pipe would end it, code or not
+        return markdown_code(cell.text) if not set(cell.text) & set("`|") else markdown_text(cell.text)
     text = inline(cell.text)
     return f"**{text}**" if cell.strong and text.strip() else text

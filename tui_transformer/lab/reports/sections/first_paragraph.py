@@ -2,221 +2,189 @@
 
 from collections.abc import Iterator, Sequence
 
-from engine.clean import clean_line
 from engine.evaluation.alarms import LEARNED
 from engine.evaluation.verdict import NOT_LEARNING
-from tui_transformer.lab.analysis.comparable import why_not
-from tui_transformer.lab.analysis.entry import DAMAGED, Entry
-from tui_transformer.lab.analysis.group_sentences import EXPLORATORY
-from tui_transformer.lab.analysis.groups import DIVERGED, INERT
-from tui_transformer.lab.analysis.majority import different
-from tui_transformer.lab.analysis.measures import EXCESS, LAST, score
-from tui_transformer.lab.analysis.standing import Standing
+from engine.measures import MEASURE
+from tui_transformer.lab.analysis.entry import DAMAGED, EXCESS, LAST, majorities
+from tui_transformer.lab.analysis.groups import DIVERGED, INERT, why_not
+from tui_transformer.lab.analysis.sentences import EXPLORATORY
+from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import BADGES
-from tui_transformer.lab.records.facts import number
-from tui_transformer.lab.reports.document import Verdict
-from tui_transformer.lab.reports.told import Told, emphasis
+from tui_transformer.lab.reports.context import ReportContext
+from tui_transformer.lab.reports.document import Strong, Verdict
 
-EXACT = score("exact_match")
-Sentence = tuple[str, bool]  # and whether it is an alarm
+EXACT = MEASURE["exact_match"]
 FINISHED = "finished"
+Sentence = str | Strong  # an alarm is strong
 
 
-def first_paragraph(told: Told) -> Verdict:
-    """All of it."""
-    standings = told.gathered.standings
-    found = [*_alarms(told), *_unlearned(told), *_unfinished(told)]
-    judged = list(_compared(told) if told.gathered.several else _alone(told, standings[0]))
-    void = any(standing.group.void or _all_diverged(standing) or INERT in standing.badges for standing in standings)
-    return Verdict(emphasis([*found, *judged], told.say("join.sentence")), alarm=void)
+def first_paragraph(context: ReportContext) -> Verdict:
+    data = context.data
+    sentences = [*_alarms(context), *_unfinished(context)]
+    sentences += _compared(context) if data.several else _alone(context, data.standings[0])
+    between = context.say("join.sentence")
+    spans = [span for sentence in sentences for span in (between, sentence)]
+    void = any(s.group.void or _all_diverged(s) or INERT in s.badges for s in data.standings)
+    return Verdict(tuple(spans[1:]), alarm=void)
 
 
-def _alarms(told: Told) -> Iterator[Sentence]:
+def _alarms(context: ReportContext) -> Iterator[Sentence]:
     """A sentence for each badge that any variant has, the worst first."""
-    standings = told.gathered.standings
-    names = dict.fromkeys(name for standing in standings for name in standing.badges)
+    data, language = context.data, context.language
     order = {name: i for i, name in enumerate(BADGES)}
+    names = {name for standing in data.standings for name in standing.badges}
     for name in sorted(names, key=lambda name: (order.get(name, len(order)), name)):
-        having = [s for s in standings if name in s.badges]
-        if name == DIVERGED:
-            yield from _diverged(told, having)
-        else:
-            yield _alarm(told, name, having), True
-
-
-def _unlearned(told: Told) -> Iterator[Sentence]:
-    """Losses that counting tokens reaches too, though a run was too short for the check to say so."""
-    having = []
-    for standing in told.gathered.standings:
+        having = [s for s in data.standings if name in s.badges]
+        if name != DIVERGED:
+            yield _alarm(context, name, having)
+            continue
+        if whole := [s for s in having if _all_diverged(s)]:
+            yield Strong(language.counted("alarm.DIVERGED", len(whole), names=context.names(whole)))
+        for s in having:
+            if not _all_diverged(s):
+                count = {"n": s.group.diverged, "total": len(s.runs)}
+                yield Strong(context.say("alarm.diverged-some", name=data.name(s), **count))
+    # Losses that counting tokens reaches too, though a run was too short for the check to say so.
+    unlearned = []
+    for standing in data.standings:
         run = standing.group.representative
-        line = number(told.gathered.facts(run, "data").get("unigram"))
-        if NOT_LEARNING not in standing.badges and line is not None and run.last is not None:
-            having += [standing] if run.last > line - LEARNED else []
-    if having:
-        yield _alarm(told, NOT_LEARNING, having), True
+        unigram = data.facts(run).unigram
+        if NOT_LEARNING not in standing.badges and unigram is not None and run.last is not None:
+            unlearned += [standing] if run.last > unigram - LEARNED else []
+    if unlearned:
+        yield _alarm(context, NOT_LEARNING, unlearned)
 
 
-def _alarm(told: Told, name: str, having: Sequence[Standing]) -> str:
-    """Of a badge of a later version, its name and what it says of itself."""
+def _alarm(context: ReportContext, name: str, having: Sequence[VariantResult]) -> Strong:
+    """Variants with a badge, and how many of their runs where not all; an unknown badge by what it says of itself."""
+    each = []
+    for standing in having:
+        variant, runs = context.data.name(standing), len(standing.runs)
+        count = standing.group.badge_counts[name] or runs
+        each.append(variant if count == runs else context.say("alarm.some", name=variant, n=count, total=runs))
     key = f"alarm.{name}" if name in BADGES else "alarm.unknown"
-    names = told.language.joined(_named(told, s, s.group.badge_counts[name] or len(s.runs)) for s in having)
-    means = told.language.badge(name).means
-    return told.language.counted(key, len(having), names=names, badge=name, means=means)
+    values = {"names": context.language.joined(each), "badge": name, "means": context.language.badge(name).means}
+    return Strong(context.language.counted(key, len(having), **values))
 
 
-def _named(told: Told, standing: Standing, count: int) -> str:
-    """A variant, and how many of its runs where not all."""
-    name, runs = told.gathered.name(standing), len(standing.runs)
-    return name if count == runs else told.say("alarm.some", name=name, n=count, total=runs)
-
-
-def _all_diverged(standing: Standing) -> bool:
+def _all_diverged(standing: VariantResult) -> bool:
     return 0 < standing.group.diverged == len(standing.runs)
 
 
-def _diverged(told: Told, having: Sequence[Standing]) -> Iterator[Sentence]:
-    whole = [told.gathered.name(s) for s in having if _all_diverged(s)]
-    if whole:
-        yield told.language.counted("alarm.DIVERGED", len(whole), names=told.language.joined(whole)), True
-    for standing in having:
-        if not _all_diverged(standing):
-            name, n, total = told.gathered.name(standing), standing.group.diverged, len(standing.runs)
-            yield told.say("alarm.diverged-some", name=name, n=n, total=total), True
-
-
-def _unfinished(told: Told) -> Iterator[Sentence]:
+def _unfinished(context: ReportContext) -> Iterator[Sentence]:
     """Runs that still go on, were cut off, or were never scored."""
-    runs = [run for run in told.gathered.runs if DIVERGED not in run.badges]
-    open_ended = [run for run in runs if run.state not in (FINISHED, DAMAGED)]
-    if open_ended:
-        each = [_how_far(told, run) for run in open_ended]
-        yield told.language.counted("unfinished", len(each), each=told.language.joined(each)), True
+    language = context.language
+    runs = [run for run in context.data.runs if DIVERGED not in run.badges]
+    each = []
+    for run in runs:
+        if run.state not in (FINISHED, DAMAGED):
+            values = {"name": run.name, "step": f"{run.step:,}", "steps": f"{run.steps:,}"}
+            each.append(context.say("unfinished.each", state=language.word(run.state), **values))
+    if each:
+        yield Strong(language.counted("unfinished", len(each), each=language.joined(each)))
     unscored = [run.name for run in runs if run.last is None and run.state == FINISHED]
     if unscored:
-        yield told.language.counted("unscored", len(unscored), names=told.language.joined(unscored)), True
+        yield Strong(language.counted("unscored", len(unscored), names=language.joined(unscored)))
 
 
-def _how_far(told: Told, run: Entry) -> str:
-    state = told.language.word(run.state)
-    return told.say("unfinished.each", name=run.name, state=state, step=f"{run.step:,}", steps=f"{run.steps:,}")
-
-
-def _alone(told: Told, standing: Standing) -> Iterator[Sentence]:
+def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence]:
     """One variant: what it reached, and that nothing follows from it for others."""
-    mean, unit = standing.mean(LAST), told.language.word(standing.protocol.unit)
-    run = standing.group.representative
+    say = context.say
+    mean, unit, run = standing.mean(LAST), context.language.word(standing.protocol.unit), standing.group.representative
     if mean is None:
-        loss = run.last
-        if loss is None:
-            yield told.say("alone.nothing"), False
-            return
-        yield told.say("alone.not-final", loss=LAST.amount(loss), unit=unit), False
+        yield (
+            say("alone.nothing") if run.last is None else say("alone.not-final", loss=LAST.amount(run.last), unit=unit)
+        )
         return
     key = "alone.void" if standing.group.void else "alone"
-    seeds = standing.seeds_in(told.language)
-    yield told.say(key, name=standing.name, loss=LAST.spread(mean), unit=unit, seeds=seeds), False
+    seeds = standing.seeds_in(context.language)
+    yield say(key, name=standing.name, loss=LAST.spread(mean), unit=unit, seeds=seeds)
     if standing.group.void:
         return
     excess = standing.mean(EXCESS)
     if excess is not None:
-        amount = EXCESS.spread(excess, sign=True)
-        floor = told.gathered.floor(run)
+        floor = context.data.floor(run)
         key = "alone.excess.window" if floor is not None and floor.context else "alone.excess"
-        yield told.say(key, excess=amount, unit=unit), False
-    yield from _answers(told)
-    yield told.say("alone.one-seed" if mean.n == 1 else "alone.no-comparison"), mean.n == 1
+        yield say(key, excess=EXCESS.spread(excess, sign=True), unit=unit)
+    yield from _answers(context)
+    yield Strong(say("alone.one-seed")) if mean.n == 1 else say("alone.no-comparison")
 
 
-def _compared(told: Told) -> Iterator[Sentence]:
+def _compared(context: ReportContext) -> Iterator[Sentence]:
     """Several variants, by what may be concluded of each."""
-    standings = told.gathered.standings
-    yield from _measures(told)
-    for baseline, family in _families(standings):
-        if baseline is None:
-            names = told.language.joined(told.gathered.name(s) for s in family)
-            yield told.say("compared.no-baseline", names=names), False
-            continue
-        yield from _level(told, baseline)
-        yield from _kinds(told, told.gathered.name(baseline), family)
-    yield from _answers(told)
-    most = max(len(s.group.counted) for s in standings)
-    kinds = {judged.kind for s in standings if (judged := s.judgement(s.primary)) is not None}
+    say, data = context.say, context.data
+    yield from _measures(context)
+    for family in dict.fromkeys(s.family for s in data.standings):
+        baseline = next((s for s in data.standings if s.group is family.baseline), None)
+        others = [s for s in data.standings if s.family is family and s is not baseline]
+        if others and baseline is None:
+            yield say("compared.no-baseline", names=context.names(others))
+        elif others and baseline is not None:
+            mean = baseline.mean(LAST)
+            if mean is not None and not baseline.group.void:
+                unit, seeds = context.language.word(baseline.protocol.unit), baseline.seeds_in(context.language)
+                yield say(
+                    "compared.level", baseline=data.name(baseline), loss=LAST.spread(mean), unit=unit, seeds=seeds
+                )
+            yield from _kinds(context, data.name(baseline), others)
+    yield from _answers(context)
+    most = max(len(s.group.counted) for s in data.standings)
+    kinds = {kind for s in data.standings if (kind := _kind(s))}
     if "one-seed" in kinds:
         key = "compared.one-seed" if kinds == {"one-seed"} else "compared.some-one-seed"
-        alone = [told.gathered.name(s) for s in standings if _kind(s) == "one-seed"]
-        yield told.say(key, names=told.language.joined(alone)), True
+        yield Strong(say(key, names=context.names(s for s in data.standings if _kind(s) == "one-seed")))
     elif 1 < most < EXPLORATORY and kinds:
-        yield told.say("compared.exploratory", n=most), False
+        yield say("compared.exploratory", n=most)
     if not kinds:
-        yield told.say("compared.nothing"), True
+        yield Strong(say("compared.nothing"))
 
 
-def _answers(told: Told) -> Iterator[Sentence]:
-    """How many questions each answers exactly, and what always giving the same answer would score."""
-    standings = [s for s in told.gathered.standings if s.group.representative.majority is not None]
-    means = [(told.gathered.name(s), mean) for s in standings if (mean := s.mean(EXACT)) is not None]
-    if means:
-        each = [told.say("answers.each", name=name, share=EXACT.spread(mean), unit=EXACT.unit) for name, mean in means]
-        yield told.say("answers", each=told.language.joined(each)), False
-    for one in different(s.group.representative.majority for s in standings):
-        yield told.say("answers.majority", answer=clean_line(one.answer), share=f"{one.share:.1%}"), False
-
-
-def _families(standings: Sequence[Standing]) -> Iterator[tuple[Standing | None, list[Standing]]]:
-    """Each baseline with what is held against it."""
-    for family in dict.fromkeys(s.family for s in standings):
-        members = [s for s in standings if s.family is family]
-        baseline = next((s for s in standings if s.group is family.baseline), None)
-        others = [s for s in members if s is not baseline]
-        if others:
-            yield baseline, others
-
-
-def _level(told: Told, baseline: Standing) -> Iterator[Sentence]:
-    """What the others are held against."""
-    mean = baseline.mean(LAST)
-    if mean is not None and not baseline.group.void:
-        name, unit = told.gathered.name(baseline), told.language.word(baseline.protocol.unit)
-        loss, seeds = LAST.spread(mean), baseline.seeds_in(told.language)
-        yield told.say("compared.level", baseline=name, loss=loss, unit=unit, seeds=seeds), False
-
-
-def _kind(standing: Standing) -> str:
+def _kind(standing: VariantResult) -> str:
     judged = standing.judgement(standing.primary)
     return judged.kind if judged is not None else ""
 
 
-def _kinds(told: Told, baseline: str, family: Sequence[Standing]) -> Iterator[Sentence]:
-    """`Worse than the baseline global: win16 (worse by 0.07 ± 0.01), …`."""
-    for kind in ("better", "worse", "same", "inconclusive"):
-        having = [s for s in family if _kind(s) == kind]
-        if having:
-            each = [
-                told.say("bracketed", text=told.gathered.name(s), facts=told.language.judgement(found, "first"))
-                for s in having
-                if (found := s.judgement(s.primary)) is not None
-            ]
-            names, measure = told.say("join.comma").join(each), _measure(told, having[0])
-            yield told.say(f"compared.{kind}", baseline=baseline, names=names, measure=measure), False
-
-
-def _measure(told: Told, standing: Standing) -> str:
-    """The unit of its family's verdicts: `in nats per character`."""
-    primary = standing.primary
-    if primary is LAST:
-        return told.say("compared.of-loss", unit=told.language.word(standing.protocol.unit))
-    key = "compared.of-share" if primary.share else "compared.of-score"
-    return told.say(key, name=told.language.word(primary.name))
-
-
-def _measures(told: Told) -> Iterator[Sentence]:
+def _measures(context: ReportContext) -> Iterator[Sentence]:
     """Losses that are different measures: why, for the first of each; that of a leak is said as an alarm."""
-    said = set()
-    for standing in told.gathered.standings:
-        baseline = standing.family.baseline
-        if baseline is None or standing.is_baseline or standing.group.void or baseline.void:
+    reasons = {
+        why_not(s.group.representative, baseline.representative, context.language): None
+        for s in context.data.standings
+        if (baseline := s.family.baseline) is not None and not (s.is_baseline or s.group.void or baseline.void)
+    }
+    for reason in filter(None, reasons):
+        yield Strong(context.say("compared.measures", why=reason))
+
+
+def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult]) -> Iterator[str]:
+    """`Worse than the baseline global, in nats per character: win16 (by 0.07 ± 0.01), …`."""
+    for kind in ("better", "worse", "same", "inconclusive"):
+        having = [s for s in others if _kind(s) == kind]
+        if not having:
             continue
-        reason = why_not(standing.group.representative, baseline.representative, told.language)
-        if reason and reason not in said:
-            said.add(reason)
-            yield told.say("compared.measures", why=reason), True
+        each = [
+            context.bracketed(context.data.name(s), context.language.judgement(found, "first"))
+            for s in having
+            if (found := s.judgement(s.primary)) is not None
+        ]
+        primary = having[0].primary
+        if primary is LAST:
+            measure = context.say("compared.of-loss", unit=context.language.word(having[0].protocol.unit))
+        else:
+            key = "compared.of-share" if primary.share else "compared.of-score"
+            measure = context.say(key, name=context.language.word(primary.name))
+        names = context.say("join.comma").join(each)
+        yield context.say(f"compared.{kind}", baseline=baseline, names=names, measure=measure)
+
+
+def _answers(context: ReportContext) -> Iterator[str]:
+    """How many questions each answers exactly, and what always giving the same answer would score."""
+    standings = [s for s in context.data.standings if s.group.representative.majority is not None]
+    each = [
+        context.say("answers.each", name=context.data.name(s), share=EXACT.spread(mean), unit=EXACT.unit)
+        for s in standings
+        if (mean := s.mean(EXACT)) is not None
+    ]
+    if each:
+        yield context.say("answers", each=context.language.joined(each))
+    for one in majorities(s.group.representative for s in standings):
+        yield context.say("answers.majority", answer=one.answer, share=f"{one.share:.1%}")

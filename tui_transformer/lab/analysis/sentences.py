@@ -1,0 +1,191 @@
+"""Verdicts over seeds in whole sentences: for the end of a study, the detail of a variant, and a report.
+
+What is said, and when, is decided here; how it is said is the language's.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from engine.evaluation.translation import SAMPLES, paired_bootstrap
+from engine.measures import Measure
+from engine.runs.records import Translations, read_file
+from tui_transformer.lab.analysis.entry import BEST, LAST, LOSS, majorities
+from tui_transformer.lab.analysis.groups import INERT, why_not
+from tui_transformer.lab.analysis.language import ENGLISH, Language, Word
+from tui_transformer.lab.analysis.verdict import (
+    AS_EXPECTED,
+    BEFOREHAND,
+    NOT_AS_EXPECTED,
+    Expectation,
+    VariantFamily,
+    VariantResult,
+)
+from tui_transformer.lab.formatting import per_cent, short
+
+OVERFIT, FALLING = "OVERFIT", "STILL-FALLING"
+EXPLORATORY = 5  # seeds below which a study is a first look
+
+
+def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:
+    """What can be concluded about its primary measure; `evidence_sentence` has the statistics behind it."""
+    group, family = standing.group, standing.family
+    say, seeds, reason = language.say, standing.seeds_in(language), family.reason(group)
+    if family.baseline is None:
+        return say("bracketed", text=say("no-baseline"), facts=seeds)
+    if standing.is_baseline:
+        return say("bracketed", text=say("baseline"), facts=seeds)
+    if reason is not None:
+        return say("bracketed", text=language.tell(reason), facts=seeds)
+    measure = standing.primary
+    judged, found = standing.judgement(measure), standing.difference(measure)
+    words = _with_unit(measure, language.judgement(judged), language) if judged is not None else say("no-loss")
+    if measure is not LAST:
+        words = say("name", name=language.word(measure.name), text=words)
+    if found is None:
+        return say("bracketed", text=words, facts=seeds)
+    facts = [seeds if standing.planned != found.n else language.counted("seeds", found.n)]
+    if found.n < len(group.counted):
+        facts.append(say("in-common", n=found.n, baseline=family.baseline.name))
+    if judged is not None and judged.kind not in ("better", "worse"):
+        facts.insert(0, f"Δ {measure.spread(found.estimate, sign=True)}")
+    return say("bracketed", text=words, facts=say("join.comma").join(facts))
+
+
+def evidence_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:
+    """The statistics behind a verdict: p values and the correlation over seeds; "" where there are none."""
+    found, say, facts = standing.difference(standing.primary), language.say, []
+    if found is None or standing.family.reason(standing.group) is not None:
+        return ""
+    if found.adjusted_p is not None:
+        facts.append(say("p-adjusted", p=_p(found.adjusted_p), n=found.compared))
+    if found.sign_flip_p is not None:
+        facts.append(say("p-flip", p=_p(found.sign_flip_p)))
+    if found.correlation is not None:
+        facts.append(say("correlation", r=f"{found.correlation:+.2f}".replace("-", "−")))
+    return say("join.semicolon").join(facts)
+
+
+def _p(p: float) -> str:
+    return f"= {p:.3f}" if p >= 0.001 else "< 0.001"
+
+
+def more_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
+    """What has to be known beside the verdict."""
+    group, baseline, say = standing.group, standing.family.baseline, language.say
+    if baseline is None or standing.is_baseline:
+        return
+    if group.void or baseline.void or INERT in group.badges:
+        name = group.void or baseline.void or INERT
+        whose = group.name if group.void or INERT in group.badges else baseline.name
+        yield say("has-badge", name=whose, badge=name, means=language.badge(name).means)
+        return
+    if standing.why_not:
+        both = group.counted and baseline.counted
+        reason = why_not(group.representative, baseline.representative, language) if both else ""
+        if reason:
+            yield reason
+        return
+    found = standing.difference(LAST)
+    if found is not None:
+        cent, perplexity = standing.per_cent(), standing.perplexity_per_cent()
+        if cent is not None and perplexity is not None:
+            yield say("per-cent", cent=per_cent(cent), perplexity=per_cent(perplexity))
+    if group.diverged:
+        yield say("diverged", n=group.diverged, total=len(group.runs))
+    if OVERFIT in group.badges or OVERFIT in baseline.badges:
+        best = standing.judgement(BEST)
+        who = group.name if OVERFIT in group.badges else baseline.name
+        if best is not None:
+            yield say("overfit", name=who, badge=OVERFIT, text=language.judgement(best))
+    if FALLING in group.badges or FALLING in baseline.badges:
+        yield say("falling")
+    own, others = group.representative.parameters, baseline.representative.parameters
+    if own is not None and others is not None and own != others:
+        key = "parameters.more" if own > others else "parameters.fewer"
+        yield say(key, n=short(abs(own - others)), own=short(own), other=short(others))
+
+
+def expectation_sentence(found: Expectation, language: Language = ENGLISH) -> str:
+    """`recall worse: as expected (recall<110 worse by 51.3 ± 8.1 %, …)`."""
+    say = language.say
+    what = say("the-loss") if found.what == LOSS.key else language.word(found.what)
+    key = "expected.unknown" if found.outcome == BEFOREHAND else "expected"
+    head = say(key, what=what, said=Word(found.said), outcome=Word(found.outcome))
+    came = [(measure, _with_unit(measure, language.judgement(judged), language)) for measure, judged in found.found]
+    told = [text if m is LAST else say("name", name=language.word(m.name), text=text) for m, text in came]
+    facts = say("join.semicolon").join(told) if told else say("expected.nothing")
+    return say("bracketed", text=head, facts=facts)
+
+
+def _with_unit(measure: Measure, text: str, language: Language) -> str:
+    """Percentages of a share are points."""
+    points = measure.share and ";" not in text and any(character.isdigit() for character in text)
+    return language.say("points", text=text) if points else text
+
+
+def probe_sentence(standing: VariantResult, measure: Measure, language: Language = ENGLISH) -> str:
+    """The verdict on a probe or another score, in words; "" where there is none."""
+    judged = standing.judgement(measure) if measure.judged else None
+    return _with_unit(measure, language.judgement(judged), language) if judged is not None else ""
+
+
+def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
+    """How the expectations of a study came out."""
+    known = [e.outcome for e in found if e.outcome != BEFOREHAND]
+    right, wrong = known.count(AS_EXPECTED), known.count(NOT_AS_EXPECTED)
+    unknown = len(found) - len(known)
+    counts = language.say("counts", right=right, known=len(known), wrong=wrong, open=len(known) - right - wrong)
+    return counts + (language.say("counts.unknown", n=unknown) if unknown else "")
+
+
+def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> Iterator[str]:
+    """What the numbers of the table mean; said once below it."""
+    families: list[VariantFamily] = list({id(s.family): s.family for s in standings}.values())
+    yield language.say("note.interval")
+    if any(measure.share for s in standings for measure in s.family.measures):
+        yield language.say("note.shares")
+    compared = max((found.compared for s in standings if (found := s.difference(s.primary)) is not None), default=1)
+    if compared > 1:
+        names = dict.fromkeys(language.word(family.primary.name) for family in families)
+        yield language.say("note.corrected", n=compared, primary=language.joined(names))
+    most = max((len(s.group.counted) for s in standings), default=0)
+    if 1 < most < EXPLORATORY:
+        yield language.say("note.exploratory", n=most)
+    if any(family.baseline is not None for family in families):
+        yield language.say("note.handed-in")
+    if any(run.scores.get("bleu") is not None for s in standings for run in s.runs):
+        yield language.say("note.bleu")
+    earlier = [run.study.stage for s in standings for run in s.group.earlier if run.study is not None]
+    if earlier:
+        yield language.say("note.stages", stages=", ".join(dict.fromkeys(earlier)), n=len(earlier))
+    for one in majorities(run for s in standings for run in s.runs):
+        yield language.say("note.majority", name=one.name, share=f"{one.share:.1%}")
+    for family in families:
+        begun = {group.variant for group in family.groups}
+        waiting = [name for name in family.file.variants if name not in begun] if family.file is not None else []
+        if waiting:
+            yield language.say("note.not-begun", names=language.say("join.comma").join(waiting))
+        if family.file is not None and family.file.problem:
+            yield language.say("note.unread", why=family.file.problem)
+
+
+def noise_of_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
+    """Say what the choice of test sentences does to a difference of BLEU: about a second for each seed in common."""
+    baseline = standing.family.baseline
+    if baseline is None or standing.is_baseline or standing.why_not:
+        return
+    said, n = [], 0
+    for seed, run in standing.group.counted.items():
+        other = baseline.counted.get(seed)
+        if other is None:
+            continue
+        ours, theirs = read_file(run.path, Translations), read_file(other.path, Translations)
+        whole = all(0 < len(one.references) == len(one.outputs) for one in (ours, theirs))
+        if not whole or ours.references != theirs.references:
+            continue
+        found = paired_bootstrap(list(ours.references), list(ours.outputs), list(theirs.outputs))
+        n = found.n
+        each = {"seed": seed, "difference": f"{found.difference:+.2f}", "p": f"{found.p:.3f}"}
+        said.append(language.say("sentences.seed", **each))
+    if said:
+        told = language.say("join.semicolon").join(said)
+        yield language.say("sentences", samples=f"{SAMPLES:,}", n=f"{n:,}", each=told)

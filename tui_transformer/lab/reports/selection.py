@@ -1,0 +1,85 @@
+"""What a report from the studio covers: the selection, else the study that is pinned or under the cursor."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.folder import RunScan, StudyFile
+from tui_transformer.lab.analysis.verdict import VariantResult
+
+MOST = 12  # runs named in a question
+
+
+@dataclass(frozen=True)
+class ReportSelection:
+    """What a report is to cover.
+
+    Args:
+        entries: runs; none where there is nothing to report.
+        studies: the study that they are all of, by its name.
+        pinned: the baseline; None for the study's own.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    studies: Mapping[str, StudyFile] = field(default_factory=dict)
+    pinned: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called in a question."""
+        if self.studies:
+            return f"the study {' and '.join(self.studies)}"
+        return self.entries[0].name if len(self.entries) == 1 else f"{len(self.entries)} runs"
+
+    @property
+    def names(self) -> str:
+        """The names of its runs, shortened if there are many."""
+        names = [entry.name for entry in self.entries]
+        return ", ".join(names[:MOST] + [f"and {len(names) - MOST} more"] * (len(names) > MOST))
+
+
+def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:
+    """Where runs are shown: those that are selected, the pinned one first; else the one under the cursor."""
+    wanted = [*([pinned] if pinned is not None and selected else []), *selected]
+    by_path = {entry.path: entry for entry in look.entries}
+    entries = [by_path[path] for path in dict.fromkeys(wanted) if path in by_path]
+    if entries:
+        return ReportSelection(tuple(entries), pinned=pinned)
+    return ReportSelection((at,) if at is not None else ())
+
+
+def of_variants(
+    look: RunScan,
+    shown: Sequence[VariantResult],
+    pinned: Path | None,
+    at: VariantResult | None,
+    selected: Sequence[Path] = (),
+) -> ReportSelection:
+    """In the view by variant: all runs of the selected variants, the baseline's first.
+
+    Without a selection: the whole pinned study, else the one under the cursor; variants that belong to no
+    study are then reported as shown. Selecting all variants of a study selects the study.
+    """
+
+    def leads(standing: VariantResult) -> bool:
+        return any(run.path == pinned for run in standing.runs) or (pinned is None and standing.is_baseline)
+
+    wanted = {*selected, pinned} if set(selected) - {pinned} else set()  # the pinned one alone is not a selection
+    taken = [standing for standing in shown if any(run.path in wanted for run in standing.runs)]
+    taken.sort(key=lambda standing: not leads(standing))
+    runs = tuple(run for standing in taken for run in standing.runs)
+    names = {run.study.name if run.study is not None else "" for run in runs}
+    whole = {entry.path for entry in look.entries if entry.study is not None and {entry.study.name} == names}
+    if runs and whole != {run.path for run in runs}:
+        return ReportSelection(runs, pinned=pinned if any(run.path == pinned for run in runs) else None)
+    pin = next((entry for entry in (runs or look.entries) if entry.path == pinned), None)
+    if runs:
+        at = taken[0]
+    study = pin.study.name if pin is not None and pin.study is not None else at.group.study if at is not None else ""
+    if study:
+        entries = [entry for entry in reversed(look.entries) if entry.study is not None and entry.study.name == study]
+        own = pinned if pin is not None and pin in entries else None
+        return ReportSelection(tuple(entries), {study: look.studies.get(study, StudyFile(study))}, own)
+    entries = [run for standing in shown if not standing.group.study for run in standing.runs]
+    return ReportSelection(tuple(entries), pinned=pinned)
