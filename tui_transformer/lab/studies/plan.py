@@ -32,37 +32,23 @@ BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the c
 
 @dataclass(frozen=True)
 class Priced:
-    """What one run of a variant costs.
+    """What one run of a variant costs."""
 
-    Args:
-        parameters: of its model.
-        steps: of training.
-        seconds: of a whole run, evaluations included.
-        disk: bytes that it leaves.
-        measured: False where `seconds` is that of a finished run of this study.
-    """
-
-    parameters: int
-    steps: int
-    seconds: float
-    disk: int
-    measured: bool = True
+    parameters: int  # of its model
+    steps: int  # of training
+    seconds: float  # of a whole run, evaluations included
+    disk: int  # bytes that it leaves
+    measured: bool = True  # False where `seconds` is that of a finished run of this study
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a study will be run, and what that costs.
+    """How a study will be run, and what that costs."""
 
-    Args:
-        devices: cells are spread over them.
-        jobs: cells at a time.
-        threads: CPU threads of each, the same for all: sums differ between counts.
-        prices: by what is the same in the cells of all seeds (`Cell.kind`): a variant, or a stage of one.
-    """
-
-    devices: tuple[str, ...]
-    jobs: int
-    threads: int
+    devices: tuple[str, ...]  # cells are spread over them
+    jobs: int  # cells at a time
+    threads: int  # CPU threads of each, the same for all: sums differ between counts
+    # by what is the same in the cells of all seeds (`Cell.kind`): a variant, or a stage of one
     prices: Mapping[str, Priced]
 
     def seconds(self, standings: Iterable[CellStatus]) -> float:
@@ -87,12 +73,10 @@ class Plan:
         return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; `read_plan` reads it back."""
         return asdict(self)
 
 
 def read_plan(record: Mapping[str, Any]) -> Plan:
-    """A plan from what `to_json` gave."""
     prices = {name: Priced(**price) for name, price in record["prices"].items()}
     return Plan(tuple(record["devices"]), int(record["jobs"]), int(record["threads"]), prices)
 
@@ -106,13 +90,7 @@ def disk_bytes(config: RunConfig, parameters: int) -> int:
 
 
 def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
-    """What a run's evaluations cost, in training steps.
-
-    Args:
-        config: resolved.
-        step_tokens: that one training step is about.
-        validation_tokens: of the split.
-    """
+    """Return what the evaluations of a resolved config cost, in training steps of so many tokens."""
     every = config.evaluation.every
     times = config.train.steps // every + (1 if config.train.steps % every else 0) if every else 1
     read = validation_tokens * (1.0 if config.on_rows else config.window_targets / config.stride)
@@ -120,11 +98,7 @@ def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: i
 
 
 def threads_worth(configs: Sequence[tuple[RunConfig, int]]) -> int:
-    """CPU threads that the smallest of these models can use.
-
-    Args:
-        configs: each with its vocabulary.
-    """
+    """Return the CPU threads that the smallest of these models can use; each comes with its vocabulary."""
     operations = []
     for config, vocabulary in configs:
         tokens = config.train.batch_tokens or config.train.batch_size * config.window_targets
@@ -188,13 +162,7 @@ def measured(
 
 
 def plan_of(
-    study: Study,
-    *,
-    device: str,
-    jobs: int | None,
-    cells: int,
-    took: Mapping[str, float],
-    data_dir: Path | None,
+    study: Study, *, device: str, jobs: int | None, cells: int, took: Mapping[str, float], data_dir: Path | None
 ) -> Plan:
     """The plan, here: loads torch and times. Arguments as `measured`'s."""
     import psutil
@@ -232,14 +200,9 @@ def plan_of(
     needed = PROCESS + max(memory_bytes(config, vocabulary) for config, vocabulary in sized)
     if torch.device(devices[0]).type == "cpu":
         memory = int(psutil.virtual_memory().available)
+        worth = threads_worth(sized)
         jobs, threads = shared_out(
-            cells,
-            cores=cores,
-            memory=memory,
-            needed=needed,
-            worth=threads_worth(sized),
-            jobs=jobs,
-            threads=fixed,
+            cells, cores=cores, memory=memory, needed=needed, worth=worth, jobs=jobs, threads=fixed
         )
     else:
         jobs = jobs or min(len(devices), cells)
@@ -262,14 +225,7 @@ def plan_of(
 
 
 def _require_fitting(config: RunConfig, before: RunConfig, name: str, task: "Task") -> None:
-    """Refuse a stage whose model cannot take the weights of the stage before it: now, not after that is trained.
-
-    Args:
-        config: of the stage, resolved.
-        before: of the stage it starts from, resolved.
-        name: of that stage.
-        task: of the stage.
-    """
+    """Refuse a stage whose model cannot take the weights of stage `name` before it: now, not after that is trained."""
     from engine.training.checkpoint import parameter_shapes
     from engine.training.init_from import match_shapes, require_same_reading
 

@@ -39,26 +39,17 @@ VERBS: Mapping[str, Verb] = {
 
 
 def study_file(runs_dir: Path, name: str) -> Path:
-    """Where a started study's file stands."""
     return runs_dir / f"{name}{SUFFIX}"
 
 
 def recorded(runs_dir: Path, name: str) -> Study | None:
-    """A study as it was started, None where it was not.
-
-    Raises:
-        InputError: its file cannot be read.
-    """
+    """Return a study as it was started, None where it was not; raise InputError where its file cannot be read."""
     path = study_file(runs_dir, name)
     return read_study(path) if path.exists() else None
 
 
 def write(study: Study, runs_dir: Path) -> None:
-    """Write a study's file in one step.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
+    """Write a study's file in one step; raise InputError where the folder cannot be written."""
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:
@@ -89,7 +80,6 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
 
 
 def is_run(runs_dir: Path, name: str) -> bool:
-    """Whether a process runs the study's cells now."""
     lock = _lock(runs_dir, name)
     try:
         lock.acquire()
@@ -104,14 +94,10 @@ def _lock(runs_dir: Path, name: str) -> FileLock:
 
 
 def gone_on_with(asked: Study, before: Study) -> Study:
-    """The study to go on with: as it was started, with the seeds that were added since.
-
-    Args:
-        asked: for now.
-        before: as it was started.
+    """Return the study to go on with: as it was started, with the seeds that were added since.
 
     Raises:
-        InputError: something else than more seeds; says what differs.
+        InputError: more than seeds differs; says what.
     """
     if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
         asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
@@ -219,30 +205,25 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
         if (path / "run.json").exists() and path not in born.values():
             raise InputError(f"run '{cell.name}' exists and is not of study '{study}'; give the study another --name")
         if (path / "config.toml").exists():
-            _require_same(cell, RunReader(path))
+            reader = RunReader(path)
+            try:
+                changed = cell.differs(reader.config)
+            except InputError as error:
+                damaged = f"run '{reader.name}' of this study is damaged: {error}; delete it to train it anew"
+                raise InputError(damaged) from None
+            for key, (ran, asked) in changed.items():
+                raise InputError(
+                    f"run '{reader.name}' was trained with {key} = {ran}, and the study now asks for {asked}; "
+                    "give the study another --name, or delete that run"
+                )
         found[cell.name] = path
     return found
 
 
-def _require_same(cell: Cell, reader: RunReader) -> None:
-    try:
-        changed = cell.differs(reader.config)
-    except InputError as error:
-        raise InputError(f"run '{reader.name}' of this study is damaged: {error}; delete it to train it anew") from None
-    for key, (ran, asked) in changed.items():
-        raise InputError(
-            f"run '{reader.name}' was trained with {key} = {ran}, and the study now asks for {asked}; "
-            "give the study another --name, or delete that run"
-        )
-
-
 def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
-    """Where a cell stands. Never raises: a damaged status is a torn run.
+    """Return where a cell stands. Never raises: a damaged status is a torn run.
 
-    Args:
-        cell: which.
-        path: its run directory.
-        reader: of it, where one has watched it: a run of another host is known to live by how its beat moves.
+    A `reader` that has watched the run knows one of another host to live by how its beat moves.
     """
     if not path.exists():
         return CellStatus(cell, path)
@@ -265,11 +246,9 @@ def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
 
 
 def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellStatus]:
-    """Where all cells of a study stand: what has not begun and waits for a stage that is not finished says so.
+    """Return where all cells stand; one that has not begun and waits for a stage that is not finished says so.
 
-    Args:
-        cells: each after the one whose weights it starts with.
-        paths: run directories by a cell's name.
+    Each cell comes after the one whose weights it starts with; `paths` are run directories by a cell's name.
     """
     found: dict[str, CellStatus] = {}
     for cell in cells:
@@ -287,14 +266,11 @@ def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellSt
 
 def trained_seconds(path: Path) -> float | None:
     """Wall seconds that a finished run took, evaluations and all; None where that cannot be told."""
-    times = []
-    for record in RunReader(path).events():
-        if record.event in ("started", "finished", "resumed", "paused"):
-            times.append((record.event, record.time))
-    if [event for event, _ in times] != ["started", "finished"]:  # it was interrupted in between
+    told = [e for e in RunReader(path).events() if e.event in ("started", "finished", "resumed", "paused")]
+    if [event.event for event in told] != ["started", "finished"]:  # it was interrupted in between
         return None
     try:
-        began, ended = (datetime.fromisoformat(time) for _, time in times)
+        began, ended = (datetime.fromisoformat(event.time) for event in told)
     except ValueError:
         return None
     return max(0.0, (ended - began).total_seconds())

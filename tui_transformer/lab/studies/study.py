@@ -38,19 +38,13 @@ Change = tuple[Any, Any]  # before, after; None where a key is unset
 
 @dataclass(frozen=True)
 class Stage:
-    """A run that later stages of the same variant and seed start from; the last stage is the one compared.
+    """A run that later stages of the same variant and seed start from; the last stage is the one compared."""
 
-    Args:
-        name: a legal part of a run's name.
-        starts_from: an earlier stage, `NAME` or `NAME@last`; "" for fresh weights.
-        changes: dotted config keys, above the study's changes, below the variant's.
-        preset: an overlay below these changes; "" for none.
-    """
-
-    name: str
-    starts_from: str = ""
+    name: str  # a legal part of a run's name
+    starts_from: str = ""  # an earlier stage, `NAME` or `NAME@last`; "" for fresh weights
+    # dotted config keys, above the study's changes, below the variant's
     changes: Mapping[str, Any] = field(default_factory=dict)
-    preset: str = ""
+    preset: str = ""  # an overlay below these changes; "" for none
 
     @property
     def overlay(self) -> tuple[dict[str, Any], ...]:
@@ -75,17 +69,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Link:
-    """A stage of one variant.
-
-    Args:
-        stage: which.
-        after: the stage it starts from in this variant, which may leave some out; "" for fresh weights.
-        checkpoint: of that stage.
-    """
+    """A stage of one variant."""
 
     stage: Stage
-    after: str
-    checkpoint: str
+    after: str  # the stage it starts from in this variant, which may leave some out; "" for fresh weights
+    checkpoint: str  # of that stage
 
 
 def chain(stages: Sequence[Stage], kept: Sequence[str]) -> tuple[Link, ...]:
@@ -109,42 +97,25 @@ def chain(stages: Sequence[Stage], kept: Sequence[str]) -> tuple[Link, ...]:
 
 @dataclass(frozen=True)
 class Variant:
-    """One change.
+    """One change."""
 
-    Args:
-        name: a legal part of a run's name.
-        preset: an overlay applied to the study's base; "" for none.
-        changes: dotted config keys on top.
-        expect: a measure → an outcome, against the study's baseline.
-        stages: of the study that it goes through, the last among them; empty means all.
-    """
-
-    name: str
-    preset: str = ""
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    expect: Mapping[str, str] = field(default_factory=dict)
-    stages: tuple[str, ...] = ()
+    name: str  # a legal part of a run's name
+    preset: str = ""  # an overlay applied to the study's base; "" for none
+    changes: Mapping[str, Any] = field(default_factory=dict)  # dotted config keys on top
+    expect: Mapping[str, str] = field(default_factory=dict)  # a measure → an outcome, against the study's baseline
+    stages: tuple[str, ...] = ()  # of the study that it goes through, the last among them; empty means all
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a study.
-
-    Args:
-        variant: its name.
-        seed: of the run.
-        config: complete; not yet resolved.
-        name: of the run's directory.
-        stage: the name of an earlier stage; "" for the run that is compared.
-        after: the name of the cell whose weights it starts with; "" for fresh weights.
-    """
+    """One run of a study."""
 
     variant: str
-    seed: int
-    config: RunConfig
-    name: str
-    stage: str = ""
-    after: str = ""
+    seed: int  # of the run
+    config: RunConfig  # complete; not yet resolved
+    name: str  # of the run's directory
+    stage: str = ""  # the name of an earlier stage; "" for the run that is compared
+    after: str = ""  # the name of the cell whose weights it starts with; "" for fresh weights
 
     @property
     def kind(self) -> str:
@@ -184,32 +155,22 @@ class Cell:
 class Study:
     """Variants of one base, each trained with every seed.
 
-    Args:
-        name: of the study, the first part of its runs' names.
-        base: a preset, or `OVERLAY@BASE`.
-        variants: in the order they run and are shown.
-        baseline: the variant that the others are compared with.
-        primary: the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in
-            full, `recall<110`. "" for the one the base selects checkpoints by.
-        seeds: of the runs; data order and initial weights follow from them.
-        changes: dotted config keys for all variants, below what a variant changes.
-        description: one line.
-        why: variant → one sentence on why that is expected.
-        stages: that a variant goes through with each seed. Empty: one run each.
-
     Raises:
         InputError: an invalid study; what a variant asks for is checked by `cells`.
     """
 
-    name: str
-    base: str
-    variants: tuple[Variant, ...]
-    baseline: str
-    seeds: tuple[int, ...] = (1, 2, 3)
+    name: str  # of the study, the first part of its runs' names
+    base: str  # a preset, or `OVERLAY@BASE`
+    variants: tuple[Variant, ...]  # in the order they run and are shown
+    baseline: str  # the variant that the others are compared with
+    seeds: tuple[int, ...] = (1, 2, 3)  # of the runs; data order and initial weights follow from them
+    # dotted config keys for all variants, below what a variant changes
     changes: Mapping[str, Any] = field(default_factory=dict)
-    description: str = ""
-    why: Mapping[str, str] = field(default_factory=dict)
-    stages: tuple[Stage, ...] = ()
+    description: str = ""  # one line
+    why: Mapping[str, str] = field(default_factory=dict)  # variant → one sentence on why that is expected
+    stages: tuple[Stage, ...] = ()  # that a variant goes through with each seed. Empty: one run each
+    # the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in full,
+    # `recall<110`. "" for the one the base selects checkpoints by
     primary: str = ""
 
     def __post_init__(self) -> None:
@@ -357,41 +318,39 @@ class Study:
     def to_toml(self) -> str:
         """Return the study as a file that `read_study` reads back as an equal study."""
         stages = [
-            StageFile(name=s.name, starts_from=s.starts_from, preset=s.preset, changes=dict(s.changes))
+            _filled({"name": s.name, "from": s.starts_from, "preset": s.preset, "changes": dict(s.changes)})
             for s in self.stages
         ]
         variants = [
-            VariantFile(
-                name=v.name,
-                preset=v.preset,
-                why=self.why.get(v.name, ""),
-                changes=dict(v.changes),
-                expect=dict(v.expect),
-                stages=list(v.stages),
+            _filled(
+                {
+                    "name": v.name,
+                    "preset": v.preset,
+                    "why": self.why.get(v.name, ""),
+                    "changes": dict(v.changes),
+                    "expect": dict(v.expect),
+                    "stages": list(v.stages),
+                }
             )
             for v in self.variants
         ]
-        file = StudyFile(
-            name=self.name,
-            description=self.description,
-            base=self.base,
-            baseline=self.baseline,
-            primary=self.primary,
-            seeds=list(self.seeds),
-            changes=dict(self.changes),
-            stages=stages,
-            variants=variants,
-        )
-        return tomli_w.dumps(_filled(file.model_dump(by_alias=True)))
+        file = {
+            "schema": SCHEMA,
+            "name": self.name,
+            "description": self.description,
+            "base": self.base,
+            "baseline": self.baseline,
+            "primary": self.primary,
+            "seeds": list(self.seeds),
+            "changes": dict(self.changes),
+            "stages": stages,
+            "variants": variants,
+        }
+        return tomli_w.dumps(_filled(file))
 
 
-def _filled(table: Any) -> Any:
-    """A table of a study's file without its empty entries; what a person changes stays as it is."""
-    full = {key: value for key, value in table.items() if value not in ("", {}, [])}
-    rows = {
-        key: [_filled(row) for row in full[key]] for key in ("stages", "variants") if key in full and "base" in full
-    }
-    return full | rows
+def _filled(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in table.items() if value not in ("", {}, [])}
 
 
 def _check_name(name: str, where: str) -> None:

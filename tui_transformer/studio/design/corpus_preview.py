@@ -13,7 +13,6 @@ from engine.data.documents.corpus import DocumentCorpus
 from engine.data.documents.registry import load_documents
 from engine.data.entry import data_folders
 from engine.data.parallel.by_path import absolute, files_of, split_selector
-from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError
@@ -64,7 +63,7 @@ def _of_text(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> C
     if kind_by_name(seen.corpus) is None:
         path = Path(seen.corpus).expanduser()
         if path.is_file() and path.stat().st_size > LARGEST:
-            return replace(seen, lines=_first_lines(_part(path)))
+            return replace(seen, lines=_first_lines(_beginning(path)))
     corpus = load_corpus(config.data, data_dir)
     train = corpus.splits["train"].text
     characters = Characters(_different(split.text for split in corpus.splits.values()))
@@ -77,8 +76,14 @@ def _of_pairs(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> 
     corpus = load_parallel(config.data, data_dir)
     train = corpus.splits["train"]
     first = list(dict.fromkeys(zip(train.sources, train.targets, strict=True)))[: LINES // 2]
-    lines = tuple(clean_line(sentence[:WIDEST]) for pair in first for sentence in pair)
-    characters = _characters(corpus, shared=config.data.shared_vocabulary)
+    lines = _cleaned(sentence for pair in first for sentence in pair)
+    sources, targets = (
+        [text for pairs in corpus.splits.values() for text in getattr(pairs, side)] for side in ("sources", "targets")
+    )
+    if config.data.shared_vocabulary:
+        characters = Characters(_different(sources + targets))
+    else:
+        characters = Characters(_different(targets), _different(sources))
     return replace(seen, lines=lines, characters=characters, train_pairs=len(train))
 
 
@@ -86,7 +91,11 @@ def _of_documents(seen: CorpusPreview, config: RunConfig, data_dir: Path | None)
     """Documents, a half of each masked from its middle on, and what is missing: nothing is drawn, it is a picture."""
     corpus = load_documents(config.data, data_dir)
     train = corpus.documents["train"]
-    lines = [part for text in train[: LINES // 2] for part in _masked(text)]
+    lines = []
+    for text in train[: LINES // 2]:
+        words = text.split(" ")
+        start, end = len(words) // 2, len(words) // 2 + max(1, len(words) // 4)
+        lines += [" ".join((*words[:start], "⁇", *words[end:])), " ".join(words[start:end])]
     rows = f"{len(train):,} documents"
     return replace(seen, lines=_cleaned(lines), train_rows=rows, characters=_tokens(corpus, config))
 
@@ -99,14 +108,6 @@ def _of_questions(seen: CorpusPreview, config: RunConfig, data_dir: Path | None)
     lines = [part for one in asked[: LINES // 2] for part in (one.text, one.answer or "")]
     rows = f"{len(asked):,} questions"
     return replace(seen, lines=_cleaned(lines), train_rows=rows, characters=_tokens(corpus, config))
-
-
-def _masked(text: str) -> tuple[str, str]:
-    """A document with its middle words taken out, and these."""
-    words = text.split(" ")
-    start, size = len(words) // 2, max(1, len(words) // 4)
-    missing = words[start : start + size]
-    return " ".join((*words[:start], "⁇", *words[start + size :])), " ".join(missing)
 
 
 def _cleaned(lines: Iterable[str]) -> tuple[str, ...]:
@@ -122,18 +123,8 @@ def _tokens(corpus: DocumentCorpus, config: RunConfig) -> Characters:
 _READERS = {"pairs": _of_pairs, "span-corruption": _of_documents, "question-answer": _of_questions}
 
 
-def _characters(corpus: ParallelCorpus, *, shared: bool) -> Characters:
-    sources, targets = (
-        [text for pairs in corpus.splits.values() for text in getattr(pairs, side)] for side in ("sources", "targets")
-    )
-    return Characters(_different(sources + targets)) if shared else Characters(_different(targets), _different(sources))
-
-
 def _different(texts: Iterable[str]) -> int:
-    found: set[str] = set()
-    for text in texts:
-        found.update(text)
-    return len(found)
+    return len(set().union(*texts))
 
 
 def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
@@ -149,7 +140,7 @@ def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
             return ""
         file = Path(corpus).expanduser()
         if file.is_file() and file.stat().st_size > LARGEST:
-            return "" if _part(file).strip() else f"corpus {corpus}: its beginning is empty"
+            return "" if _beginning(file).strip() else f"corpus {corpus}: its beginning is empty"
         read_text(file)
     except WRONG as error:
         return str(error) or type(error).__name__
@@ -180,11 +171,10 @@ def _bytes_of_pairs(corpus: str, data_dir: Path | None) -> int:
     return sum(file.stat().st_size * (UNPACKED if file.suffix in (".gz", ".zip") else 1) for file in files)
 
 
-def _part(path: Path) -> str:
+def _beginning(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(PART).decode("utf-8", "replace")
 
 
 def _first_lines(text: str) -> tuple[str, ...]:
-    lines = text[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES]
-    return tuple(clean_line(line[:WIDEST]) for line in lines)
+    return _cleaned(text[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])
