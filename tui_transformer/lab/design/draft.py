@@ -105,12 +105,7 @@ class Benchmark:
 
 
 def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocabulary | None:
-    """The vocabulary of a config, None where its corpus has to be read first.
-
-    Args:
-        config: not yet resolved.
-        characters: of a corpus that was read.
-    """
+    """Return the vocabulary of an unresolved config, None where its corpus has to be read first."""
     model, data = config.model, config.data
     entry = REGISTRY.get(data.corpus)
     if characters is None and entry is not None and entry.characters is not None:
@@ -139,7 +134,7 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
 
 
 def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None:
-    """What a config costs, None where its corpus has to be read first; arguments as `vocabulary`'s."""
+    """Return what an unresolved config costs, None where its corpus has to be read first."""
     known = vocabulary(config, characters)
     if known is None:
         return None
@@ -163,11 +158,7 @@ class Draft:
 
     @classmethod
     def of(cls, name: str) -> "Draft":
-        """A shipped preset as it is.
-
-        Raises:
-            InputError: there is none of that name.
-        """
+        """Return a shipped preset as it is; raise InputError where there is none of that name."""
         return cls(presets.find(name))
 
     # What it is
@@ -274,7 +265,8 @@ class Draft:
             return None
         others = [k for k in tried.refusal.keys if k not in changes]
         for other in sorted(others, key=lambda k: k == "model.causal"):
-            for candidate in _usual_first(other):
+            usual = flatten(RunConfig().dump()).get(other)
+            for candidate in sorted(values_of(other), key=lambda value: value != usual):
                 with_it = changes | {other: candidate}
                 refusal = self.with_changes(with_it).refusal
                 if refusal is not None and refusal.keys == tried.refusal.keys:
@@ -303,15 +295,10 @@ class Draft:
         return self.on or self.preset.extends
 
     def cost(self, characters: Characters | None = None) -> Cost | None:
-        """What it costs; None while the vocabulary is not known, or it cannot be trained.
-
-        Args:
-            characters: of a corpus that had to be read.
-        """
+        """Return what it costs; None while the vocabulary is not known, or it cannot be trained."""
         return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
     def lints(self, train_tokens: int | None = None) -> list[Lint]:
-        """What is legal and surely not meant."""
         return [] if self.config is None or self.problem else lint(self.config, train_tokens)
 
     def toml(self) -> str:
@@ -347,7 +334,6 @@ def values_of(key: str) -> tuple[Any, ...]:
 
 
 def nested(key: str, value: Any) -> dict[str, Any]:
-    """A dotted key as nested tables."""
     section, _, name = key.rpartition(".")
     return {section: {name: value}} if section else {name: value}
 
@@ -381,11 +367,6 @@ def _other_way(key: str) -> str | None:
         if name in pair:
             return f"{section}.{pair[1 - pair.index(name)]}"
     return None
-
-
-def _usual_first(key: str) -> list[Any]:
-    usual = flatten(RunConfig().dump()).get(key)
-    return sorted(values_of(key), key=lambda value: value != usual)
 
 
 def _differences(before: RunConfig | None, after: RunConfig | None) -> Differences:

@@ -99,7 +99,6 @@ class StudyDraft:
 
     @classmethod
     def of(cls, design: Draft) -> "StudyDraft":
-        """A study of a design that has no variants yet."""
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", design.name).strip(".-") or DESIGN
         return cls(design, f"{stem[:60]}-study")
 
@@ -229,10 +228,9 @@ class StudyDraft:
         return ""
 
     def overlays(self, own: Sequence[presets.Preset] = ()) -> list[Overlay]:
-        """The overlays that are of use here: generic ones, and those of the design's own base; impossible ones last.
+        """Return the overlays that are of use here, of the user's own presets too; impossible ones last.
 
-        Args:
-            own: a person's own presets.
+        These are generic ones, and those of the design's own base.
         """
         on = self.design.on
         root = presets.chain(presets.find(on) if on else self.design.preset)[0].name
@@ -273,7 +271,6 @@ class StudyDraft:
 
     @cached_property
     def kept(self) -> tuple[VariantLine, ...]:
-        """The variants that are part of the study."""
         return tuple(line for line in self.lines if not line.why_not)
 
     @cached_property
@@ -358,7 +355,6 @@ class StudyDraft:
         return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
 
     def toml(self) -> str:
-        """The study as a file; "" where there is none."""
         return "" if self.study is None else self.study.to_toml()
 
 
@@ -423,10 +419,9 @@ def _of_a_study(changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _overlay_variants(own: Sequence[presets.Preset]) -> list[tuple[Variant, str, str]]:
-    """Every overlay as a variant, its description, and the base it was written for; shipped ones and one's own.
+    """Return every overlay as a variant, its description, and the base it was written for.
 
-    Args:
-        own: a person's own presets; a study names shipped ones only, so these are said by what they change.
+    A study names shipped presets only, so the user's own are given by what they change.
     """
     found = []
     for preset in presets.list_presets():
@@ -445,13 +440,7 @@ def _overlay_variants(own: Sequence[presets.Preset]) -> list[tuple[Variant, str,
 
 
 def command(draft: StudyDraft, file: Path, options: Sequence[str] = ()) -> tuple[str, bool]:
-    """The command line, quoted for a shell, and whether it needs the study to be saved first.
-
-    Args:
-        draft: the study.
-        file: where it is saved.
-        options: come last.
-    """
+    """Return the command line, quoted for a shell, and whether it needs the study to be saved in `file` first."""
     words = _words(draft)
     needed = words is None
     return shlex.join([program(), "ablate", *(words or ["--study", str(file)]), *options]), needed
@@ -512,12 +501,9 @@ class Estimate:
 
 
 def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Characters | None = None) -> Estimate:
-    """From the design's measured step: a variant takes as much longer as its steps have more operations.
+    """Estimate from the design's measured step: a variant takes as much longer as its steps have more operations.
 
-    Args:
-        draft: the study.
-        benchmark: of the design; without it no time is known.
-        characters: of a corpus that had to be read.
+    Without a benchmark of the design no time is known.
     """
     parameters: dict[str, int] = {}
     each: dict[str, float] = {}

@@ -135,14 +135,11 @@ class DesignPane(Vertical):
         self._show(event.draft)
 
     def on_switches_said(self, event: Switches.Said) -> None:
-        self._hint(event.text, event.wrong)
-
-    def _hint(self, text: str, wrong: bool = False) -> None:
-        hint, words = self.query_one("#hint", Static), clean_line(text)
+        hint, words = self.query_one("#hint", Static), clean_line(event.text)
         if words != self._hinted:
             self._hinted = words
             hint.update(Text(words))
-        hint.set_class(wrong, "wrong")
+        hint.set_class(event.wrong, "wrong")
 
     def _show(self, draft: Draft) -> None:
         if self._measuring is not None and draft != self._measuring:
