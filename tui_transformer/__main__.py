@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def _open_streams() -> None:
-    """Streams that were closed before this process began lead nowhere: else a file opened later would be one of them.
+    """Let streams that were closed before this process began lead nowhere: else a file opened later would be one.
 
     Python has None in their place, and what C libraries write to descriptor 2 would stand in that file.
     """
@@ -25,25 +25,19 @@ def _open_streams() -> None:
             setattr(sys, f"__{name}__", stream)
 
 
-def _forget_odd_sizes() -> None:
-    """A terminal's size in the environment that is none, which libraries would stumble over."""
-    for name in ("COLUMNS", "LINES"):
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line; return its exit code (see `ExitCode`)."""
+    _open_streams()
+    for name in ("COLUMNS", "LINES"):  # libraries would stumble over a size that is none
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command line; gives back its exit code (see `tui_transformer.cli.exit_codes`)."""
-    _open_streams()
-    _forget_odd_sizes()
     from typer.exceptions import Abort, Exit, TyperException
 
     from engine.command_line import PROGRAM
     from engine.errors import InputError, MachineFault
     from tui_transformer.cli.app import command
-    from tui_transformer.cli.exit_codes import ExitCode
     from tui_transformer.cli.mistyped import usage_line
-    from tui_transformer.cli.output import complain
+    from tui_transformer.cli.output import ExitCode, complain
 
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail

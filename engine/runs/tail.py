@@ -1,4 +1,5 @@
-"""metrics.jsonl as it grows: read fast, in bounded memory, however long the run is and whoever cuts it meanwhile.
+"""Files that grow: metrics.jsonl, read fast, in bounded memory, however long the run is and whoever cuts it meanwhile;
+the ends of the others; and what tells one version of a file from the next.
 
 A run that resumes cuts its metrics back while others read them. So the file is read in blocks and never mapped into
 memory: to touch a mapped page that was cut off kills the process, and no `except` sees it. Knows nothing of charts.
@@ -20,6 +21,42 @@ JUMP = 4 << 20  # bytes since the last look beyond which they are thinned, not r
 BLOCK = 1 << 18  # bytes read at once: a block stays in the processor's cache while it is searched
 FARTHEST = 1 << 62  # steps; a number beyond it is damage, and would double a span for ever
 VALIDATION = b'"kind":"validation"'  # as `engine.runs.files.line` spells it
+Stamp = tuple[int, int, int] | None
+
+
+def stamp(path: Path) -> Stamp:
+    """Return what tells one version of a file from the next; None where it cannot be read."""
+    try:
+        found = os.stat(path)  # noqa: PTH116  (called thousands of times a second)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+def end_of(path: Path, most: int) -> bytes:
+    """Return the last whole lines of a file, at most `most` bytes; b"" where it cannot be read."""
+    try:
+        with open_plain(path) as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            data = file.read(most)
+    except OSError:
+        return b""
+    if size > most:
+        data = data[data.find(b"\n") + 1 :]
+    return data
+
+
+def newest_records(path: Path, count: int, most: int) -> list[dict[str, Any]]:
+    """Return the last records of a JSON-lines file within its last `most` bytes, oldest first."""
+    found = (parse_line(raw) for raw in end_of(path, most).splitlines(keepends=True)[-count - 1 :])
+    return [record for record in found if record is not None][-count:]
+
+
+def newest_lines(path: Path, count: int, most: int) -> tuple[str, ...]:
+    """Return the last lines of a text within its last `most` bytes, oldest first."""
+    data = end_of(path, most).decode("utf-8", "replace")
+    return tuple(line.rstrip() for line in data.split("\n") if line.strip())[-count:]
 
 
 @dataclass

@@ -10,6 +10,7 @@ import pytest
 
 from engine.config import presets
 from engine.data.catalogue import kind_by_name
+from tests.tui_transformer.loaded import loaded
 from tui_transformer.cli.app import command
 from tui_transformer.cli.run import Request
 from tui_transformer.lab.studies.arguments import StudyArgs
@@ -56,7 +57,7 @@ def ours(page: Path) -> list[str]:
 
 def parsed(line: str) -> tuple[str, dict[str, Any]]:
     """The command's name and its parameters; raises what the command line would."""
-    level, context, words, names = command(), None, shlex.split(line), []
+    level, context, words, names = loaded(), None, shlex.split(line), []
     while True:
         context = level.make_context(level.name or PROGRAM, words, parent=context)
         below = getattr(level, "commands", None)
@@ -88,7 +89,7 @@ def test_every_command_that_is_shown_can_be_typed(line) -> None:
 
 def test_the_pages_show_the_commands_that_people_need() -> None:
     shown = {parsed(line)[0].partition(" ")[0] for page in (README, ROOT / "docs/guide.md") for line in ours(page)}
-    public = {name for name, one in command().commands.items() if not one.hidden}
+    public = {name for name, one in loaded().commands.items() if not one.hidden}
     assert public - shown == {"queue", "checkpoint"}  # `run --queue` starts the one; the guide names the other
 
 

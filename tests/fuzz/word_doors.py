@@ -13,7 +13,7 @@ from engine import capabilities, lints
 from engine.config import keys, presets, toml
 from engine.errors import InputError
 from tests.fuzz.door import Door, command
-from tui_transformer.cli.app import command as group
+from tests.tui_transformer.loaded import loaded
 from tui_transformer.cli.sample import Writing
 from tui_transformer.cli.translate import Translating
 from tui_transformer.lab.play.prompt import ASKING, SEARCH, SETTINGS, TRANSLATING, WRITING, Prompt, Table
@@ -71,7 +71,7 @@ def commands() -> dict[tuple[str, ...], tuple[str, ...]]:
         for name, inner in getattr(one, "commands", {}).items():
             walk(inner, (*words, name))
 
-    walk(group(), ())
+    walk(loaded(), ())
     return found
 
 

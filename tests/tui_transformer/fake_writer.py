@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.errors import InputError
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.written import Alternative, Attended, Piece, Surprised, Whole
+from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
 
 PLAY = " is barred, and none\nshall pass before the moon hath set.\nANTONIO: Then let us wait, my lord.\n"
 WIDE = "门已关上，无人可过。🌙 月亮落下之前\nこんにちは世界 👩‍🚀 é café 한국어 🇩🇪\n"
@@ -21,14 +21,14 @@ def chance(at: int) -> float:
     return 0.5 + 0.5 * math.sin(at * 12.9898) if at % 7 else 0.004
 
 
-def piece(text: str, at: int) -> Piece:
+def piece(text: str, at: int) -> AnswerToken:
     p = chance(at)
     others = sorted([(text, p), ("e", 0.31), (" ", 0.12), ("\n", 0.05), ("x", 0.001)], key=lambda one: -one[1])
-    return Piece(text, p, min(1.0, p * 1.2), tuple(Alternative(t, q, 0.0 if q < 0.01 else q) for t, q in others))
+    return AnswerToken(text, p, min(1.0, p * 1.2), tuple(Alternative(t, q, 0.0 if q < 0.01 else q) for t, q in others))
 
 
 class FakeWriter:
-    """Writes one text, again and again; reads any.
+    """Writer one text, again and again; reads any.
 
     Args:
         name: of the run.
@@ -78,7 +78,7 @@ class FakeWriter:
         wanted = len(text) + int(settings["length"])
         return f"the model was trained on 128 tokens at once and {wanted} are asked for" if wanted > 128 else ""
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[Piece]:
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         self._check(text)
         self.asked.append((text, dict(settings)))
         for at in range(int(settings["length"])):
@@ -90,17 +90,17 @@ class FakeWriter:
         if "Ω" in text:
             raise InputError("this model has never seen '\\u03a9' (U+03A9); it knows 64 characters: abc")
 
-    def wholes(self, text: str, written: str, others: int) -> tuple[Whole, ...]:
-        return (Whole(written, 0.83), Whole("Arlow", 0.1), Whole("Corvik", 0.02))[: 1 + others]
+    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+        return (Answer(written, 0.83), Answer("Arlow", 0.1), Answer("Corvik", 0.02))[: 1 + others]
 
-    def surprise(self, text: str, alternatives: int = 0) -> Surprised:
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         self._check(text)
         if self.kind == "masked":
             raise InputError("surprise: this model fills gaps that it sees from both sides")
-        pieces = tuple(Piece(text[0]) if at == 0 else piece(c, at) for at, c in enumerate(text))
-        return Surprised(pieces, tuple(one.nats for one in pieces), "", "each character given those before it")
+        pieces = tuple(AnswerToken(text[0]) if at == 0 else piece(c, at) for at, c in enumerate(text))
+        return TokenScores(pieces, tuple(one.nats for one in pieces), "", "each character given those before it")
 
-    def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> Attended:
+    def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         if self.linear:
             raise InputError("attention: linear attention has no weights to show: it sums keys and values up")
         if layer > 2 or head > 4:
@@ -113,7 +113,9 @@ class FakeWriter:
         bias = np.where(visible, -0.5 * np.abs(q - k), 0.0) if head == 2 else None
         title = f"layer {layer} of 2, head {head} of 4" + (f", {which}" if which != "self" else "")
         rule = "self-attention, window: each query sees the newest 16 keys, its own included"
-        return Attended(queries, keys, raw / raw.sum(1, keepdims=True), visible, bias, title, rule, which == "cross")
+        return AttentionView(
+            queries, keys, raw / raw.sum(1, keepdims=True), visible, bias, title, rule, which == "cross"
+        )
 
 
 class FakeWriters:

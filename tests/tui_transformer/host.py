@@ -17,8 +17,8 @@ from textual.widgets import Static
 from engine.training.assemble import assemble
 from engine.training.control import Control
 from tests.engine.training.test_crash import BUSY
-from tui_transformer.lab.launch.descriptors import stderr_into
 from tui_transformer.lab.launch.launch import Training
+from tui_transformer.lab.launch.logs import stderr_into
 
 NOISE = b"C LIBRARY SPEAKING\n"
 HOSTED = BUSY.model_copy(update={"train": BUSY.train.model_copy(update={"steps": 90})})

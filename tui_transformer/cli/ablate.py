@@ -1,82 +1,106 @@
 """`ablate`: a study from its plan to its last cell; stopped or killed, the same command goes on with it."""
 
-import json
-import os
+import json as json_text
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
+from typing import Annotated
 
-from engine.command_line import as_typed, command_line
+import typer
+
+from engine.command_line import RUNS, as_typed, command_line
 from engine.errors import InputError, no_process
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, say
-from tui_transformer.cli.run import loading
-from tui_transformer.cli.study_plan import show_plan
-from tui_transformer.cli.study_progress import Board, Json, Lines, Screen, how_it_stands, screen
-from tui_transformer.cli.study_ready import How, Ready, make_ready
+from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set
+from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, print_columns, say
+from tui_transformer.cli.run import listening
+from tui_transformer.cli.study_plan import ReadyStudy, RunOptions, make_ready, show_plan
+from tui_transformer.cli.study_progress import Board, audience, how_it_stands
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, is_run, only_runner, study_file, write
-from tui_transformer.lab.studies.runner import Audience, Orders, Runner
+from tui_transformer.lab.studies.runner import Orders, Runner
 from tui_transformer.lab.studies.study import Study, read_study, shipped_studies
 
-ASKED = {"study", "device", "jobs", "cells", "took"}  # of `measure_command`
+MEASURED = {"study", "device", "jobs", "cells", "took"}  # what `measure-study` is given
 STARTS = 60.0  # seconds for a detached runner to take its study
 
 
-def list_command(*, as_json: bool) -> int:
-    """The shipped studies, a line each."""
-    studies = {name: read_study(path) for name, path in shipped_studies().items()}
-    if as_json:
-        for study in studies.values():
+def ablate(
+    study: Annotated[str | None, typer.Option("--study", help="A study: NAME of --list, or a TOML file.")] = None,
+    preset: PresetName = None,
+    vary: Annotated[
+        list[str] | None, typer.Option("--vary", help="An axis: model.n_heads=1,2,4,8; several: a grid.")
+    ] = None,
+    on: Annotated[str | None, typer.Option("--on", help="Another base for the variants, e.g. demo.")] = None,
+    seeds: Annotated[str | None, typer.Option("--seeds", help="3: the seeds 1, 2 and 3; 1,5,9: these.")] = None,
+    set_: Set = None,
+    corpus: Corpus = None,
+    name: Annotated[str | None, typer.Option("--name", help="The study's name, with which its runs' begin.")] = None,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu, or several: cuda:0,cuda:1.")] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, max=256, help="Runs at a time.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only the plan: runs, time, disk, what differs.")] = False,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Take up again what failed.")] = False,
+    skip_failed: Annotated[bool, typer.Option("--skip-failed", help="What failed is no failure of the study.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Run it in a process of its own; returns at once.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="The studies that come with this.")] = False,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    if list_:
+        return _list(as_json=json)
+    if retry_failed and skip_failed:
+        raise InputError("--retry-failed and --skip-failed exclude each other")
+    failed = "retry" if retry_failed else "skip" if skip_failed else ""
+    options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
+    asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
+    if dry_run:
+        show_plan(_measured(asked, options), options)
+        return ExitCode.DONE
+    with only_runner(runs_dir, asked.name):
+        ready = _measured(asked, options)
+        show_plan(ready, options)
+        write(ready.study, runs_dir)
+        if not detach:
+            return _run(ready, options)
+    return _detach(ready, options)
+
+
+def _list(*, as_json: bool) -> int:
+    """Print the shipped studies, a line each."""
+    rows = [("STUDY", "BASE", "VARIANTS", "WHAT IT ASKS")]
+    for name, path in shipped_studies().items():
+        study = read_study(path)
+        rows.append((name, study.base, str(len(study.variants)), study.description))
+        if as_json:
             variants = [variant.name for variant in study.variants]
             emit({"name": study.name, "base": study.base, "variants": variants, "description": study.description})
-        return ExitCode.DONE
-    rows = [(name, study.base, str(len(study.variants)), study.description) for name, study in studies.items()]
-    print_columns([("STUDY", "BASE", "VARIANTS", "WHAT IT ASKS"), *rows])
+    if not as_json:
+        print_columns(rows)
     return ExitCode.DONE
 
 
-def plan_command(asked: StudyArgs, how: How) -> int:
-    """`--dry-run`: print what a study would be and cost; nothing is written."""
-    show_plan(_measured(asked.resolve(how.runs_dir), how), how)
-    return ExitCode.DONE
+def _measured(study: Study, options: RunOptions) -> ReadyStudy:
+    with loading("measuring what a step of each variant takes"):
+        return make_ready(study, options)
 
 
-def ablate_command(asked: StudyArgs, how: How) -> int:
-    """Run a study, or go on with one."""
-    study = asked.resolve(how.runs_dir)
-    with only_runner(how.runs_dir, study.name):
-        ready = _measured(study, how)
-        show_plan(ready, how)
-        write(ready.study, how.runs_dir)
-        return _run(ready, how)
-
-
-def detached_command(asked: StudyArgs, how: How) -> int:
-    """`--detach`: plan a study here, and leave it to a process of its own."""
-    study = asked.resolve(how.runs_dir)
-    with only_runner(how.runs_dir, study.name):
-        ready = _measured(study, how)
-        show_plan(ready, how)
-        write(ready.study, how.runs_dir)
-    file, log = study_file(how.runs_dir, study.name).resolve(), how.runs_dir / f".{study.name}.study.log"
-    command = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", how.device]
-    command += ["--jobs", str(ready.plan.jobs), "--runs-dir", str(how.runs_dir.resolve())]
-    command += [f"--{how.failed}-failed"] if how.failed else []
-    command += ["--data-dir", str(how.data_dir.resolve())] if how.data_dir is not None else []
+def _detach(ready: ReadyStudy, options: RunOptions) -> int:
+    """Leave a study to a process of its own, and see that it takes it."""
+    name, runs_dir = ready.study.name, options.runs_dir
+    file, log = study_file(runs_dir, name).resolve(), runs_dir / f".{name}.study.log"
+    command = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", options.device]
+    command += ["--jobs", str(ready.plan.jobs), "--runs-dir", str(runs_dir.resolve())]
+    command += [f"--{options.failed}-failed"] if options.failed else []
+    command += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
     try:
         with log.open("ab") as out:
             process = subprocess.Popen(
@@ -85,29 +109,29 @@ def detached_command(asked: StudyArgs, how: How) -> int:
     except OSError as error:
         raise no_process(error) from None
     deadline = time.monotonic() + STARTS
-    while not is_run(how.runs_dir, study.name):
+    while not is_run(runs_dir, name):
         if process.poll() in (ExitCode.DONE, ExitCode.FAILED):  # there was nothing to wait for
             break
         if process.poll() is not None or time.monotonic() > deadline:
-            raise InputError(f"study '{study.name}' did not start: {last_words_in(log)}")
+            raise InputError(f"study '{name}' did not start: {last_words_in(log)}")
         time.sleep(0.05)
-    if how.as_json:
-        emit({"kind": "study", "name": study.name, "pid": process.pid, "state": "running"})
+    if options.as_json:
+        emit({"kind": "study", "name": name, "pid": process.pid, "state": "running"})
     else:
-        shown = command_line("runs", runs_dir=how.runs_dir)
-        answer(f"{study.name} runs in the background (process {process.pid}); {shown} shows its progress")
+        shown = command_line("runs", runs_dir=runs_dir)
+        answer(f"{name} runs in the background (process {process.pid}); {shown} shows its progress")
     return ExitCode.DONE
 
 
-def measure_command(data_dir: Path | None) -> int:
-    """What `tui_transformer.lab.studies.plan` starts: a plan for the study on stdin, as a line of JSON on stdout."""
+def measure_study(data_dir: DataDir = None) -> int:
+    # What `tui_transformer.lab.studies.plan` starts: a study as a line of JSON on stdin, its plan as one on stdout.
     from tui_transformer.lab.studies.plan import plan_of
 
     try:
-        asked = json.loads(sys.stdin.read())
+        asked = json_text.loads(sys.stdin.read())
     except (ValueError, RecursionError):
         asked = None
-    if not isinstance(asked, dict) or asked.keys() != ASKED or not isinstance(asked["study"], str):
+    if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
         raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
     with tempfile.NamedTemporaryFile("w", suffix=".study.toml", encoding="utf-8", delete=False) as file:
         file.write(asked.pop("study"))
@@ -119,95 +143,50 @@ def measure_command(data_dir: Path | None) -> int:
     return ExitCode.DONE
 
 
-def _measured(study: Study, how: How) -> Ready:
-    with loading("measuring what a step of each variant takes"):
-        return make_ready(study, how)
-
-
-def _run(ready: Ready, how: How) -> int:
+def _run(ready: ReadyStudy, options: RunOptions) -> int:
+    """Run a study; the first signal asks the cells for a checkpoint and their end."""
     study, plan = ready.study, ready.plan
-    command = as_typed()
-    retry = how.failed == "retry"
-    orders = Orders(study.name, how.runs_dir, how.data_dir, plan.devices, plan.jobs, retry, command)
-    board = Board(plan, ready.standings)
-    with _audience(board, how) as audience:
-        runner = Runner(orders, ready.cells, ready.paths, audience)
-        with _listening(runner) as heard:
+    retry = options.failed == "retry"
+    orders = Orders(study.name, options.runs_dir, options.data_dir, plan.devices, plan.jobs, retry, as_typed())
+    with audience(Board(plan, ready.standings), as_json=options.as_json) as shown:
+        runner = Runner(orders, ready.cells, ready.paths, shown)
+        with listening(lambda number: runner.stop()) as heard:
             standings = runner.run()
-    return _ended(study, standings, heard, how)
-
-
-@contextmanager
-def _audience(board: Board, how: How) -> Iterator[Audience]:
-    if how.as_json:
-        yield Json(board)
-    elif is_terminal(sys.stderr):
-        with screen() as live:
-            yield Screen(board, live)
-    else:
-        yield Lines(board)
-
-
-def _ended(study: Study, standings: Sequence[CellStatus], heard: Sequence[int], how: How) -> int:
-    """Say how the study stands; the exit code."""
     undone = [standing for standing in standings if standing.state != "finished"]
     failed = [standing for standing in undone if standing.state in ("failed", SKIPPED)]
-    if how.as_json:
+    done = len(standings) - len(undone)
+    if options.as_json:
         state = "finished" if not undone else "interrupted" if heard else "unfinished"
-        counts = {"runs": len(standings), "finished": len(standings) - len(undone), "failed": len(failed)}
+        counts = {"runs": len(standings), "finished": done, "failed": len(failed)}
         emit({"kind": "study", "name": study.name, "state": state, **counts})
     if heard:
-        words: list[str | Path] = ["ablate", "--study", study_file(how.runs_dir, study.name)]
-        words += ["--jobs", str(how.jobs)] if how.jobs is not None else []
-        again = command_line(*words, runs_dir=how.runs_dir, data_dir=how.data_dir, device=how.device)
+        words: list[str | Path] = ["ablate", "--study", study_file(options.runs_dir, study.name)]
+        words += ["--jobs", str(options.jobs)] if options.jobs is not None else []
+        again = command_line(*words, runs_dir=options.runs_dir, data_dir=options.data_dir, device=options.device)
         say(
-            f"{signal.Signals(heard[0]).name}: {len(standings) - len(undone)} of {len(standings)} runs are done; "
+            f"{signal.Signals(heard[0]).name}: {done} of {len(standings)} runs are done; "
             f"the same command continues it, or {again}"
         )
         return 128 + heard[0]
     for standing in undone:
-        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{_more(standing)}")
-    if failed and how.failed != "skip":
+        more = ""  # why a run is not done, where it does not say so itself
+        if not standing.reason and standing.state != "stopped":
+            gone = standing.state == ABSENT
+            more = f"; {'its folder is gone' if gone else last_words_in(standing.path / 'log.txt')}"
+        complain(f"run '{standing.cell.name}': {how_it_stands(standing)}{more}")
+    if failed and options.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
-    if not how.as_json:
-        _print_table(study, standings, how)
-        table = command_line("compare", study.name, runs_dir=how.runs_dir)
-        answer(f"{len(standings) - len(undone)} of {len(standings)} runs done; {table}")
-    skipped = how.failed == "skip" and len(failed) == len(undone)
+    if not options.as_json:
+        _print_table(study, standings, options)
+        table = command_line("compare", study.name, runs_dir=options.runs_dir)
+        answer(f"{done} of {len(standings)} runs done; {table}")
+    skipped = options.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED
 
 
-def _print_table(study: Study, standings: Sequence[CellStatus], how: How) -> None:
-    """What the runs so far say of the variants, as `compare` prints it."""
+def _print_table(study: Study, standings: Sequence[CellStatus], options: RunOptions) -> None:
+    """Print what the runs so far say of the variants, as `compare` prints it."""
     entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
+    file = read_study_file(study_file(options.runs_dir, study.name))
     width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-    sys.stdout.write(study_text(entries, read_study_file(study_file(how.runs_dir, study.name)), width=width) + "\n")
-
-
-def _more(standing: CellStatus) -> str:
-    """Why a run is not done, where it does not say so itself."""
-    if standing.reason or standing.state == "stopped":
-        return ""
-    return "; its folder is gone" if standing.state == ABSENT else f"; {last_words_in(standing.path / 'log.txt')}"
-
-
-@contextmanager
-def _listening(runner: Runner) -> Iterator[list[int]]:
-    """The first signal asks the cells for a checkpoint and their end, a second ctrl-c leaves at once; what came."""
-    heard: list[int] = []
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        if heard and number == signal.SIGINT:
-            os._exit(128 + number)
-        heard.append(number)
-        runner.stop()
-
-    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    if threading.current_thread() is not threading.main_thread():
-        numbers = []  # only the main thread may set handlers
-    before = {n: signal.signal(n, stop) for n in numbers if signal.getsignal(n) is not signal.SIG_IGN}
-    try:
-        yield heard
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    sys.stdout.write(study_text(entries, file, width=width) + "\n")

@@ -6,13 +6,15 @@ import re
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from engine.command_line import as_typed
 from engine.config import presets
 from engine.errors import InputError, one_of
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.output import answer, emit, say
+from tui_transformer.cli.options import Device, Json
+from tui_transformer.cli.output import answer, emit, print_columns, say
 
 if TYPE_CHECKING:
     from engine.benchmark.cases import Measured
@@ -32,7 +34,7 @@ tokens as long as the context. On a CPU, in fp32; nothing here was measured on a
 
 
 @dataclass(frozen=True)
-class Asked:
+class Defaults:
     """What is measured by default.
 
     Args:
@@ -48,8 +50,8 @@ class Asked:
     against: tuple[str, ...] | None
 
 
-USUALLY = Asked((USUAL,), ("training", "trainer", "evaluation", "sampling", "attention"), ("fp32", "bf16"), ())
-ON_GPU = Asked(
+USUALLY = Defaults((USUAL,), ("training", "trainer", "evaluation", "sampling", "attention"), ("fp32", "bf16"), ())
+ON_GPU = Defaults(
     (USUAL, "nanogpt", "gpt2-small", "win16", "linear"),
     ("training", "sampling", "attention"),
     ("bf16", "fp32-fast", "fp32"),
@@ -59,24 +61,38 @@ INSTALLED = "installed"  # means every installed peer
 OF_NO_SIZE = ("attention", "studio")  # the same for every size, so measured once
 
 
-def bench_command(
-    cases: tuple[str, ...],
-    *,
-    sizes: tuple[str, ...],
-    precisions: tuple[str, ...],
-    against: tuple[str, ...],
-    rounds: int,
-    seconds: float,
-    device: str,
-    as_json: bool,
-    write: Path | None,
-) -> int:
-    """Print one line per contender; with `write`, also put each table into a Markdown file as soon as it is measured.
+def _several(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
-    Defaults depend on the device: see `USUALLY` and `ON_GPU`.
+
+def bench(
+    case: Annotated[
+        str,
+        typer.Option(
+            "--case",
+            help="Any of training, trainer, evaluation, sampling, attention, studio, separated by commas; or memory.",
+        ),
+    ] = "",
+    size: Annotated[
+        str, typer.Option("--size", help="Presets to measure, comma-separated; for memory, also all.")
+    ] = "",
+    precision: Annotated[str, typer.Option("--precision", help="Any of fp32, fp32-fast, bf16, comma-separated.")] = "",
+    against: Annotated[
+        str,
+        typer.Option("--against", help="Any of transformers, x-transformers, torch; or installed, for all of them."),
+    ] = "",
+    rounds: Annotated[int, typer.Option("--rounds", min=1, max=1000, help="Turns of each contender.")] = 5,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.01, max=600, help="The least a turn takes.")] = 2.0,
+    device: Device = "auto",
+    json: Json = False,
+    write: Annotated[Path | None, typer.Option("--write", help="A Markdown file to put the tables into.")] = None,
+) -> int:
+    """Defaults depend on the device. On a CPU: the baseline in fp32 and bf16, without other libraries. On a GPU:
+    baseline, nanogpt, gpt2-small, win16 and linear, in every precision, beside all libraries that are installed.
     """
+    cases, sizes, precisions = _several(case), _several(size), _several(precision)
     if cases == (MEMORY,):
-        return _memory(sizes or USUALLY.sizes, as_json=as_json, write=write)
+        return _memory(sizes or USUALLY.sizes, as_json=json, write=write)
     configs = {name: presets.resolve(presets.find(name)) for name in sizes}
     import torch
 
@@ -92,7 +108,7 @@ def bench_command(
                 raise InputError(f"--{option} '{name[:40]}': must be {one_of(known)}")
     where, threads = resolve_device(device), default_threads()
     usual = USUALLY if where.type == "cpu" else ON_GPU
-    peers = against or usual.against
+    peers = _several(against) or usual.against
     peers = installed_peers() if peers is None or peers == (INSTALLED,) else peers
     for name in peers:
         require_peer(name)
@@ -101,36 +117,33 @@ def bench_command(
     if where.type == "cpu":
         say("bench: on the CPU; --device cuda measures more sizes, on a GPU")
 
-    for i, (size, config) in enumerate(configs.items()):
+    for i, (name, config) in enumerate(configs.items()):
         wanted = BenchmarkSpec(config, precisions or usual.precisions, peers, where, threads, effort)
-        machine = f"size {size}, {device_name(where)}, {threads} threads"
-        for case in cases or usual.cases:
-            if i and case in OF_NO_SIZE:
+        machine = f"size {name}, {device_name(where)}, {threads} threads"
+        for one in cases or usual.cases:
+            if i and one in OF_NO_SIZE:
                 continue
-            say(f"bench: {case}, {size}")
+            say(f"bench: {one}, {name}")
             try:
-                for result in every[case](wanted):
-                    _show(result, size, where=str(where), threads=threads, as_json=as_json)
+                for result in every[one](wanted):
+                    if json:
+                        place = {"kind": "bench", "size": name, "device": str(where), "threads": threads}
+                        emit(place | asdict(result))
+                    else:
+                        answer(f"{result.case}, {result.setting}, {name}, {result.unit}")
+                        print_columns(_rows(result))
+                        answer()
                     if write is not None:
-                        _write(write, result, _title(result, size, device_name(where)), machine)
+                        _write(write, result, _title(result, name, device_name(where)), machine)
             except torch.OutOfMemoryError:
-                say(f"bench: {case}, {size}: does not fit into the memory of {where}")
+                say(f"bench: {one}, {name}: does not fit into the memory of {where}")
     if write is not None:
         say(f"bench: wrote {write}")
     return 0
 
 
-def _show(result: "Measured", size: str, *, where: str, threads: int, as_json: bool) -> None:
-    if as_json:
-        emit({"kind": "bench", "size": size, "device": where, "threads": threads, **asdict(result)})
-    else:
-        answer(f"{result.case}, {result.setting}, {size}, {result.unit}")
-        print_columns(_rows(result))
-        answer()
-
-
 def _title(result: "Measured", size: str, device: str) -> str:
-    """The heading of a table; a new table replaces one with the same heading."""
+    """Return the heading of a table; a new table replaces one with the same heading."""
     parts = [result.case, result.setting]
     parts += [size] if size != USUAL and result.case not in OF_NO_SIZE else []
     parts += [device] if device != "cpu" else []
@@ -185,7 +198,12 @@ def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
         old = old.replace(before[0], "")
     import torch
 
-    title = f"{datetime.now(UTC):%Y-%m-%d}, {processor()}, one thread, torch {torch.__version__}"
+    try:
+        processor = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(line.partition(":")[2].strip() for line in processor if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = platform.processor() or platform.machine()
+    title = f"{datetime.now(UTC):%Y-%m-%d}, {name}, {os.cpu_count()} cores, one thread, torch {torch.__version__}"
     command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
     table = [
         "| preset | largest batch | estimate, MiB | measured, MiB | estimate / measured |",
@@ -195,16 +213,6 @@ def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
     section = "\n".join([MEMORY_TITLE, "", f"{title}: `{command}`", "", MEMORY_NOTE, "", *table, "", ""])
     start = old.index(NOTES) if NOTES in old else len(old)
     path.write_text(old[:start] + section + old[start:], encoding="utf-8")
-
-
-def processor() -> str:
-    """The processor's name and how many cores this process may use."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        name = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor() or platform.machine()
-    return f"{name}, {os.cpu_count()} cores"
 
 
 def _rows(result: "Measured") -> list[tuple[str, ...]]:

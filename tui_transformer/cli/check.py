@@ -1,28 +1,38 @@
 """`check`: what can be known of a model before it is trained."""
 
 from dataclasses import asdict
-from pathlib import Path
 
 from rich.text import Text
 
 from engine import capabilities
 from engine.clean import clean_line
+from engine.command_line import RUNS
 from engine.config import presets
 from engine.errors import InputError
 from engine.lints import lint
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import emit, stdout, warn
-from tui_transformer.cli.run import Request, loading
+from tui_transformer.cli.options import ConfigFile, Corpus, DataDir, Device, Json, On, PresetName, RunsDir, Set
+from tui_transformer.cli.output import ExitCode, emit, loading, stdout, warn
+from tui_transformer.cli.run import Request
 from tui_transformer.lab.formatting import count, duration, memory, short
 
 LONG_RUN = 20 * 60  # seconds; above that, a smaller base is suggested
 
 
-def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None) -> int:
-    """Print verdicts and costs; exit code 1 if something does not hold."""
-    config = request.resolve()
+def check(
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    on: On = None,
+    set_: Set = None,
+    corpus: Corpus = None,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    request = Request(preset, config, on, tuple(set_ or ()), corpus, None)
+    asked = request.resolve()
     source = request.source()
-    capabilities.require(config, f"preset '{source.name}'")
+    capabilities.require(asked, f"preset '{source.name}'")
     with loading("loading the engine, the corpus and the model"):
         from engine.evaluation.alarms import overlapping
         from engine.evaluation.checks import leak_probe
@@ -37,14 +47,14 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
         from engine.training.trial import crossover, step_cost, switch_effect
 
         where = resolve_device(device)
-        source_run = InitFrom.find(config, runs_dir)
-        task = make_task(config, data_dir, None if source_run is None else source_run.tokenizer)
+        source_run = InitFrom.find(asked, runs_dir)
+        task = make_task(asked, data_dir, None if source_run is None else source_run.tokenizer)
         characters = task.vocab_size
-        vocabulary = config.needed_tokens(characters)
-        runnable = task.resolved(config, f"preset '{source.name}'", default_threads())
+        vocabulary = asked.needed_tokens(characters)
+        runnable = task.resolved(asked, f"preset '{source.name}'", default_threads())
         model = built(runnable, vocabulary, where)
         inherited = () if source_run is None else source_run.copy_weights(model, runnable).lints
-        batches = task.batches(config, where)
+        batches = task.batches(asked, where)
     with loading("checking"):
         rows = largest_batch(runnable)
         verdicts = [
@@ -54,24 +64,24 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
         verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
         for parent in (presets.parent_config(source, request.on), request.without_changes()):
             if parent is not None:
-                verdicts += switch_effect(config, parent, vocabulary)
+                verdicts += switch_effect(asked, parent, vocabulary)
         verdicts = list(dict.fromkeys(verdicts))
         try:
             cost = step_cost(runnable, model, batches)
         except (MemoryError, RuntimeError) as error:
-            key = "batch_size" if config.train.batch_tokens is None else "batch_tokens"
+            key = "batch_size" if asked.train.batch_tokens is None else "batch_tokens"
             raise InputError(
                 f"one training step does not fit on {where}: {str(error).splitlines()[0]}; "
-                f"try --set train.{key}={max(1, getattr(config.train, key) // 2)}"
+                f"try --set train.{key}={max(1, getattr(asked.train, key) // 2)}"
             ) from None
-        crossed = crossover(config, where)
+        crossed = crossover(asked, where)
     parameters = size.parameter_count(runnable.model, vocabulary)
     total = cost.seconds * runnable.train.steps
     largest = BatchShape.of_batch(batches.batch(*batches.largest()))
     peak = cost.peak_bytes or memory_bytes(runnable, vocabulary, largest)
-    lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *inherited]
+    lints = [*lint(asked, task.train_tokens, task.validation_tokens), *task.lints(asked), *inherited]
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
-    if as_json:
+    if json:
         for verdict in verdicts:
             emit({"kind": "verdict", **verdict.to_json()})
         costs = {"parameters": parameters, "seconds_per_step": cost.seconds, "seconds": total, "memory_bytes": peak}
@@ -86,8 +96,8 @@ def check_command(request: Request, *, device: str, as_json: bool, runs_dir: Pat
         good = verdict.verdict == "ok"
         text.append("✓ " if good else "✗ ", style="green" if good else "bold red")
         text.append(clean_line(f"{verdict.check}: {'' if good else verdict.verdict + ': '}{verdict.why}") + "\n")
-    windows = runnable.train.batch_size * config.train.accumulation * config.window_targets
-    rate = (cost.targets if config.on_rows else windows) / cost.seconds
+    windows = runnable.train.batch_size * asked.train.accumulation * asked.window_targets
+    rate = (cost.targets if asked.on_rows else windows) / cost.seconds
     about = "peak" if cost.peak_bytes is not None else "about"
     text.append(f"  {parameters:,} parameters, {about} {memory(peak)} of memory\n")
     text.append(

@@ -1,113 +1,115 @@
-"""`compare`: runs side by side on stdout or in a file, as the studio's third pane shows and exports them."""
+"""`compare`: runs, or a study's variants over their seeds, as the studio's third pane shows and exports them."""
 
+import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from engine.clean import clean_line
+from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of
 from engine.runs.reader import RunReader, no_runs
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.compare_variants import print_variants, standings, variants_table
-from tui_transformer.cli.meant import Meant, find
-from tui_transformer.cli.output import emit, is_terminal, say, stdout
-from tui_transformer.lab.analysis.columns import Column, columns
+from tui_transformer.cli.names import resolve_names
+from tui_transformer.cli.options import Json, RunsDir
+from tui_transformer.cli.output import ExitCode, emit, is_terminal, print_columns, say, stdout
+from tui_transformer.lab.analysis import group_columns
+from tui_transformer.lab.analysis.columns import ALIASES, Column, columns
+from tui_transformer.lab.analysis.detail import text_of
 from tui_transformer.lab.analysis.entry import Entry, majority_rows, read_entry
-from tui_transformer.lab.analysis.export import FORMATS, Table, save, table
-from tui_transformer.lab.analysis.folder import Folder, study_files
-from tui_transformer.lab.analysis.groups import unit_of
-from tui_transformer.lab.analysis.query import Known, parse, sort
+from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
+from tui_transformer.lab.analysis.folder import Folder, StudyFile, study_files
+from tui_transformer.lab.analysis.groups import Grouping, unit_of
+from tui_transformer.lab.analysis.query import Known, Query, parse, sort
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 RUN, VARIANT = BY = ("run", "variant")
 GAP = 2  # columns between two
 
 
-def compare_command(
-    runs: Sequence[str],
-    *,
-    query: str,
-    sort_by: str,
-    baseline: str,
-    by: str,
-    all_settings: bool,
-    written_as: Sequence[str],
-    out: Path | None,
-    runs_dir: Path,
+def compare(
+    runs: Annotated[
+        list[str] | None, typer.Argument(help="Runs, or a study; all if left out. The first run is the baseline.")
+    ] = None,
+    filter_: Annotated[str, typer.Option("--filter", help="Such as: rope n_heads>=2 loss<1.3 -badge:LEAK")] = "",
+    sort_by: Annotated[str, typer.Option("--sort", help="By a column, e.g. loss; -loss is the other way round.")] = "",
+    baseline: Annotated[str, typer.Option("--baseline", help="The run or variant that differences are to.")] = "",
+    by: Annotated[str, typer.Option("--by", help="run, or variant: over its seeds, as a study is.")] = "",
+    all_settings: Annotated[bool, typer.Option("--all-settings", help="Not only the settings that differ.")] = False,
+    json: Json = False,
+    csv: Annotated[bool, typer.Option("--csv", help="For a spreadsheet.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="A table for a README.")] = False,
+    latex: Annotated[bool, typer.Option("--latex", help=r"A tabular for \input.")] = False,
+    latex_document: Annotated[bool, typer.Option("--latex-document", help="A page that pdflatex compiles.")] = False,
+    by_distance: Annotated[
+        str,
+        typer.Option("--by-distance", metavar="PROBE", help="Draw how often a probe (recall) is right by distance."),
+    ] = "",
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A file; its ending says the format.")] = None,
+    runs_dir: RunsDir = RUNS,
 ) -> int:
-    """Compare runs, or variants over their seeds.
+    if by_distance:
+        from tui_transformer.cli.distance import draw_by_distance
 
-    Args:
-        runs: those meant, or studies; all of the folder if there are none. The first of several runs is the baseline.
-        query: a filter; "" lets all through.
-        sort_by: a column, the other way round with a `-` before it; "" leaves them as they come.
-        baseline: another run, or a variant of the study, that differences are to.
-        by: "run", "variant", or "" for variants where a study is meant.
-        all_settings: every setting, not only those that differ.
-        written_as: at most one key of `FORMATS`.
-        out: a file instead of stdout.
-        runs_dir: where runs are.
-
-    Raises:
-        InputError: no such run, a filter or column that is none, two formats, a file that cannot be written.
-    """
-    if len(written_as) > 1:
-        raise InputError(f"one format at a time, not --{' and --'.join(written_as)}")
+        return draw_by_distance(runs or [], probe=by_distance, out=out, runs_dir=runs_dir)
+    wanted = {"json": json, "csv": csv, "markdown": markdown, "latex": latex, "latex-document": latex_document}
+    formats = [name for name, is_wanted in wanted.items() if is_wanted]
+    if len(formats) > 1:
+        raise InputError(f"one format at a time, not --{' and --'.join(formats)}")
     if by not in ("", *BY):
         raise InputError(f"--by {by[:40]}: runs are compared by {one_of(BY)}{nearest(by, BY)}")
-    kind = next(iter(written_as), "") or _by_ending(out)
-    meant = find(runs, runs_dir)
-    entries: Sequence[Entry] = meant.entries if runs else _all(runs_dir)
-    by_variant = by == VARIANT or (not by and bool(meant.studies))
-    pinned = _pinned(baseline, meant, runs_dir)
-    if pinned is None and len(runs) > 1 and not meant.studies:
+    kind = formats[0] if formats else _format_of(out) if out is not None else ""
+    named = resolve_names(runs or [], runs_dir)
+    entries: Sequence[Entry] = named.entries
+    if not runs:
+        look = Folder(runs_dir).look()
+        if look.problem:
+            raise InputError(look.problem)
+        entries = look.entries
+    pinned = None  # the run that differences are to
+    if baseline:
+        of_variant = [run for run in named.entries if run.study is not None and run.study.variant == baseline]
+        pinned = of_variant[0] if of_variant else read_entry(RunReader.resolve(baseline, runs_dir).path)
+    elif runs and len(runs) > 1 and not named.studies:
         pinned = entries[0]
     if not entries:
         say(no_runs(runs_dir))
-        return 0
-    filtered = parse(query, entries)
+        return ExitCode.DONE
+
+    query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
+    by_variant = by == VARIANT or (not by and bool(named.studies))
     if by_variant:
-        files = meant.studies or study_files(runs_dir)
-        found = standings(entries, files, query=filtered, sort_by=sort_by, pinned=pinned)
-        made = variants_table(found, kind, all_settings=all_settings) if kind else None
-        count, show = len(found), partial(print_variants, found, all_settings=all_settings)
+        files = named.studies or study_files(runs_dir)
+        variants = _variants(entries, files, query, key, pinned, reverse=reverse)
+        made = group_table(variants, data=kind in DATA, all_settings=all_settings) if kind else None
+        count, show = len(variants), partial(_print_variants, variants, all_settings=all_settings)
     else:
-        order, reverse = _order(sort_by, entries)
-        matching = filtered(entries, pinned)
+        order = Known(entries).column(key) if key else None
+        matching = query(entries, pinned)
         shown = [*sort(matching, order, pinned, reverse=reverse), *majority_rows(matching)]
         made = table(shown, pinned, all_settings=all_settings) if kind else None
         count, show = len(matching), partial(_print, columns(shown, pinned, all_settings=all_settings), shown, pinned)
     if not count:
-        say(filtered.why_none(entries, pinned))
+        say(query.why_none(entries, pinned))
     if made is not None and kind == "json" and out is None:
-        _print_json(made)
-    elif made is not None:
-        _deliver(FORMATS[kind].write(made), out, f"{count:,} {VARIANT if by_variant else RUN}s")
+        for values in made.values:
+            emit(dict(zip((column.key for column in made.columns), values, strict=True)))
+    elif made is not None and out is None:
+        sys.stdout.write(FORMATS[kind].write(made))
+    elif made is not None and out is not None:
+        save(FORMATS[kind].write(made), out)
+        say(f"{count:,} {VARIANT if by_variant else RUN}s written to {out}")
     elif count:
         show()
-    return 0
+    return ExitCode.DONE
 
 
-def _pinned(baseline: str, meant: Meant, runs_dir: Path) -> Entry | None:
-    """The run that differences are to: by its name, or the first of the variant of that name."""
-    if not baseline:
-        return None
-    of_variant = [run for run in meant.entries if run.study is not None and run.study.variant == baseline]
-    return of_variant[0] if of_variant else read_entry(RunReader.resolve(baseline, runs_dir).path)
-
-
-def _all(runs_dir: Path) -> Sequence[Entry]:
-    look = Folder(runs_dir).look()
-    if look.problem:
-        raise InputError(look.problem)
-    return look.entries
-
-
-def _by_ending(out: Path | None) -> str:
-    """The format that a file's name asks for."""
-    if out is None:
-        return ""
+def _format_of(out: Path) -> str:
+    """Return the format that a file's name asks for."""
     endings = {f".{kind.ending}": key for key, kind in reversed(FORMATS.items()) if key != "latex-document"}
     found = endings.get(out.suffix.lower())
     if found is None:
@@ -115,37 +117,56 @@ def _by_ending(out: Path | None) -> str:
     return found
 
 
-def _order(sort_by: str, entries: Sequence[Entry]) -> tuple[Column | None, bool]:
-    key = sort_by.removeprefix("-")
-    return (Known(entries).column(key) if key else None), sort_by.startswith("-")
+def _variants(
+    entries: Sequence[Entry],
+    files: Mapping[str, StudyFile],
+    query: Query,
+    key: str,
+    pinned: Entry | None,
+    *,
+    reverse: bool,
+) -> tuple[VariantResult, ...]:
+    """Return the variants to show. One of which any run matches is shown whole: a filter takes no seeds away.
+
+    Args:
+        entries: all runs; verdicts are corrected over the whole study, whatever is shown of it.
+        files: of studies, by name.
+        query: a filter.
+        key: of the column to sort by; "" for the study's own order.
+        pinned: a run of the baseline.
+        reverse: sort the other way round.
+
+    Raises:
+        InputError: no such column.
+    """
+    found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
+    matching = {entry.path for entry in query(entries, pinned)}
+    shown = [result for result in found if any(run.path in matching for run in result.runs)]
+    if not key:
+        return sort(shown, None, None, reverse=reverse)
+    known = {column.key: column for column in group_columns.columns(shown, all_settings=True)}
+    meant = ALIASES.get(key, key)
+    full = [name for name in known if name.rpartition(".")[2] == meant]
+    name = {"run": "variant"}.get(meant, meant if meant in known else full[0] if len(full) == 1 else meant)
+    if name not in known:
+        hint = nearest(key, known) or f"; try {one_of(list(known)[:5])}"
+        raise InputError(f"--sort: variants have no column '{key[:80]}'{hint}")
+    return sort(shown, known[name], None, reverse=reverse)
 
 
-def _print_json(made: Table) -> None:
-    keys = [column.key for column in made.columns]
-    for values in made.values:
-        emit(dict(zip(keys, values, strict=True)))
-
-
-def _deliver(text: str, out: Path | None, what: str) -> None:
-    if out is None:
-        sys.stdout.write(text)
-        return
-    save(text, out)
-    say(f"{what} written to {out}")
+def _print_variants(shown: Sequence[VariantResult], *, all_settings: bool) -> None:
+    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    sys.stdout.write(text_of(shown, all_settings=all_settings, width=width))
 
 
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:
-    """A table: on a terminal of the columns that it has room for, in a pipe of all."""
+    """Print a table: on a terminal of the columns that it has room for, in a pipe of all."""
     say(f"loss in {unit_of(entries)}" + (f"; differences are to {baseline.name}" if baseline is not None else ""))
     rows = [[clean_line(column.title) for column in shown]]
     rows += [[clean_line(column.shown(entry, baseline)) for column in shown] for entry in entries]
-    if is_terminal(sys.stdout):
-        _print_grid(shown, rows)
-    else:
+    if not is_terminal(sys.stdout):
         print_columns(rows)
-
-
-def _print_grid(shown: Sequence[Column], rows: list[list[str]]) -> None:
+        return
     from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text

@@ -1,19 +1,36 @@
-"""`pause | continue | stop`: a numbered command for whoever trains a run, and waiting until it is obeyed."""
+"""`pause`, `continue`, `stop`, `checkpoint`: a numbered command for whoever trains a run, until it is obeyed."""
 
 import time
 from pathlib import Path
 
+from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.commands import Command, send
 from engine.runs.reader import LIVE_STATES, STILL, RunReader
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import answer, complain, emit, say
+from tui_transformer.cli.options import Json, RunArgument, RunsDir
+from tui_transformer.cli.output import ExitCode, answer, complain, emit, say
 
 PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may take long
 LOOK = 0.1  # seconds between two looks
 
 
-def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path) -> int:
+def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    return _sent(Command.PAUSE, run, json, runs_dir)
+
+
+def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    return _sent(Command.CONTINUE, run, json, runs_dir)
+
+
+def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    return _sent(Command.STOP, run, json, runs_dir)
+
+
+def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    return _sent(Command.CHECKPOINT, run, json, runs_dir)
+
+
+def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
     """Send a command and wait until the run has obeyed it."""
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
@@ -31,17 +48,9 @@ def control_command(run: str, command: Command, *, as_json: bool, runs_dir: Path
         time.sleep(LOOK)
     while command is Command.STOP and reader.state in LIVE_STATES and time.monotonic() < deadline:
         time.sleep(LOOK)
-    status = reader.status
-    if as_json:
-        emit(
-            {
-                "run": reader.name,
-                "command": command.value,
-                "id": number,
-                "state": reader.state,
-                "step": status.step,
-            }
-        )
+    step = reader.status.step
+    if json:
+        emit({"run": reader.name, "command": command.value, "id": number, "state": reader.state, "step": step})
     else:
-        answer(f"{reader.name}: {reader.state} at step {status.step:,}")
+        answer(f"{reader.name}: {reader.state} at step {step:,}")
     return ExitCode.DONE

@@ -1,56 +1,346 @@
-"""`data list | show`: which corpora there are, and what is in one."""
+"""`data list`, `show`, `fetch`: which corpora there are, what is in one, and putting its files into the data folder."""
 
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+import typer
+
+from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.data.catalogue import catalogue, kind_of
 from engine.data.entry import CorpusEntry, data_folders
-from engine.errors import InputError
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import answer, emit
+from engine.errors import InputError, nearest
+from tui_transformer.cli.options import DataDir, Group, Json
+from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say, stderr
+
+if TYPE_CHECKING:
+    from engine.data.download import Remote
+    from engine.data.overlap import Overlap
 
 LONGEST = 4096  # characters, as of data.corpus
+GLIMPSE = 400  # characters of a text
+PAIRS, DOCUMENTS = 5, 4  # that are printed; as many questions as documents
+WIDEST = 300  # characters of a sentence or document that are printed
+LABEL = 12  # columns
+# How a file's hash was checked, and what that is worth.
+CHECKED = {
+    "known": "SHA-256 as it should be",
+    "recorded": "SHA-256 as it was when it was first fetched",
+    "first use": "SHA-256 {short}…, which nothing could be held against: recorded beside it, and checked from now on",
+    "unchecked": "SHA-256 {short}…, which nothing could be held against, nor recorded beside it",
+}
+
+app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
 
 
-def _where(entry: CorpusEntry[Any], data_dir: Path | None) -> str:
-    if not entry.remotes:
-        return "built in"
-    return str(entry.found(data_folders(data_dir)) or "not here")
+@app.callback(invoke_without_command=True)
+def default(context: typer.Context, data_dir: DataDir = None) -> int:
+    return list_corpora(data_dir=data_dir) if context.invoked_subcommand is None else 0
 
 
-def list_command(*, as_json: bool, data_dir: Path | None) -> int:
-    """A line a corpus: its name, of what kind it is, where it is, what it is."""
-    entries = catalogue().values()
-    if as_json:
-        for entry in entries:
+@app.command("list")
+def list_corpora(json: Json = False, data_dir: DataDir = None) -> int:
+    """All corpora that have a name, and where they are."""
+    rows = [("CORPUS", "KIND", "WHERE", "WHAT IT IS")]
+    for entry in catalogue().values():
+        where = str(entry.found(data_folders(data_dir)) or "not here") if entry.remotes else "built in"
+        rows.append((entry.name, entry.words, where, entry.description))
+        if json:
             record = {"name": entry.name, "kind": entry.kind, "languages": entry.languages, "licence": entry.licence}
-            emit(record | {"where": _where(entry, data_dir), "description": entry.description})
-        return ExitCode.DONE
-    rows = [(entry.name, entry.words, _where(entry, data_dir), entry.description) for entry in entries]
-    print_columns([("CORPUS", "KIND", "WHERE", "WHAT IT IS"), *rows])
-    answer(
-        "\nand yours, by --corpus: any UTF-8 text file; pairs.tsv, text.en,text.de or a folder of sentence pairs; "
-        "a folder with documents.txt"
-    )
+            emit(record | {"where": where, "description": entry.description})
+    if not json:
+        print_columns(rows)
+        answer(
+            "\nand yours, by --corpus: any UTF-8 text file; pairs.tsv, text.en,text.de or a folder of sentence pairs; "
+            "a folder with documents.txt"
+        )
     return ExitCode.DONE
 
 
-def show_command(name: str, *, as_json: bool, data_dir: Path | None) -> int:
-    """What is in a corpus: a name, or a path as a run takes it."""
+class Described(NamedTuple):
+    """What `data show` says of a corpus.
+
+    Args:
+        record: of JSON.
+        title: the first line.
+        lines: labels, and what stands beside them.
+        examples: some of what is in it, cleaned as far as a line end would mislead.
+    """
+
+    record: dict[str, Any]
+    title: str
+    lines: list[tuple[str, str]]
+    examples: list[str]
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A corpus by name, a text file, or the path of sentence pairs.")],
+    json: Json = False,
+    data_dir: DataDir = None,
+) -> int:
+    """One corpus: its sizes, its characters, what to hold a score against, how it begins."""
     if not 1 <= len(name) <= LONGEST:
         known = command_line("data", "list", data_dir=data_dir)
         raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `{known}` lists, or a path")
-    kind = kind_of(name)
-    if kind == "documents":
-        from tui_transformer.cli.documents_shown import show_documents
+    describe = {"documents": _documents, "pairs": _pairs}.get(kind_of(name), _text)
+    found = describe(name, data_dir)
+    if json:
+        emit(found.record)
+        return ExitCode.DONE
+    answer(clean_line(found.title))
+    for label, line in found.lines:
+        answer(clean_line(f"  {label:<{LABEL}}{line}"))
+    for line in found.examples:
+        answer(line)
+    return ExitCode.DONE
 
-        return show_documents(name, as_json=as_json, data_dir=data_dir)
-    if kind == "pairs":
-        from tui_transformer.cli.pairs_shown import show_pairs
 
-        return show_pairs(name, as_json=as_json, data_dir=data_dir)
-    from tui_transformer.cli.text_shown import show_text
+def _overlaps(found: "Sequence[Overlap | None]") -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return how much of each held-out split is also in the training split, as in data.json, and as lines."""
+    from engine.evaluation.alarms import overlapping
 
-    return show_text(name, as_json=as_json, data_dir=data_dir)
+    known = [one for one in found if one is not None]
+    kinds = {one.of for one in known}
+    record = {one.split if len(kinds) == 1 else f"{one.of}-{one.split}": one.to_json() for one in known}
+    return record, [("⚠ OVERLAP" if one.much else "overlap", overlapping(one).why) for one in known]
+
+
+def _text(name: str, data_dir: Path | None) -> Described:
+    from engine.config.sections import DataConfig
+    from engine.data.corpora import load_corpus
+    from engine.data.overlap import text_overlap
+    from engine.data.tokenizers import CharacterTokenizer
+    from engine.evaluation.baselines import bigram_loss, unigram_loss
+
+    corpus = load_corpus(DataConfig(corpus=name), data_dir)
+    splits, validation = corpus.splits, corpus.splits["validation"]
+    tokenizer = CharacterTokenizer.of(split.text for split in splits.values())
+    train, held_out = (tokenizer.encode(splits[split].text) for split in ("train", "validation"))
+    if len(train) < 2 or len(held_out) < 2:
+        raise InputError(f"corpus {corpus.name}: too short to be split into training and validation text")
+    overlap, overlap_lines = _overlaps(
+        [text_overlap([splits["train"].text], part.text, split) for split, part in splits.items() if split != "train"]
+    )
+    losses = {
+        "unigram": unigram_loss(train, held_out, tokenizer.vocab_size),
+        "bigram": bigram_loss(train, held_out, tokenizer.vocab_size),
+        "floor": None if validation.floor_mean is None else validation.floor_mean[0],
+    }
+    record: dict[str, Any] = {
+        "name": corpus.name,
+        "kind": "text",
+        "version": corpus.version,
+        "source": corpus.source,
+        "characters": {split: len(part.text) for split, part in splits.items()},
+        "vocabulary": tokenizer.vocab_size,
+        **losses,
+        "overlap": overlap,
+        "sha256": corpus.sha256,
+    }
+    named = {"unigram": "unigram", "bigram": "bigram", "floor": "floor given the whole past"}
+    known = ", ".join(f"{named[key]} {value:.3f}" for key, value in losses.items() if value is not None)
+    lines = [
+        ("characters", f"{_counts(record['characters'])}; {tokenizer.vocab_size} different ones"),
+        ("loss lines", f"{known} nats per character on validation"),
+        *overlap_lines,
+        *(("probe", f"{one.name}: {one.description} ({one.at.size:,} places)") for one in validation.probes),
+    ]
+    return Described(record, f"{corpus.version}, {corpus.source}", lines, ["", splits["train"].text[:GLIMPSE]])
+
+
+def _pairs(name: str, data_dir: Path | None) -> Described:
+    from engine.config.sections import DataConfig
+    from engine.data.overlap import pair_overlap
+    from engine.data.parallel.registry import load_parallel
+    from engine.data.parallel.statistics import corpus_statistics, warnings
+
+    corpus = load_parallel(DataConfig(corpus=name), data_dir)
+    entry, train = catalogue().get(corpus.name), corpus.splits["train"]
+    splits = corpus_statistics(corpus)
+    warned = [line for split, numbers in splits.items() for line in warnings(split, numbers)]
+    sources, targets = (
+        len({character for pairs in corpus.splits.values() for text in getattr(pairs, side) for character in text})
+        for side in ("sources", "targets")
+    )
+    examples = list(islice(dict.fromkeys(zip(train.sources, train.targets, strict=True)), PAIRS))
+    overlap, overlap_lines = _overlaps(
+        [pair_overlap(train, pairs, split) for split, pairs in corpus.splits.items() if split in ("validation", "test")]
+    )
+    licence = entry.licence if entry else ""
+    record: dict[str, Any] = {
+        "name": corpus.name,
+        "kind": "pairs",
+        "version": corpus.version,
+        "source": corpus.source,
+        "languages": corpus.languages,
+        "licence": licence,
+        "splits": {split: asdict(numbers) for split, numbers in splits.items()},
+        "warnings": warned,
+        "overlap": overlap,
+        "characters": [sources, targets],
+        "sha256": corpus.sha256,
+        "notes": corpus.notes,
+        "examples": examples,
+    }
+
+    def lengths(mean: float, longest: int, characters: int) -> str:
+        return f"{mean:.1f} words on average, {longest:,} at most; {characters:,} different characters"
+
+    counted = splits["train"]
+    lines = [
+        ("pairs", _counts({split: numbers.pairs for split, numbers in splits.items()})),
+        ("sources", lengths(counted.source_mean, counted.source_longest, sources)),
+        ("targets", lengths(counted.target_mean, counted.target_longest, targets)),
+        *_origin(corpus.sha256, licence, corpus.notes),
+        *overlap_lines,
+        *(("⚠", line) for line in warned),
+    ]
+    shown = [f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}" for source, target in examples]
+    return Described(record, f"{corpus.version}, {' → '.join(corpus.languages)}, {corpus.source}", lines, shown)
+
+
+def _documents(name: str, data_dir: Path | None) -> Described:
+    from engine.config.sections import DataConfig
+    from engine.data.documents.registry import load_documents
+    from engine.data.overlap import document_overlap, question_overlap
+    from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
+
+    corpus = load_documents(DataConfig(corpus=name), data_dir)
+    entry, train, texts = catalogue().get(corpus.name), corpus.documents["train"], list(corpus.texts())
+    questions = [question for found in corpus.questions.values() for question in found]
+    asked = {split: [question.text for question in found] for split, found in corpus.questions.items()}
+    majority = {split: corpus.majority(split) for split in corpus.questions}
+    right = {split: {"right": right, "of": of} for split, (_, right, of) in majority.items() if of}
+    overlap, overlap_lines = _overlaps(
+        [document_overlap(train, found, split) for split, found in corpus.documents.items() if split != "train"]
+        + [question_overlap(asked["train"], found, split) for split, found in asked.items() if split != "train"]
+    )
+    licence = entry.licence if entry else ""
+    shown = corpus.questions.get("train", ())[:DOCUMENTS]
+    record: dict[str, Any] = {
+        "name": corpus.name,
+        "kind": "documents",
+        "version": corpus.version,
+        "source": corpus.source,
+        "documents": {split: len(found) for split, found in corpus.documents.items()},
+        "characters_mean": fmean(map(len, train)),
+        "characters_longest": max(map(len, train)),
+        "questions": {split: len(found) for split, found in asked.items()},
+        "different_questions": len({question.text for question in questions}),
+        "different_answers": len({question.answer for question in questions if question.answer is not None}),
+        "majority": {"answer": majority["train"][0], "splits": right} if majority else None,
+        "vocabulary": {
+            "characters": CharacterTokenizer.of(texts).vocab_size,
+            "words": WordTokenizer.of(texts).vocab_size,
+        },
+        "recalls": {probe: len(found) for probe, found in corpus.recalls.items()},
+        "sha256": corpus.sha256,
+        "notes": corpus.notes,
+        "examples": {
+            "documents": train[:DOCUMENTS],
+            "questions": [(question.text, question.answer) for question in shown],
+        },
+        "licence": licence,
+        "overlap": overlap,
+    }
+    length = f"{record['characters_mean']:.1f} characters on average, {record['characters_longest']:,} at most"
+    lines = [("documents", _counts(record["documents"])), ("length", length)]
+    if asked:
+        different = (
+            f"{record['different_questions']:,} different ones, {record['different_answers']:,} different answers"
+        )
+        shares = [
+            f"{one['right'] / one['of']:.1%} of {split} ({one['right']:,} of {one['of']:,})"
+            for split, one in right.items()
+        ]
+        always = f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"
+        lines += [("questions", f"{_counts(record['questions'])}; {different}"), ("baseline", always)]
+    else:
+        lines.append(("questions", "none"))
+    words, characters = record["vocabulary"]["words"], record["vocabulary"]["characters"]
+    lines += [
+        ("vocabulary", f"{characters:,} characters, {words:,} words and marks"),
+        *(("probe", f"{probe}: {count:,} facts") for probe, count in record["recalls"].items()),
+        *_origin(corpus.sha256, licence, corpus.notes),
+        *overlap_lines,
+    ]
+    examples = ["", *(clean_line(text[:WIDEST]) for text in train[:DOCUMENTS])]
+    if shown:
+        examples += ["", *(clean_line(f"{q.text[:WIDEST]}  →  {(q.answer or '')[:WIDEST]}") for q in shown)]
+    return Described(record, f"{corpus.version}, {corpus.source}", lines, examples)
+
+
+def _counts(counts: dict[str, int]) -> str:
+    return ", ".join(f"{split} {count:,}" for split, count in counts.items())
+
+
+def _origin(sha256: dict[str, str], licence: str, notes: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the lines that say where a corpus is from."""
+    lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in sha256.items()]
+    return [*lines, *([("licence", licence)] if licence else []), *(("note", note) for note in notes)]
+
+
+@app.command()
+def fetch(
+    name: Annotated[str, typer.Argument(help="A corpus by name.")],
+    json: Json = False,
+    data_dir: DataDir = None,
+) -> int:
+    """Download a corpus, checked by its SHA-256 where that is known."""
+    from engine.data import download
+
+    known = catalogue()
+    entry = known.get(name)
+    if entry is None:
+        hint = nearest(name, known) or f"; `{command_line('data', 'list')}` lists them"
+        raise InputError(f"no corpus is called '{name[:80]}'{hint}")
+    if not entry.remotes:
+        say(f"{name} is built in: it is generated when it is needed")
+        return ExitCode.DONE
+    folder = data_folders(data_dir)[0] if data_dir is not None else data_folders(None)[-1]
+    files = []
+    with _progress(entry) as watched:
+        for remote in entry.remotes:
+            before = download.recorded_sha256(folder / remote.file)
+            path = download.fetch(remote, folder, progress=watched(remote))
+            sha256 = download.sha256_of(path)
+            if remote.sha256 is not None:
+                checked = "known"
+            elif before is not None:
+                checked = "recorded"
+            else:
+                checked = "first use" if download.recorded_sha256(path) == sha256 else "unchecked"
+            files.append((path, sha256, checked))
+    for path, sha256, checked in files:
+        if json:
+            emit({"name": name, "path": str(path), "sha256": sha256, "checked": checked})
+        else:
+            answer(clean_line(f"{name}: {path}, {CHECKED[checked].format(short=sha256[:16])}"))
+    if entry.licence and not json:
+        say(f"{name} may be used under {entry.licence}")
+    return ExitCode.DONE
+
+
+@contextmanager
+def _progress(entry: CorpusEntry[Any]) -> "Iterator[Callable[[Remote], Callable[[int, int], None]]]":
+    """Show how far each file is: a bar on a terminal, else nothing."""
+    if not is_terminal(sys.stderr):
+        yield lambda remote: lambda done, size: None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Progress(*columns, console=stderr()) as bar:
+
+        def watched(remote: "Remote") -> Callable[[int, int], None]:
+            task = bar.add_task(f"{entry.name}  {Path(remote.file).name}", total=None)
+            return lambda done, size: bar.update(task, completed=done)
+
+        yield watched

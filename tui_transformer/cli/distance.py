@@ -5,9 +5,8 @@ from pathlib import Path
 
 from engine.clean import clean_line
 from engine.errors import InputError, nearest
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.meant import find
-from tui_transformer.cli.output import answer, say, stdout
+from tui_transformer.cli.names import resolve_names
+from tui_transformer.cli.output import ExitCode, answer, print_columns, say, stdout
 from tui_transformer.lab.analysis.curves import MOST, Curves, seeds_of
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import save
@@ -18,7 +17,7 @@ from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, distances, 
 WIDEST, ROWS = 100, 20  # of a chart in characters
 
 
-def distance_command(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> int:
+def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> int:
     """Draw a probe by distance, a line a variant: its mean over the seeds.
 
     Args:
@@ -32,11 +31,20 @@ def distance_command(runs: Sequence[str], *, probe: str, out: Path | None, runs_
     """
     if out is not None and out.suffix.lower() != ".svg":
         raise InputError(f"--out {out}: with --by-distance, end the name in .svg")
-    groups = seeds_of(entries := _entries(runs, runs_dir), entries)
+    if runs:  # variants in their study's order, else the oldest first
+        found = resolve_names(runs, runs_dir)
+        place = {(study.name, name): i for study in found.studies.values() for i, name in enumerate(study.variants)}
+
+        def order(entry: Entry) -> tuple[int, str]:
+            return place.get((entry.study.name, entry.study.variant), 0) if entry.study else 0, entry.created
+
+        entries = sorted(found.entries, key=order)
+    else:
+        entries = sorted(Folder(runs_dir).look().entries, key=lambda entry: entry.created)
+    groups = seeds_of(entries, entries)
     if len(groups) > MOST:
         raise InputError(f"{len(groups)} variants: {MOST} lines are as many as can be told apart; name fewer runs")
-    metrics = Curves().read([run.path for run in entries])
-    drawn = DrawnGroups(tuple(enumerate(groups)), None, metrics)
+    drawn = DrawnGroups(tuple(enumerate(groups)), None, Curves().read([run.path for run in entries]))
     known = probes_of(drawn)
     if not known:
         raise InputError("none of these runs counted its probes by distance: runs on playlets of this version do")
@@ -49,22 +57,9 @@ def distance_command(runs: Sequence[str], *, probe: str, out: Path | None, runs_
 
         save(distance_picture(made), out)
         say(f"{probe} by distance of {len(entries):,} runs written to {out}")
-        return 0
-    _print(made)
-    return 0
-
-
-def _entries(names: Sequence[str], runs_dir: Path) -> list[Entry]:
-    """Those that are meant, all where none is named: variants in their study's order, else the oldest first."""
-    if not names:
-        return sorted(Folder(runs_dir).look().entries, key=lambda entry: entry.created)
-    meant = find(names, runs_dir)
-    place = {(study.name, name): i for study in meant.studies.values() for i, name in enumerate(study.variants)}
-
-    def order(entry: Entry) -> tuple[int, str]:
-        return place.get((entry.study.name, entry.study.variant), 0) if entry.study else 0, entry.created
-
-    return sorted(meant.entries, key=order)
+    else:
+        _print(made)
+    return ExitCode.DONE
 
 
 def _print(made: Overlay) -> None:
@@ -79,14 +74,11 @@ def _print(made: Overlay) -> None:
     for stroke in made.drawn:
         values = dict(zip(stroke.curve.x, stroke.curve.y, strict=True))
         ends = dict(zip(stroke.curve.x, stroke.ends, strict=False))
-        shares = [_share(values.get(x), ends.get(x)) for x in places]
+        shares = []
+        for x in places:
+            around = f" [{100 * ends[x][0]:.0f}, {100 * ends[x][1]:.0f}]" if ends.get(x) is not None else ""
+            shares.append(f"{values[x]:.0%}{around}" if values.get(x) is not None else "–")
         rows.append([LETTERS[stroke.slot], clean_line(stroke.name), f"{stroke.seeds or 1}", *shares])
     print_columns(rows)
     for note in made.notes:
         say(note)
-
-
-def _share(value: float | None, ends: tuple[float, float] | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.0%}" + (f" [{100 * ends[0]:.0f}, {100 * ends[1]:.0f}]" if ends is not None else "")

@@ -3,17 +3,20 @@
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+import typer
 
 from engine.clean import clean_line
-from engine.command_line import command_line
+from engine.command_line import RUNS, command_line
 from engine.data.catalogue import catalogue
-from engine.data.entry import CorpusEntry, data_folders
+from engine.data.entry import data_folders
+from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import emit, is_terminal, stdout
+from tui_transformer.cli.options import DataDir, Json, RunsDir
+from tui_transformer.cli.output import ExitCode, emit, is_terminal, stdout
 from tui_transformer.lab.formatting import count, memory
 
 LITTLE_DISK = 2_000_000_000  # bytes
@@ -30,13 +33,31 @@ class Finding:
     advice: str = ""
 
 
-def doctor_command(run: str | None, *, as_json: bool, runs_dir: Path, data_dir: Path | None) -> int:
-    """Print the findings; exit code 1 if a run has something broken."""
+def doctor(
+    run: Annotated[str | None, typer.Argument(help="A run to look through; without it, this machine.")] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Prove that training works on a GPU: up to ten minutes.")] = False,
+    device: Annotated[str, typer.Option("--device", help="With --gpu: auto, cpu, cuda, cuda:0 or mps.")] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="With --gpu: the file to write, by default gpu-proof.json.")
+    ] = None,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
+    if gpu:
+        if run is not None:
+            raise InputError(f"doctor --gpu: tests this machine, not a run; leave out '{run[:80]}'")
+        from tui_transformer.cli.prove import FILE, prove_all
+
+        return prove_all(device=device, out=out if out is not None else FILE, as_json=json)
+    for option, given in (("--device", device != "auto"), ("--out", out is not None)):
+        if given:
+            raise InputError(f"doctor {option}: only works with --gpu")
     reader = RunReader.resolve(run, runs_dir) if run is not None else None
     findings = machine(runs_dir, data_dir) if reader is None else of_run(reader)
-    if as_json:
+    if json:
         for finding in findings:
-            emit({"what": finding.what, "ok": finding.ok, "found": finding.found, "advice": finding.advice})
+            emit(asdict(finding))
     else:
         from rich.text import Text
 
@@ -53,7 +74,7 @@ def doctor_command(run: str | None, *, as_json: bool, runs_dir: Path, data_dir: 
 
 
 def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
-    """Python, torch, devices, memory, disk, corpora, terminal."""
+    """Look at Python, torch, devices, memory, disk, corpora, terminal."""
     import platform
 
     import psutil
@@ -62,8 +83,10 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
     from engine.training.devices import default_threads, device_name, resolve_device
     from engine.training.numerics import has_bf16
 
-    device = resolve_device("auto")
-    free = shutil.disk_usage(_existing(runs_dir)).free
+    device, place = resolve_device("auto"), runs_dir.absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
     ram = psutil.virtual_memory()
     findings = [
         Finding("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
@@ -77,12 +100,21 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
         Finding("memory", True, f"{memory(ram.available)} free of {memory(ram.total)}"),
         Finding(
             "disk",
-            free > LITTLE_DISK and os.access(_existing(runs_dir), os.W_OK),
+            free > LITTLE_DISK and os.access(place, os.W_OK),
             f"{memory(free)} free for runs in {runs_dir.absolute()}",
             "make room or name another folder with --runs-dir",
         ),
     ]
-    findings += [_corpus(entry, data_dir) for entry in catalogue().values() if entry.remotes]
+    folders = data_folders(data_dir)
+    for entry in catalogue().values():
+        if entry.remotes:
+            path = entry.found(folders)
+            advice = f"`{command_line('data', 'fetch', entry.name)}`"
+            if entry.by_hand:
+                files = ", ".join(Path(remote.file).name for remote in entry.remotes)
+                advice = f"put {files} into {(folders[-1] / entry.remotes[0].file).parent}"
+            found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"
+            findings.append(Finding("corpus", path is not None, found, advice))
     size = shutil.get_terminal_size()
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     findings.append(
@@ -97,38 +129,16 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
     return findings
 
 
-def _corpus(entry: CorpusEntry[Any], data_dir: Path | None) -> Finding:
-    folders = data_folders(data_dir)
-    path = entry.found(folders)
-    found = f"{entry.name} ({entry.words}) {f'at {path}' if path else 'is not here'}"
-    advice = f"`{command_line('data', 'fetch', entry.name)}`"
-    if entry.by_hand:
-        files = ", ".join(Path(remote.file).name for remote in entry.remotes)
-        advice = f"put {files} into {(folders[-1] / entry.remotes[0].file).parent}"
-    return Finding("corpus", path is not None, found, advice)
-
-
-def _existing(path: Path) -> Path:
-    path = path.absolute()
-    while not path.exists():
-        path = path.parent
-    return path
-
-
 def of_run(reader: RunReader) -> list[Finding]:
-    """Each file of a run and each checkpoint."""
-    from engine.errors import InputError
+    """Look at each file of a run and each checkpoint."""
     from engine.plain_files import open_plain
     from engine.runs.files import parsed_lines, read_json
     from engine.training.checkpoint import damage, never_saved, steps_saved
 
     state = reader.state
     why = reader.status.reason
-    begins = f"`{reader.command('resume')}` starts it over"
     unsaved = never_saved(reader) and state not in (*LIVE_STATES, "queued")
-    findings = [
-        Finding("state", state not in ("lost", "failed", "unknown"), f"{state}: {why}" if why else state),
-    ]
+    findings = [Finding("state", state not in ("lost", "failed", "unknown"), f"{state}: {why}" if why else state)]
     findings += [Finding(badge, False, why) for badge, why in reader.badges.items()]
     for name in RUN_FILES:
         path = reader.path / name
@@ -156,6 +166,7 @@ def of_run(reader: RunReader) -> list[Finding]:
         wrong = damage(path)
         findings.append(Finding(path.name, wrong is None, wrong or "intact, every SHA-256 as recorded"))
     if not saved:
+        begins = f"`{reader.command('resume')}` starts it over"
         found = "none: the run ended before its first one" if unsaved else "none"
         findings.append(Finding("checkpoints", False, found, begins if unsaved else "nothing to sample from"))
     return findings

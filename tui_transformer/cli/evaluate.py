@@ -1,31 +1,34 @@
-"""`evaluate`: score any checkpoint of any run, on any split, with any stride; the score says all of it.
+"""`evaluate`: score any checkpoint of any run, on any split, with any stride; the score says all of it."""
 
-Runs on documents and questions are scored in `evaluate_documents`.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from engine.clean import clean, clean_line
-from engine.errors import InputError, one_of
+from engine.command_line import RUNS
+from engine.errors import InputError, one_of, refused
+from engine.runs.files import write_named
 from engine.runs.reader import RunReader
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import answer, emit, stamp
-from tui_transformer.cli.run import loading
-from tui_transformer.lab.formatting import unit
-from tui_transformer.lab.records.facts import table
+from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.output import ExitCode, answer, emit, loading, stamp
+from tui_transformer.lab.formatting import count, unit
 from tui_transformer.lab.records.floors import floors
 
 if TYPE_CHECKING:
+    import torch
+
     from engine.config.schema import RunConfig
 
 SPLITS = ("train", "validation", "test")
+Scored = tuple[dict[str, Any], list[str]]  # as JSON, and as lines
+SHOWN = 3  # questions beside their answers
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluateArgs:
     """What is to be scored, and how."""
 
     split: str
@@ -35,50 +38,80 @@ class Asked:
     beam: int | None
     sentences: int
     device: str
-    as_json: bool
     data_dir: Path | None
-    predictions: Path | None = None
+    predictions: Path | None
+
+    def where(self) -> "torch.device":
+        """Return the device, set to exact products."""
+        from engine.training.devices import resolve_device
+        from engine.training.numerics import set_fp32_matmul
+
+        where = resolve_device(self.device)
+        set_fp32_matmul("exact")
+        return where
+
+    def changed(self, config: "RunConfig", **more: int | None) -> "RunConfig":
+        """Return the config with other values of `evaluation`, where they are asked for."""
+        from engine import capabilities
+
+        for name, value in {"batch_size": self.batch_size, **more}.items():
+            if value is not None:
+                config = capabilities.with_value(config, f"evaluation.{name}", value)
+        return config
 
 
-def evaluate_command(run: str, asked: Asked, *, runs_dir: Path) -> int:
-    """Print the scores of a run's checkpoint."""
+def evaluate(
+    run: RunArgument = "last",
+    split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")] = "best",
+    stride: Annotated[
+        int | None, typer.Option("--stride", help="Tokens between windows; the run's own if left out.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1, help="Windows at once; only speed.")] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", min=1, max=1000, help="Beam of a translation; the run's own if left out.")
+    ] = None,
+    sentences: Annotated[
+        int, typer.Option("--sentences", min=0, max=1000, help="Best and worst translations to show.")
+    ] = 3,
+    predictions: Annotated[
+        Path | None, typer.Option("--predictions", help="A file for the answers to questions, a line each.")
+    ] = None,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
-    if not config.translates and asked.split not in SPLITS:
-        raise InputError(f"--split {asked.split[:40]!r}: must be {one_of(SPLITS)}")
+    if not config.translates and split not in SPLITS:
+        raise InputError(f"--split {split[:40]!r}: must be {one_of(SPLITS)}")
     beside = (
-        ("--stride", asked.stride, config.on_rows, "is scored row by row and has no windows"),
-        ("--beam", asked.beam, not config.translates, "does not translate"),
-        ("--predictions", asked.predictions, not config.answers, "answers no questions"),
+        ("--stride", stride, config.on_rows, "is scored row by row and has no windows"),
+        ("--beam", beam, not config.translates, "does not translate"),
+        ("--predictions", predictions, not config.answers, "answers no questions"),
     )
     for option, value, is_wrong, why in beside:
         if value is not None and is_wrong:
             raise InputError(f"{option} {str(value)[:80]}: run '{reader.name}' {why}; leave it out")
     stamp(reader)
-    record, words = _scoring(config)(reader, asked)
-    named = {"run": reader.name, "split": asked.split, "checkpoint": asked.checkpoint, "badges": list(reader.badges)}
-    if asked.as_json:
+    asked = EvaluateArgs(split, checkpoint, stride, batch_size, beam, sentences, device, data_dir, predictions)
+    on_documents = _score_questions if config.answers else _score_documents
+    score = _score_translation if config.translates else on_documents if config.on_documents else _score_text
+    record, words = score(reader, asked)
+    if json:
+        named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "badges": list(reader.badges)}
         emit({"kind": "evaluation", **named, **record})
     else:
         corpus = reader.raw("data").get("corpus")
-        step = f"checkpoint {asked.checkpoint} (step {record['step']:,})"
-        answer(clean_line(f"{reader.name}, {step}, {asked.split} split of {corpus}"))
+        answer(
+            clean_line(f"{reader.name}, checkpoint {checkpoint} (step {record['step']:,}), {split} split of {corpus}")
+        )
         answer("\n".join(clean(line) for line in words))
     return ExitCode.DONE
 
 
-def _scoring(config: "RunConfig") -> Callable[[RunReader, Asked], tuple[dict[str, Any], list[str]]]:
-    """What scores a run, and says it in words."""
-    if config.translates:
-        return _score_translation
-    if config.on_documents:
-        from tui_transformer.cli.evaluate_documents import score_documents, score_questions
-
-        return score_questions if config.answers else score_documents
-    return _score_text
-
-
-def require_same_text(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str, *, part: str = "") -> None:
+def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str, part: str = "") -> None:
     """Refuse a split that the corpus has not, or that is not the one the run was made with.
 
     Args:
@@ -86,28 +119,19 @@ def require_same_text(reader: RunReader, corpus: str, splits: Mapping[str, str],
         corpus: its name.
         splits: hashes by split.
         split: the one that is asked for.
-        part: what stands before the split's name in data.json.
+        part: what stands before the split's name in data.json, and in `splits`.
     """
-    if split not in splits:
-        raise InputError(f"run '{reader.name}' has no {split[:40]} split; it has {one_of(splits)}")
-    if table(reader.raw("data").get("sha256")).get(part + split) != splits[split]:
+    known = {name.removeprefix(part): value for name, value in splits.items() if name.startswith(part)}
+    if split not in known:
+        raise InputError(f"run '{reader.name}' has no {split[:40]} split; it has {one_of(known)}")
+    if reader.data.sha256.get(part + split) != known[split]:
         raise InputError(
             f"corpus {corpus}: its {split} split is not the one that run '{reader.name}' was made with "
             "(another SHA-256); put the original text back, or train a new run on this one"
         )
 
 
-def changed(config: "RunConfig", **values: int | None) -> "RunConfig":
-    """A config with other values of `evaluation`, where they are asked for."""
-    from engine import capabilities
-
-    for name, value in values.items():
-        if value is not None:
-            config = capabilities.with_value(config, f"evaluation.{name}", value)
-    return config
-
-
-def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[str]]:
+def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
     config = reader.config
     context = config.model.context_length
     stride = config.stride if asked.stride is None else asked.stride
@@ -119,17 +143,14 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
         from engine.data.corpora import load_corpus
         from engine.evaluation.scorers import TextScorer
         from engine.training.checkpoint import load_trained
-        from engine.training.devices import resolve_device
-        from engine.training.numerics import set_fp32_matmul
 
-        where = resolve_device(asked.device)
-        set_fp32_matmul("exact")
+        where = asked.where()
         model, tokenizer, step = load_trained(reader, asked.checkpoint, where)
         corpus = load_corpus(config.data, asked.data_dir)
-        require_same_text(reader, corpus.name, corpus.sha256, asked.split)
+        _require_same(reader, corpus.name, corpus.sha256, asked.split)
         part = corpus.splits[asked.split]
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
-    wanted = changed(config, stride=stride, batch_size=asked.batch_size)
+    wanted = asked.changed(config, stride=stride)
     with loading(f"scoring {len(part.text):,} characters"):
         evaluator = TextScorer(wanted, part, tokens, tokenizer.vocab_size)
         record, reachable = evaluator.record(model), evaluator.reachable
@@ -146,7 +167,7 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
             f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input"
         )
     if "excess" in record:
-        facts: dict[str, Any] = {} if reachable is None else {"reachable": reachable.facts()}
+        facts: dict[str, object] = {} if reachable is None else {"reachable": reachable.facts()}
         if part.floor_mean is not None:
             facts |= {"nats_per_char": part.floor_mean[0], "se": part.floor_mean[1]}
         record["floor"] = facts
@@ -161,20 +182,17 @@ def _score_text(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[s
     return {"step": step, **record}, words
 
 
-def _score_translation(reader: RunReader, asked: Asked) -> tuple[dict[str, Any], list[str]]:
-    config = changed(reader.config, beam=asked.beam, batch_size=asked.batch_size, translations=0)
+def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
+    config = asked.changed(reader.config, beam=asked.beam, translations=0)
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_translator
-        from engine.training.devices import resolve_device
-        from engine.training.numerics import set_fp32_matmul
         from engine.training.translation_task import TranslationTask
 
-        where = resolve_device(asked.device)
-        set_fp32_matmul("exact")
+        where = asked.where()
         model, tokenizer, step = load_translator(reader, asked.checkpoint, where)
         taken_over = tokenizer if config.train.init_from is not None else None
         task = TranslationTask.load(config, asked.data_dir, taken_over)
-        require_same_text(reader, task.name, task.sha256, asked.split)
+        _require_same(reader, task.name, task.sha256, asked.split)
         scorer = task.scorer(config, where, asked.split)
     with loading(f"translating {len(scorer.split.pairs):,} sentences"):
         tokens, written = scorer.token_scores(model), scorer.translations(model, scorer.split)
@@ -211,3 +229,70 @@ def _score_translation(reader: RunReader, asked: Asked) -> tuple[dict[str, Any],
                 f"  = {row.reference}",
             ]
     return record, words
+
+
+def _score_documents(reader: RunReader, asked: EvaluateArgs) -> Scored:
+    """Score a split of documents, corrupted as in training, and the facts that are recalled."""
+    with loading("loading the model and the corpus"):
+        from engine.training.checkpoint import load_network
+        from engine.training.document_tasks import SpanTask
+
+        where, config = asked.where(), asked.changed(reader.config)
+        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
+        task = SpanTask.load(config, asked.data_dir, tokenizer)
+        _require_same(reader, task.name, task.sha256, asked.split, "documents-")
+        scorer = task.scorer(config, where, asked.split)
+    with loading(f"scoring {count(len(scorer.documents), 'document')}"):
+        record = scorer.record(model)
+    words = [
+        f"  loss                {record['loss']:.4f} nats per token, masks and all",
+        f"  perplexity          {record['perplexity']:.4f}",
+        f"  accuracy            {record['accuracy']:.2%}",
+    ]
+    for name, share in record["probes"].items():
+        words.append(f"  {name:18}  {share:.1%} of {len(scorer.facts[name]):,} facts, exactly")
+    return {"step": step, **record}, words
+
+
+def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
+    """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
+    with loading("loading the model and the corpus"):
+        from engine.training.checkpoint import load_network
+        from engine.training.document_tasks import QuestionTask
+
+        where, config = asked.where(), asked.changed(reader.config)
+        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
+        task = QuestionTask.load(config, asked.data_dir, tokenizer)
+        _require_same(reader, task.name, task.sha256, asked.split, "questions-")
+        scorer = task.scorer(config, where, asked.split)
+    with loading(f"answering {count(len(scorer.questions), 'question')}"):
+        record = scorer.record(model)
+    if asked.predictions is not None:
+        place = f"--predictions {str(asked.predictions)[:200]}: cannot be written"
+        try:
+            write_named(asked.predictions, scorer.predictions())
+        except OSError as error:
+            raise refused(place, error) from None
+        except ValueError as error:  # a zero byte in its name
+            raise InputError(f"{place}: {error}") from None
+    if "exact_match" in record:
+        always, right, of = task.corpus.majority(asked.split)
+        words = [
+            f"  exact match  {record['exact_match']:.2%}   "
+            f"{record['right']:,} of {record['questions']:,} questions, greedily",
+            f"  always “{always}” would be right in {right / of:.2%} ({right:,} of {of:,})",
+            f"  loss         {record['loss']:.4f} nats per token of an answer, the marks around it included",
+            f"  perplexity   {record['perplexity']:.4f}",
+            f"  accuracy     {record['accuracy']:.2%} of these tokens",
+        ]
+    else:
+        answered = count(record["questions"], "question")
+        words = [f"  {answered} answered; what is right is not told, so there is no score"]
+    answers = scorer.predictions().splitlines()
+    for question, written in list(zip(scorer.questions, answers, strict=True))[:SHOWN]:
+        words += [f"  {question.text}", f"  → {written}"]
+        if question.answer is not None and question.answer != written:
+            words.append(f"  = {question.answer}")
+    if asked.predictions is not None:
+        words.append(f"  {count(len(answers), 'answer')} in {asked.predictions}, a line each")
+    return {"step": step, **record}, words

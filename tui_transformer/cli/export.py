@@ -3,45 +3,40 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from engine.clean import clean_line
+from engine.command_line import RUNS
 from engine.errors import InputError, nearest, one_of, refused
 from engine.runs.reader import RunReader
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import answer, emit, say, stamp
-from tui_transformer.cli.run import loading
+from tui_transformer.cli.options import Json, RunsDir
+from tui_transformer.cli.output import ExitCode, answer, emit, loading, say, stamp
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.exports.formats import FORMATS, TEXTS, TOOLS
-from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.exports.recorded import ExportedRun
 
 FOLDER = Path("exports")  # where tools' files go unless --out says otherwise
 
 
-def export_command(
-    runs: Sequence[str], *, to: str, out: Path | None, checkpoint: str, as_json: bool, runs_dir: Path
+def export(
+    runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.")],
+    to: Annotated[str, typer.Option("--to", help="csv, json, tensorboard, wandb, mlflow or huggingface.")],
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step: whose weights.")] = "best",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
 ) -> int:
-    """Write runs down.
-
-    Args:
-        runs: names, paths, or `last`.
-        to: a key of `FORMATS`.
-        out: a folder, or a file for a text; by default stdout for a text, and a folder under `exports` for a tool.
-        checkpoint: whose weights, where weights are written.
-        as_json: say where it went as JSON.
-        runs_dir: where runs are.
-
-    Raises:
-        InputError: no such run, format or checkpoint, a client that is missing, or a place that cannot be written.
-    """
     if to not in FORMATS:
         raise InputError(f"--to {to[:40]!r}: must be {one_of(FORMATS)}{nearest(to, FORMATS)}")
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}
-    chosen = [Recorded(reader) for reader in found.values()]
+    chosen = [ExportedRun(reader.path) for reader in found.values()]
     for run in chosen:
         _ = run.config  # a damaged one is told before anything is written
-        stamp(run.reader)
+        stamp(run)
     if to in TEXTS:
-        return _write_text(chosen, to, out, as_json)
+        return _write_text(chosen, to, out, json)
     folder = out if out is not None else FOLDER / to
     for run in chosen:
         with loading(f"writing {run.name} for {to}"):
@@ -49,7 +44,7 @@ def export_command(
                 where, next_step = TOOLS[to].write(run, folder, checkpoint)
             except OSError as error:
                 raise refused(f"{error.filename or folder} cannot be written", error) from None
-        if as_json:
+        if json:
             emit({"kind": "export", "run": run.name, "to": to, "where": str(where), "next": next_step})
         else:
             say(next_step)
@@ -57,7 +52,7 @@ def export_command(
     return ExitCode.DONE
 
 
-def _write_text(runs: Sequence[Recorded], to: str, out: Path | None, as_json: bool) -> int:
+def _write_text(runs: Sequence[ExportedRun], to: str, out: Path | None, as_json: bool) -> int:
     text = TEXTS[to].write(runs)
     if out is None:
         if as_json:

@@ -31,7 +31,7 @@ SET = ("--set", "-s")
 
 
 def usage_line(error: "TyperException", words: Sequence[str]) -> str:
-    """What is wrong, where, and the likely fix.
+    """Return what is wrong, where, and the likely fix.
 
     Args:
         error: from the parser.

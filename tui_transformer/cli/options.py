@@ -1,4 +1,4 @@
-"""What several commands of the command line take, each option in one place."""
+"""Options that several commands take, and the group that hands those before a command's name on to it."""
 
 import os
 from contextlib import suppress
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from engine.command_line import RUNS_VARIABLE
 
@@ -38,6 +38,13 @@ RunArgument = Annotated[str, typer.Argument(help="A run's name, its path, or `la
 HANDED_ON = ("runs_dir", "data_dir", "device")  # options taken from before a command's name
 
 
+class Unloaded(TyperCommand):
+    """A command by its name and help alone; `load` imports the file that it stands in."""
+
+    def load(self) -> "Command":
+        raise NotImplementedError
+
+
 class Group(TyperGroup):
     """Commands that accept options before their name: `--runs-dir X runs` is `runs --runs-dir X`.
 
@@ -45,8 +52,10 @@ class Group(TyperGroup):
     """
 
     def resolve_command(self, ctx: "Context", args: list[str]) -> "tuple[str | None, Command | None, list[str]]":
-        """The command, and its arguments with those of its groups in front."""
+        """Return the command, loaded, and its arguments with those of its groups in front."""
         name, command, own = super().resolve_command(ctx, args)
+        if name is not None and isinstance(command, Unloaded):
+            command = self.commands[name] = command.load()
         if command is None or isinstance(command, TyperGroup):
             return name, command, own
         known = {parameter.name: parameter for parameter in command.params}
@@ -60,12 +69,10 @@ class Group(TyperGroup):
 
 
 def _given(context: "Context") -> list[tuple[str, object]]:
-    """The options typed before a command, outermost group first."""
-    outer = _given(context.parent) if context.parent is not None else []
-    typed = ((name, context.params[name]) for name in HANDED_ON if _is_typed(context, name))
-    return [*outer, *typed]
-
-
-def _is_typed(context: "Context", name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+    """Return the options typed before a command, those of the outermost group first."""
+    given = _given(context.parent) if context.parent is not None else []
+    for name in HANDED_ON:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            given.append((name, context.params[name]))
+    return given

@@ -2,9 +2,14 @@
 
 import json
 import os
+import shutil
 import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from engine.clean import clean, clean_line
 from engine.command_line import PROGRAM
@@ -15,16 +20,30 @@ if TYPE_CHECKING:
     from engine.runs.reader import RunReader
 
 LONGEST = 1_000  # characters of a line of commentary; what it repeats may be longer than any screen
+GAP = "  "
+NARROWEST = 20  # characters of a last column that is still worth wrapping
+
+
+class ExitCode(IntEnum):
+    """0 done, 1 the run failed, 2 bad input, 128 + n ended by signal n, a run with a checkpoint."""
+
+    DONE = 0
+    FAILED = 1
+    BAD_INPUT = 2
+    HUNG_UP = 129
+    INTERRUPTED = 130
+    READER_LEFT = 141
+    TERMINATED = 143
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """True if a person looks at it: a terminal that can move its cursor."""
+    """Return whether a person looks at it: a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @cache
 def stdout() -> "Console":
-    """For answers. Nothing that is printed is ever taken for markup."""
+    """Return the console for answers. Nothing that is printed is ever taken for markup."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
@@ -32,19 +51,49 @@ def stdout() -> "Console":
 
 @cache
 def stderr() -> "Console":
-    """For commentary: progress, warnings, errors."""
+    """Return the console for commentary: progress, warnings, errors."""
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
 
 
+@contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Show a spinner on a terminal while something is loaded."""
+    if is_terminal(sys.stderr):
+        with stderr().status(f"{what} …"):
+            yield
+    else:
+        yield
+
+
 def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
-    """Some lines of the answer, cleaned: what every command prints that has no table."""
+    """Print some lines of the answer, cleaned: what every command prints that has no table."""
     print(clean(text), end=end, flush=flush)
 
 
+def emit(record: Mapping[str, object]) -> None:
+    """Print one JSON object on a line of stdout."""
+    print(json.dumps(record, ensure_ascii=True), flush=True)
+
+
+def print_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Print rows of equal length to stdout, cleaned, in aligned columns.
+
+    On a terminal the last column wraps between words, in a pipe every row stays a line.
+    """
+    cells = [[clean_line(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
+    left = sum(widths) + len(GAP) * len(widths)
+    room = shutil.get_terminal_size().columns - left if is_terminal(sys.stdout) else 0
+    for row in cells:
+        lines = textwrap.wrap(row[-1], room) or [""] if room >= NARROWEST else [row[-1]]
+        head = GAP.join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), ""])
+        print("\n".join(f"{head if i == 0 else ' ' * left}{line}".rstrip() for i, line in enumerate(lines)))
+
+
 def say(text: str) -> None:
-    """A line of commentary. Where that goes into a file that takes no more, it is lost, and nothing else is."""
+    """Print a line of commentary. Where that goes into a file that takes no more, it is lost, and nothing else is."""
     line = clean_line(text)
     try:
         print(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…", file=sys.stderr, flush=True)
@@ -55,21 +104,16 @@ def say(text: str) -> None:
 
 
 def complain(text: str) -> None:
-    """One line about what went wrong."""
+    """Print one line about what went wrong."""
     say(f"{PROGRAM}: {text}")
 
 
 def warn(text: str) -> None:
-    """One line about what is probably not meant."""
+    """Print one line about what is probably not meant."""
     complain(f"warning: {text}")
 
 
 def stamp(reader: "RunReader") -> None:
-    """One line for each thing that is wrong with a run's scores; said by whatever reads the run."""
+    """Print one line for each thing that is wrong with a run's scores; done by whatever reads the run."""
     for badge, why in reader.badges.items():
         complain(f"{badge}: run '{reader.name}': {why}")
-
-
-def emit(record: dict[str, Any]) -> None:
-    """One JSON object on a line of stdout."""
-    print(json.dumps(record, ensure_ascii=True), flush=True)

@@ -1,23 +1,33 @@
 """`presets list | show | diff | schema`."""
 
-import json
+import json as json_text
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from engine.clean import clean, clean_line
 from engine.config import presets
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.output import answer, emit, is_terminal, stdout
+from tui_transformer.cli.options import Group, Json, On, Set
+from tui_transformer.cli.output import answer, emit, is_terminal, print_columns, stdout
 
 if TYPE_CHECKING:
     from engine.config.schema import RunConfig
-    from tui_transformer.lab.design.draft import Cost
 
 
-def list_command(*, as_json: bool) -> int:
-    """A line a preset; overlays name what they change."""
+app = typer.Typer(cls=Group, add_completion=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def default(context: typer.Context) -> int:
+    return list_presets() if context.invoked_subcommand is None else 0
+
+
+@app.command("list")
+def list_presets(json: Json = False) -> int:
+    """All presets, a line each."""
     found = presets.list_presets()
-    if as_json:
+    if json:
         for preset in found:
             emit({"name": preset.name, "extends": preset.extends, "description": preset.description})
         return 0
@@ -27,20 +37,30 @@ def list_command(*, as_json: bool) -> int:
     return 0
 
 
-def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_json: bool, mask: bool = False) -> int:
-    """The complete settings of a preset, what it changes, and what it costs; or its mask and positions, drawn."""
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="A preset's name.")],
+    on: On = None,
+    set_: Set = None,
+    mask: Annotated[
+        bool, typer.Option("--mask", help="Draw who may look at whom and what positions add, instead of the settings.")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """One preset: what it changes, its complete settings, parameters, cost."""
     from engine import capabilities
     from engine.config.keys import diff, parse_overrides
     from engine.config.toml import write
     from tui_transformer.lab.design.draft import cost
+    from tui_transformer.lab.formatting import memory, short
 
     preset = presets.find(name)
-    config = presets.resolve(preset, on=on, overrides=parse_overrides(overrides))
+    config = presets.resolve(preset, on=on, overrides=parse_overrides(set_ or ()))
     capabilities.require(config, f"preset '{name}'")
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
     found = cost(config)
-    known: dict[str, Any] = {}
+    known: dict[str, object] = {}
     if found is not None:
         known = {
             "vocabulary": found.vocabulary.tokens,
@@ -51,44 +71,44 @@ def show_command(name: str, on: str | None, overrides: tuple[str, ...], *, as_js
             "flops_per_token": found.flops,
             "memory_bytes": found.memory,
         }
-    if as_json:
+    if json:
         pictured = _pictured(config) if mask else {}
         emit({"name": config.preset, "config": config.dump(), "changes": changes, **known, **pictured})
         return 0
     if mask:
         print_columns([("#", f"{config.preset}: {config.description}")])
-        _draw(config)
+        from tui_transformer.lab.play.pictures import Canvas, pictures
+
+        canvas, console, screen = Canvas(), stdout(), is_terminal(sys.stdout)
+        if screen:
+            grey = console.color_system in ("256", "truecolor") and not console.no_color
+            canvas = Canvas(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
+        for picture in pictures(config.model, config.seed, canvas):
+            console.print()
+            console.print(picture, soft_wrap=not screen)
         return 0
-    print_columns(
-        [
-            ("#", f"{config.preset}: {config.description}"),
-            *(("#", f"changes {key}: {_value(a)} → {_value(b)}") for key, (a, b) in changes.items()),
-            *(("#", line) for line in _cost_lines(found)),
+    lines = [f"{config.preset}: {config.description}"]
+    lines += [f"changes {key}: {_value(a)} → {_value(b)}" for key, (a, b) in changes.items()]
+    if found is None:
+        lines.append("parameters: known once the corpus's vocabulary is (the run's model.json)")
+    else:
+        parts = ", ".join(f"{name} {count:,}" for name, count in found.parts.items() if count)
+        most = "at most " if found.vocabulary.at_most else ""
+        lines += [
+            f"{most}{found.parameters:,} parameters with {found.vocabulary.words}: {parts}",
+            f"{short(found.flops, 'FLOP')} to train on a token, about {memory(found.memory)} of memory",
         ]
-    )
+    print_columns([("#", line) for line in lines])
     answer()
     answer(clean(write(config)), end="")
     return 0
 
 
-def _draw(config: "RunConfig") -> None:
-    """Print who may look at whom, and what the positions add."""
-    from tui_transformer.lab.play.pictures import Canvas, pictures
-
-    canvas, console, screen = Canvas(), stdout(), is_terminal(sys.stdout)
-    if screen:
-        grey = console.color_system in ("256", "truecolor") and not console.no_color
-        canvas = Canvas(console.width, max(4, min(canvas.lines, console.height - 4)), grey)
-    for picture in pictures(config.model, config.seed, canvas):
-        console.print()
-        console.print(picture, soft_wrap=not screen)
-
-
-def _pictured(config: "RunConfig") -> dict[str, Any]:
+def _pictured(config: "RunConfig") -> dict[str, object]:
     """`mask`, rows of 0 and 1 by query, and `bias` of the first head, null where unseen; of an encoder apart."""
     from tui_transformer.lab.play.pictures import Canvas, bias_values, drawn, stacks, starting_scheme, visible
 
-    record: dict[str, Any] = {}
+    record: dict[str, object] = {}
     for stack in stacks(config.model):
         n = drawn(stack.length, Canvas())
         scheme = starting_scheme(config.model, stack, config.seed)
@@ -99,25 +119,17 @@ def _pictured(config: "RunConfig") -> dict[str, Any]:
     return record
 
 
-def _cost_lines(cost: "Cost | None") -> list[str]:
-    from tui_transformer.lab.formatting import memory, short
-
-    if cost is None:
-        return ["parameters: known once the corpus's vocabulary is (the run's model.json)"]
-    parts = ", ".join(f"{name} {count:,}" for name, count in cost.parts.items() if count)
-    most = "at most " if cost.vocabulary.at_most else ""
-    return [
-        f"{most}{cost.parameters:,} parameters with {cost.vocabulary.words}: {parts}",
-        f"{short(cost.flops, 'FLOP')} to train on a token, about {memory(cost.memory)} of memory",
-    ]
-
-
-def diff_command(a: str, b: str, *, as_json: bool) -> int:
+@app.command("diff")
+def diff_presets(
+    a: Annotated[str, typer.Argument(help="A preset's name.")],
+    b: Annotated[str, typer.Argument(help="Another preset's name.")],
+    json: Json = False,
+) -> int:
     """The settings in which two presets differ."""
     from engine.config.keys import diff
 
     changes = diff(presets.resolve(presets.find(a)), presets.resolve(presets.find(b)))
-    if as_json:
+    if json:
         for key, (left, right) in changes.items():
             emit({"key": key, a: left, b: right})
         return 0
@@ -128,15 +140,16 @@ def diff_command(a: str, b: str, *, as_json: bool) -> int:
     return 0
 
 
-def schema_command() -> int:
-    """The JSON schema of a config file."""
+@app.command()
+def schema() -> int:
+    """The JSON schema of a config file, for editors."""
     from engine.config.schema import RunConfig
 
-    schema = RunConfig.model_json_schema(by_alias=True)
-    schema["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
-    answer(json.dumps(schema, indent=2))
+    found = RunConfig.model_json_schema(by_alias=True)
+    found["properties"]["extends"] = {"type": "string", "description": "the preset that this one changes"}
+    answer(json_text.dumps(found, indent=2))
     return 0
 
 
 def _value(value: Any) -> str:
-    return "unset" if value is None else clean_line(json.dumps(value, ensure_ascii=False))
+    return "unset" if value is None else clean_line(json_text.dumps(value, ensure_ascii=False))

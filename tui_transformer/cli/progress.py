@@ -1,4 +1,4 @@
-"""A run's progress while it trains, from its run directory alone: a live line, plain lines, or JSON lines."""
+"""`watch`: a run's progress, from its run directory alone: a live line, plain lines, or JSON lines."""
 
 import sys
 import time
@@ -6,17 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from engine.clean import clean_line
-from engine.runs.reader import RunReader
+from engine.command_line import RUNS
+from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.records import Status
 from engine.runs.tail import Columns
-from tui_transformer.cli.output import emit, is_terminal, say, stderr
+from tui_transformer.cli.options import Json, RunArgument, RunsDir
+from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
+from tui_transformer.cli.summary import print_summary
 from tui_transformer.lab.formatting import count, duration, short
 from tui_transformer.lab.records.facts import number, whole
 from tui_transformer.lab.records.floors import Floor, floors
@@ -27,9 +30,28 @@ REFRESH = 0.25  # seconds between two looks at the run directory
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines, evaluations aside
 
 
+def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    reader = RunReader.resolve(run, runs_dir)
+    if reader.state in LIVE_STATES:
+        follow(reader, lambda: reader.state in LIVE_STATES, as_json=json)
+    if not reader.path.is_dir():
+        complain(f"run '{reader.name}' is gone: its folder {reader.path} vanished")
+        return ExitCode.FAILED
+    state = reader.state
+    if state in ("failed", "lost"):
+        why = reader.status.reason or "its process is gone"
+        again = "" if reader.status.checkpoint else f"; {reader.command('resume')} starts it over"
+        complain(f"run '{reader.name}' is {state} at step {reader.status.step:,}: {why}{again}")
+        return ExitCode.FAILED
+    if state == "unknown":
+        complain(f"run '{reader.name}': status.json is missing or damaged; what follows is of its other files")
+    print_summary(reader, as_json=json)
+    return ExitCode.DONE
+
+
 @dataclass
 class Snapshot:
-    """What is known of a run at one moment."""
+    """What is known of a run while it trains."""
 
     name: str
     steps: int
@@ -66,18 +88,17 @@ class Snapshot:
 
     @property
     def left(self) -> str:
-        """Time left, or why it is not known yet."""
         if self.step >= self.steps:
             return "finishing"
         return f"{duration(self.eta)} left" if self.eta is not None else "warming up…"
 
     def losses(self) -> str:
-        """The losses known so far, nats per character or token."""
+        """Return the losses known so far, nats per character or token."""
         parts = []
-        if self.train:
-            parts.append(f"train {_number(self.train.get('loss'))}")
-        if self.validation:
-            parts.append(f"validation {_number(self.validation.get('loss'))}")
+        for name, record in (("train", self.train), ("validation", self.validation)):
+            if record:
+                loss = number(record.get("loss"))
+                parts.append(f"{name} {'not a number' if loss is None else f'{loss:.3f}'}")
         if self.floor is not None:
             parts.append(f"{'reachable ' if self.floor.context else ''}floor {self.floor.nats:.3f}")
         if isinstance(share := self.validation.get("exact_match") if self.validation else None, float):
@@ -85,13 +106,8 @@ class Snapshot:
         return "loss " + " · ".join(parts) if parts else "no loss yet"
 
     def speed(self) -> str:
-        """Tokens per second."""
         rate = number(self.train.get("tokens_per_second"))
         return f"{short(rate)} tok/s" if rate else ""
-
-
-def _number(value: Any) -> str:
-    return "not a number" if number(value) is None else f"{value:.3f}"
 
 
 def follow(
@@ -109,39 +125,37 @@ def follow(
         as_json: one JSON object a line.
         status: of a run in this process, which on a full disk is more current than its files; default: status.json.
     """
-    floor = next(iter(floors(reader.raw("data"))), None)
-    snapshot = Snapshot(reader.name, reader.config.train.steps, floor)
-    show = _json if as_json else _live if is_terminal(sys.stderr) else _plain
+    snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(floors(reader.raw("data"))), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))
-    show(reader, snapshot, alive, status or (lambda: reader.status))
+
+    def look_at(seen: Callable[[Columns], None]) -> None:
+        tail = reader.follow()
+        while True:
+            running = alive()
+            reset, new = tail.poll()
+            since = begun_at(reader.path / "events.jsonl")
+            now = status() if status is not None else reader.status
+            snapshot.update(now, new, time.monotonic(), reset=reset, since=since)
+            seen(new)
+            if not running:
+                return
+            time.sleep(REFRESH)
+
+    if as_json:
+        born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
+        emit(born if origin is None else born | {"from": origin.dump()})
+        look_at(_json_lines(snapshot))
+    elif is_terminal(sys.stderr):
+        with Live(console=stderr(), auto_refresh=False, transient=False) as live:
+            look_at(lambda _: live.update(_panel(snapshot), refresh=True))
+    else:
+        say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
+        look_at(_plain_lines(snapshot))
 
 
-Alive = Callable[[], bool]
-
-
-def _watch(
-    reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status], seen: Callable[[Columns], None]
-) -> None:
-    tail = reader.follow()
-    while True:
-        running = alive()
-        reset, new = tail.poll()
-        since = begun_at(reader.path / "events.jsonl")
-        snapshot.update(status(), new, time.monotonic(), reset=reset, since=since)
-        seen(new)
-        if not running:
-            return
-        time.sleep(REFRESH)
-
-
-def _live(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status]) -> None:
-    with Live(console=stderr(), auto_refresh=False, transient=False) as live:
-        _watch(reader, snapshot, alive, status, lambda _: live.update(_panel(snapshot), refresh=True))
-
-
-def _panel(snapshot: Snapshot) -> RenderableType:
+def _panel(snapshot: Snapshot) -> Group:
     share = snapshot.step / snapshot.steps if snapshot.steps else 1.0
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
@@ -154,43 +168,39 @@ def _panel(snapshot: Snapshot) -> RenderableType:
     )
     speed = f" · {snapshot.speed()}" if snapshot.train else ""
     below = Text(f"  {snapshot.losses()}{speed} · {snapshot.phase}", style="dim", no_wrap=True)
-    return (
-        Group(grid, below, Text(clean_line(snapshot.paused), style="yellow")) if snapshot.paused else Group(grid, below)
-    )
+    return Group(grid, below, *([Text(clean_line(snapshot.paused), style="yellow")] if snapshot.paused else []))
 
 
-def _plain(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status]) -> None:
-    said, told = [time.monotonic()], [""]
+def _plain_lines(snapshot: Snapshot) -> Callable[[Columns], None]:
+    said, before = time.monotonic(), ""
 
     def seen(new: Columns) -> None:
-        if snapshot.paused != told[0]:
-            if not (snapshot.paused and told[0]):  # the free space changes, which is not news
+        nonlocal said, before
+        if snapshot.paused != before:
+            if not (snapshot.paused and before):  # the free space changes, which is not news
                 say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
-            told[0] = snapshot.paused
-        due = time.monotonic() - said[0] >= PLAIN_INTERVAL
+            before = snapshot.paused
+        due = time.monotonic() - said >= PLAIN_INTERVAL
         if new.validation or (due and new.train):
-            said[0] = time.monotonic()
+            said = time.monotonic()
             say(
                 f"{snapshot.name}: step {snapshot.step:,} of {snapshot.steps:,}, {snapshot.losses()}, "
                 f"{snapshot.speed()}, {snapshot.left}"
             )
 
-    say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
-    _watch(reader, snapshot, alive, status, seen)
+    return seen
 
 
-def _json(reader: RunReader, snapshot: Snapshot, alive: Alive, status: Callable[[], Status]) -> None:
-    told = [""]
+def _json_lines(snapshot: Snapshot) -> Callable[[Columns], None]:
+    before = ""
 
     def seen(new: Columns) -> None:
-        if bool(snapshot.paused) != bool(told[0]):
+        nonlocal before
+        if bool(snapshot.paused) != bool(before):
             state = "paused" if snapshot.paused else "running"
             emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.paused[8:]})
-        told[0] = snapshot.paused
+        before = snapshot.paused
         for record in sorted([*new.train, *new.validation], key=lambda r: (whole(r.get("step")), r["kind"])):
             emit(record)
 
-    born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
-    origin = reader.raw("run").get("from")
-    emit(born if origin is None else born | {"from": origin})
-    _watch(reader, snapshot, alive, status, seen)
+    return seen

@@ -5,9 +5,7 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from engine.command_line import as_typed
 from engine.config import presets
@@ -40,7 +38,7 @@ PATIENCE = 60.0  # seconds for a process to do what it was told
 
 
 def every_proof() -> list[Proof]:
-    """The whole table, the quickest and most informative first."""
+    """Return the whole table, the quickest and most informative first."""
     return [
         *attention_proofs(),
         *resuming_proofs(),
@@ -52,8 +50,8 @@ def every_proof() -> list[Proof]:
     ]
 
 
-def settings() -> dict[str, Any]:
-    """The proofs' tolerances, for the record."""
+def settings() -> dict[str, object]:
+    """Return the proofs' tolerances, for the record."""
     return {
         "preset_steps": networks.STEPS,
         "first_step_loss_and_gradient": dict(networks.FIRST_STEP),
@@ -170,7 +168,11 @@ def two_runs(context: Context) -> Result:
         queued = queue.add(small_run(), runs_dir=root, name="second", command="", device=context.device, data_dir=None)
         runner = threading.Thread(target=queue.work, args=(root, context.device, said.append), daemon=True)
         runner.start()
-        _until(lambda: any("waiting for first" in line for line in said), "the queue does not wait for the first run")
+        began = time.monotonic()
+        while not any("waiting for first" in line for line in said):
+            if time.monotonic() - began > PATIENCE:
+                raise InputError("the queue does not wait for the first run")
+            time.sleep(0.05)
         time.sleep(2.0)
         states = (RunReader(before).state, RunReader(queued).state)
         send(before, Command.STOP)
@@ -201,16 +203,3 @@ def _second_thread(context: Context, root: Path) -> str:
         one.stop("proved")
         one.join(PATIENCE)
     return ""
-
-
-def _until(fact: Callable[[], bool], wrong: str) -> None:
-    """Wait until a condition holds.
-
-    Raises:
-        InputError: it never did.
-    """
-    began = time.monotonic()
-    while not fact():
-        if time.monotonic() - began > PATIENCE:
-            raise InputError(wrong)
-        time.sleep(0.05)

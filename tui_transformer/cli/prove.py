@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError
 from engine.proof.prove import BUDGET, Done, Record, prove
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import answer, emit, say
+from tui_transformer.cli.output import ExitCode, answer, emit, print_columns, say
 from tui_transformer.lab.formatting import duration, memory
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ FEWEST = 3  # equal rows that are merged into one
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "skipped": "· skipped"}
 
 
-def prove_command(*, device: str, out: Path, as_json: bool) -> int:
+def prove_all(*, device: str, out: Path, as_json: bool) -> int:
     """Run every proof; exit code 1 if one failed.
 
     Raises:
@@ -46,7 +44,7 @@ def run_proofs(
     budget: float = BUDGET,
     settings: Mapping[str, Any] | None = None,
 ) -> int:
-    """Run these proofs and print what they find; see `prove_command`."""
+    """Run these proofs and print what they find; see `prove_all`."""
     record = Record(out, {"budget_seconds": budget, "threads": THREADS, **(settings or {})})
 
     def begins(number: int, proof: "Proof", left: float) -> None:
@@ -72,7 +70,7 @@ def run_proofs(
 
 
 def machine_line(facts: dict[str, Any]) -> str:
-    """The device, its driver, and the versions that ran on it."""
+    """Return the device, its driver, and the versions that ran on it."""
     parts = [str(facts.get("device_name") or facts.get("device"))]
     if facts.get("capability"):
         parts.append(f"capability {facts['capability']}, {memory(facts['device_memory_bytes'])}")
@@ -83,24 +81,19 @@ def machine_line(facts: dict[str, Any]) -> str:
 
 
 def rows(found: Sequence[Done]) -> Iterator[tuple[str, ...]]:
-    """The table's rows; consecutive proofs of one group with the same result share a row."""
+    """Yield the table's rows; consecutive proofs of one group with the same result share a row."""
     for (group, status, why), alike in groupby(
         found, lambda done: (done.proof.group, done.result.status, done.result.why)
     ):
         same = list(alike)
         if len(same) < FEWEST:
             yield from ((done.proof.name, MARKS[status], f"{done.result.seconds:,.1f}", why) for done in same)
-        else:
-            seconds = sum(done.result.seconds for done in same)
-            yield f"{group} ({len(same)} proofs)", MARKS[status], f"{seconds:,.1f}", "; ".join([why, *_largest(same)])
-
-
-def _largest(same: Sequence[Done]) -> list[str]:
-    """The largest value of each difference that these proofs measured."""
-    largest: dict[str, float] = {}
-    for done in same:
-        for name, value in done.result.figures.items():
-            if "difference" in name and isinstance(value, int | float):
-                largest[name] = max(largest.get(name, 0.0), float(value))
-    shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
-    return [f"largest: {shown}"] if shown else []
+            continue
+        largest: dict[str, float] = {}  # value of each difference that these proofs measured
+        for done in same:
+            for name, value in done.result.figures.items():
+                if "difference" in name and isinstance(value, int | float):
+                    largest[name] = max(largest.get(name, 0.0), float(value))
+        shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
+        words = f"{why}; largest: {shown}" if shown else why
+        yield f"{group} ({len(same)} proofs)", MARKS[status], f"{sum(d.result.seconds for d in same):,.1f}", words

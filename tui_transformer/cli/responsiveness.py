@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine.benchmark.cases import BenchmarkSpec, Measured
@@ -96,7 +96,15 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
     """First paint; then steps a second headless, with the studio beside it, and in its thread, and keys meanwhile."""
     if not hasattr(os, "fork"):
         raise InputError("--case studio needs a pseudo-terminal, which this system has not")
-    yield Measured("studio", "until it stands", "ms", [_paints(w.effort.said)])
+    times = []
+    for i in range(PAINTS + 1):
+        w.effort.said(f"start {i} of {PAINTS}")
+        with tempfile.TemporaryDirectory() as folder:
+            started, terminal = time.perf_counter(), Terminal(Path(folder))
+            terminal.wait_for(b"Playground")
+            times.append(1000 * (time.perf_counter() - started))
+            terminal.close()
+    yield Measured("studio", "until it stands", "ms", [_speed("first paint", times[1:])])  # the first reads the disk
     turns: dict[str, list[tuple[float, Keys]]] = {"headless": [], "detached": [], "in its thread": []}
     for i in range(w.effort.rounds):
         kinds = list(turns)
@@ -109,29 +117,14 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
         for kind in ("detached", "in its thread"):
             values = [1000 * key for _, keys in turns[kind] for key in keys[name]]
             for what, share in (("median", 0.5), ("95 of 100", 0.95)):
-                found.append(Speed(f"{kind}, {what}", *_around(values, share), len(values)))
+                ordered = sorted(values)
+                at = ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+                found.append(Speed(f"{kind}, {what}", at, ordered[0], ordered[-1], len(ordered)))
         yield Measured("studio", f"from the key {name}, to its words", "ms", found)
-
-
-def _around(values: list[float], share: float) -> tuple[float, float, float]:
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))], ordered[0], ordered[-1]
 
 
 def _speed(name: str, values: list[float]) -> Speed:
     return Speed(name, statistics.median(values), min(values), max(values), len(values))
-
-
-def _paints(said: Callable[[str], None]) -> Speed:
-    times = []
-    for i in range(PAINTS + 1):
-        said(f"start {i} of {PAINTS}")
-        with tempfile.TemporaryDirectory() as folder:
-            started, terminal = time.perf_counter(), Terminal(Path(folder))
-            terminal.wait_for(b"Playground")
-            times.append(1000 * (time.perf_counter() - started))
-            terminal.close()
-    return _speed("first paint", times[1:])  # the first reads from the disk
 
 
 def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:

@@ -1,34 +1,53 @@
-"""`run`: train one model in a worker thread while this one shows what the run directory says."""
+"""`run`, `resume`, `begin`, `queue`: train here, in a process of its own, or when the device is free.
+
+Training here takes a worker thread, while this one shows what the run directory says.
+"""
 
 import math
 import os
+import shutil
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from engine.command_line import as_typed
+import typer
+
+from engine.command_line import RUNS, as_typed, command_line
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.runs.commands import Command
-from engine.runs.reader import RunReader
+from engine.runs.reader import LIVE_STATES, RunReader
 from engine.training.control import Control, StopRequested
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import complain, is_terminal, say, stderr, warn
+from tui_transformer.cli.options import (
+    ConfigFile,
+    Corpus,
+    DataDir,
+    Detach,
+    Device,
+    Json,
+    On,
+    PresetName,
+    RunArgument,
+    RunsDir,
+    Set,
+)
+from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, say, warn
+from tui_transformer.lab.launch import queue as waiting_line
+from tui_transformer.lab.launch.launch import await_start, enqueue, spawn
 from tui_transformer.lab.launch.logs import log_to
 
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
-    from engine.training.control import Outcome
 
 LOOK = 0.1  # seconds between checks whether a run is ready
 PATIENCE = 2.0  # seconds a run has to stop while it is being prepared
@@ -47,7 +66,7 @@ class Request:
     seed: int | None
 
     def source(self) -> presets.Preset:
-        """The preset or config file that is meant.
+        """Return the preset or config file that is meant.
 
         Raises:
             InputError: neither or both.
@@ -61,11 +80,11 @@ class Request:
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
 
     def without_changes(self) -> RunConfig | None:
-        """The same without --set, where there is one: what its switches are held against."""
+        """Return the config without --set, where there is one: what its switches are held against."""
         return presets.resolve(self.source(), on=self.on) if self.overrides else None
 
     def resolve(self) -> RunConfig:
-        """The complete config, command line last."""
+        """Return the complete config, command line last."""
         tables = parse_overrides(self.overrides)
         if self.corpus is not None:
             tables.append({"data": {"corpus": self.corpus}})
@@ -75,37 +94,57 @@ class Request:
         return presets.resolve(self.source(), on=self.on, overrides=tables, where=where)
 
 
-def run_command(
-    request: Request,
-    *,
-    name: str | None,
-    device: str,
-    as_json: bool,
-    runs_dir: Path,
-    data_dir: Path | None,
+def run(
+    preset: PresetName = None,
+    config: ConfigFile = None,
+    on: On = None,
+    set_: Set = None,
+    corpus: Corpus = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="The run's seed.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="The run's name; by default the preset's.")] = None,
+    detach: Detach = False,
+    queue: Annotated[bool, typer.Option("--queue", help="Train it when the device is free; returns at once.")] = False,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
 ) -> int:
-    """Train, showing progress on stderr, then print what came out on stdout."""
-    config = request.resolve()
-    command = as_typed()
+    asked, command = Request(preset, config, on, tuple(set_ or ()), corpus, seed).resolve(), as_typed()
+    if queue:
+        device = _known(device)
+        before = len(waiting_line.waiting(runs_dir, device)) + len(waiting_line.at_work(runs_dir, device))
+        queued = waiting_line.add(
+            asked, runs_dir=runs_dir, name=name, command=command, device=device, data_dir=data_dir
+        )
+        try:
+            waiting_line.ensure_runner(runs_dir, device)
+        except OSError as error:
+            raise no_process(error, f"{queued.name} is queued, but ") from None
+        if json:
+            emit({"kind": "run", "name": queued.name, "path": str(queued), "state": "queued", "before": before})
+        else:
+            answer(f"{queued.name} is queued, {before} before it; {command_line('runs', runs_dir=runs_dir)}")
+        return ExitCode.DONE
+    if detach:
+        reader = RunReader(enqueue(asked, runs_dir=runs_dir, name=name, command=command))
+        try:
+            return _started("begin", reader, device=device, as_json=json, data_dir=data_dir)
+        except InputError:
+            if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
+                shutil.rmtree(reader.path)  # what cannot be begun leaves nothing behind
+            raise
 
     def prepare(control: Control) -> "Ready":
         from engine.training.assemble import assemble
 
         return assemble(
-            config,
-            runs_dir=runs_dir,
-            name=name,
-            data_dir=data_dir,
-            device=device,
-            command=command,
-            control=control,
+            asked, runs_dir=runs_dir, name=name, data_dir=data_dir, device=device, command=command, control=control
         )
 
-    return train(prepare, as_json=as_json, data_dir=data_dir)
+    return train(prepare, as_json=json, data_dir=data_dir)
 
 
-def begin_command(run: str, *, device: str, runs_dir: Path, data_dir: Path | None) -> int:
-    """Train a queued run."""
+def begin(run: RunArgument, device: Device = "auto", runs_dir: RunsDir = RUNS, data_dir: DataDir = None) -> int:
     reader = RunReader.resolve(run, runs_dir)
 
     def prepare(control: Control) -> "Ready":
@@ -116,28 +155,22 @@ def begin_command(run: str, *, device: str, runs_dir: Path, data_dir: Path | Non
     return train(prepare, as_json=False, data_dir=data_dir)
 
 
-def resume_command(
-    run: str,
-    *,
-    device: str,
-    as_json: bool,
-    runs_dir: Path,
-    data_dir: Path | None,
-    handed_over: bool = False,
-    paused: bool = False,
+def resume(
+    run: RunArgument = "last",
+    detach: Detach = False,
+    handed_over: Annotated[bool, typer.Option("--handed-over", hidden=True)] = False,
+    paused: Annotated[bool, typer.Option("--paused", hidden=True)] = False,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
 ) -> int:
-    """Go on with a run that ended early, from its newest intact checkpoint.
-
-    Args:
-        run: which.
-        device: to train on.
-        as_json: one JSON object a line.
-        runs_dir: where runs are.
-        data_dir: where corpora are.
-        handed_over: wait for the process that hands it over, and take no other run.
-        paused: begin with a pause, as it was left.
-    """
+    # `handed_over`: wait for the process that hands the run over, and take no other; `paused`: as it was left.
     reader = RunReader.resolve(run, runs_dir)
+    if detach:
+        if reader.state in LIVE_STATES:
+            raise InputError(f"run '{reader.name}' is {reader.state} already")
+        return _started("resume", reader, device=device, as_json=json, data_dir=data_dir)
     launch = "thread" if is_terminal(sys.stderr) else "process"
 
     def prepare(control: Control) -> "Ready":
@@ -149,7 +182,46 @@ def resume_command(
             reader.path, data_dir=data_dir, device=device, control=control, launch=launch, handed_over=handed_over
         )
 
-    return train(prepare, as_json=as_json, data_dir=data_dir)
+    return train(prepare, as_json=json, data_dir=data_dir)
+
+
+def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+    def said(text: str) -> None:
+        if json:
+            emit({"kind": "queue", "text": text})
+        else:
+            answer(text, flush=True)
+
+    runs_dir.mkdir(parents=True, exist_ok=True)
+    device = _known(device)
+    done = waiting_line.work(runs_dir, device, said)
+    if not json:
+        answer(f"nothing waits for {device} any more; {done} trained")
+    return ExitCode.DONE
+
+
+def _known(device: str) -> str:
+    """Return the device that is meant: `auto` and `cuda` have no queue of their own."""
+    with loading("looking at the devices"):
+        from engine.training.devices import resolve_device
+
+        return str(resolve_device(device))
+
+
+def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
+    """Start a process that begins or resumes a run, and say so once it trains."""
+    before = reader.status.attempt if verb == "resume" else 0
+    with loading("starting"):
+        try:
+            process = spawn(verb, reader.path, device=device, data_dir=data_dir)
+        except OSError as error:
+            raise no_process(error) from None
+        await_start(reader, process, before)
+    if as_json:
+        emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})
+    else:
+        answer(f"{reader.name} trains in the background (process {process.pid}); {reader.command('watch')}")
+    return ExitCode.DONE
 
 
 def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Path | None) -> int:
@@ -157,14 +229,28 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     control = Control()
     # One thread for both: a second pool of OpenMP threads would take cores away from training.
     worker = ThreadPoolExecutor(1, thread_name_prefix="training")
-    with listening(control):
-        preparing = worker.submit(_prepared, prepare, control)
+
+    def prepared() -> "Ready":
+        from engine.training.devices import leave_cores_to_training
+
+        leave_cores_to_training()
+        return prepare(control)
+
+    def stop(number: int) -> None:
+        control.request(Command.STOP, signal.Signals(number).name, signal=number)
+
+    with listening(stop, lambda: control.request(Command.CHECKPOINT)):
+        preparing, deadline = worker.submit(prepared), math.inf
         with loading("loading the engine, the corpus and the model"):
-            stuck = not _in_time(preparing, control)
+            while not preparing.done() and time.monotonic() <= deadline:
+                if control.signal is not None:
+                    deadline = min(deadline, time.monotonic() + PATIENCE)
+                wait((preparing,), timeout=LOOK)
+        stuck = not preparing.done()  # in a library that ignores signals
         if stuck or isinstance(preparing.exception(), StopRequested):
             say(f"{control.reason}: stopped before training began")
-            if stuck:  # in a library that ignores signals; `resume` starts over what it leaves behind
-                os._exit(128 + (control.signal or signal.SIGINT))
+            if stuck:
+                os._exit(128 + (control.signal or signal.SIGINT))  # `resume` starts over what it leaves behind
             return 128 + (control.signal or signal.SIGINT)
         ready = preparing.result()
         for lint in ready.lints:
@@ -174,8 +260,14 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
         reader = RunReader(ready.path)
         training = worker.submit(ready.trainer.run)
-        status = lambda: ready.trainer.writer.said
-        outcome = _watched(training, lambda alive: follow(reader, alive, as_json=as_json, status=status), control)
+        try:
+            follow(reader, lambda: not training.done(), as_json=as_json, status=lambda: ready.trainer.writer.said)
+        except BaseException as error:  # such as the reader of a pipe that left: stop with a checkpoint first
+            control.request(Command.STOP, type(error).__name__, signal=PIPE)
+            raise
+        finally:
+            wait((training,))
+        outcome = training.result()
     if outcome.state == "failed":
         complain(f"run '{reader.name}' failed: {outcome.reason}")
         return ExitCode.FAILED
@@ -192,72 +284,32 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
     return ExitCode.DONE
 
 
-def _prepared(prepare: "Callable[[Control], Ready]", control: Control) -> "Ready":
-    from engine.training.devices import leave_cores_to_training
-
-    leave_cores_to_training()
-    return prepare(control)
-
-
-def _in_time(work: "Future[Ready]", control: Control) -> bool:
-    """Wait for work, but at most `PATIENCE` after a stop was requested; return whether it ended."""
-    deadline = math.inf
-    while not work.done():
-        if control.signal is not None:
-            deadline = min(deadline, time.monotonic() + PATIENCE)
-        if time.monotonic() > deadline:
-            return False
-        wait((work,), timeout=LOOK)
-    return True
-
-
-def _watched(work: "Future[Outcome]", watch: Callable[[Callable[[], bool]], None], control: Control) -> "Outcome":
-    """Watch work until it ends and return its result.
-
-    Where watching fails (the reader of a pipe left), the run stops with a checkpoint before that is passed on.
-    """
-    try:
-        watch(lambda: not work.done())
-    except BaseException as error:
-        control.request(Command.STOP, type(error).__name__, signal=PIPE)
-        raise
-    finally:
-        wait((work,))
-    return work.result()
-
-
 @contextmanager
-def listening(control: Control) -> Iterator[None]:
-    """The first signal asks the run to stop at its next step, a second ctrl-c leaves at once, USR1 saves and goes on.
+def listening(stop: Callable[[int], None], save: Callable[[], None] | None = None) -> Iterator[list[int]]:
+    """Call `stop` with the number of a signal that ends, `save` at USR1; a second ctrl-c leaves at once.
 
     A signal that was ignored when this process started (`nohup`) stays ignored.
+
+    Yields:
+        The numbers of the signals that came to end this.
     """
+    heard: list[int] = []
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        if control.signal is not None and number == signal.SIGINT:
+    def end(number: int, frame: FrameType | None) -> None:
+        if heard and number == signal.SIGINT:
             os._exit(128 + number)
-        control.request(Command.STOP, signal.Signals(number).name, signal=number)
+        heard.append(number)
+        stop(number)
 
-    def save(number: int, frame: FrameType | None) -> None:
-        control.request(Command.CHECKPOINT)
-
-    handlers = {"SIGINT": stop, "SIGTERM": stop, "SIGHUP": stop, "SIGUSR1": save}
+    handlers: dict[str, Callable[[int, FrameType | None], None]] = dict.fromkeys(("SIGINT", "SIGTERM", "SIGHUP"), end)
+    if save is not None:
+        handlers["SIGUSR1"] = lambda number, frame: save()
     numbers = {getattr(signal, name): handler for name, handler in handlers.items() if hasattr(signal, name)}
     if threading.current_thread() is not threading.main_thread():
         numbers = {}  # only the main thread may set handlers
     before = {n: signal.signal(n, h) for n, h in numbers.items() if signal.getsignal(n) is not signal.SIG_IGN}
     try:
-        yield
+        yield heard
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def loading(what: str) -> Iterator[None]:
-    """A spinner on a terminal while something is loaded."""
-    if is_terminal(sys.stderr):
-        with stderr().status(f"{what} …"):
-            yield
-    else:
-        yield

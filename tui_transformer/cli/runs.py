@@ -1,68 +1,145 @@
-"""`runs`: what is in the runs folder, newest last, each with its state, its score and what is wrong with it."""
+"""`runs`, `rename`, `delete`, `note`: what is in the runs folder, and what a person does with runs besides training."""
 
-from pathlib import Path
-from typing import Any
+import sys
+import time
+from collections.abc import Iterable
+from typing import Annotated
 
-from engine.runs.reader import RunReader, list_runs, no_runs
-from engine.runs.records import Run
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.output import emit, say
+import typer
+
+from engine.clean import clean, clean_line
+from engine.command_line import RUNS
+from engine.errors import InputError
+from engine.runs import manage
+from engine.runs.reader import STILL, RunReader, list_runs, no_runs
+from tui_transformer.cli.options import Json, RunArgument, RunsDir
+from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
-from tui_transformer.lab.records.facts import number
 
 HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks")
+LOOK = 0.2  # seconds between two looks
 
 
-def runs_command(*, as_json: bool, runs_dir: Path) -> int:
-    """Print one line a run."""
+def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
     readers = list_runs(runs_dir)
-    if as_json:
-        for reader in readers:
-            emit(_facts(reader))
-        return 0
-    if not readers:
+    if not readers and not json:
         say(no_runs(runs_dir))
-        return 0
-    rows = [HEAD, *(_row(_facts(reader)) for reader in readers)]
+        return ExitCode.DONE
+    rows: list[tuple[str, ...]] = [HEAD]
+    for reader in readers:
+        record, row = _described(reader)
+        rows.append(row)
+        if json:
+            emit(record)
+    if json:
+        return ExitCode.DONE
     if not any(row[HEAD.index("from")] for row in rows[1:]):  # most folders have none that starts from another
         rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
     print_columns(rows)
     for reader in readers:
         if reader.state == "paused" and (why := reader.status.reason):
             say(f"{reader.name} is paused: {why}")
-    return 0
+    return ExitCode.DONE
 
 
-def _facts(reader: RunReader) -> dict[str, Any]:
-    status, last, born = reader.status, reader.summary.last, reader.run
-    return {
+def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
+    """Return a run as JSON, and as a row under `HEAD`."""
+    state, status, last, born = reader.state, reader.status, reader.summary.last, reader.run
+    loss, perplexity = (last.loss, last.perplexity) if last else (None, None)
+    preset = born.preset if "preset" in born.model_fields_set else ""
+    badges, checked = list(worst_first(reader.badges)), reader.checked
+    record = {
         "run": reader.name,
-        "state": reader.state,
+        "state": state,
         "reason": status.reason,
         "step": status.step,
         "steps": status.steps,
-        "loss": last and last.loss,
-        "perplexity": last and last.perplexity,
-        "preset": born.preset if "preset" in born.model_fields_set else "",
+        "loss": loss,
+        "perplexity": perplexity,
+        "preset": preset,
         "from": born.origin and born.origin.model_dump(by_alias=True),
-        "badges": list(worst_first(reader.badges)),
-        "checked": reader.checked,
+        "badges": badges,
+        "checked": checked,
     }
-
-
-def _row(facts: dict[str, Any]) -> tuple[str, ...]:
-    def shown(name: str, digits: int) -> str:
-        value = number(facts[name])
-        return "–" if value is None else f"{value:.{digits}f}"
-
-    steps = f"{facts['step']:,} / {facts['steps']:,}"
-    return (
-        facts["run"],
-        facts["state"],
-        steps,
-        shown("loss", 4),
-        shown("perplexity", 3),
-        str(facts["preset"]),
-        origin.shown if (origin := Run.read(facts).origin) is not None else "",
-        in_a_cell(facts["badges"], checked=facts["checked"]),
+    row = (
+        reader.name,
+        state,
+        f"{status.step:,} / {status.steps:,}",
+        "–" if loss is None else f"{loss:.4f}",
+        "–" if perplexity is None else f"{perplexity:.3f}",
+        str(preset),
+        born.origin.shown if born.origin is not None else "",
+        in_a_cell(badges, checked=checked),
     )
+    return record, row
+
+
+def _settle(readers: Iterable[RunReader]) -> None:
+    """Wait: of a run of another host it is known only after a while whether it still lives."""
+    doubted = [reader for reader in readers if reader.liveness() == "unknown"]
+    if doubted:
+        names = ", ".join(clean_line(reader.name) for reader in doubted)
+        say(f"{names}: of another machine; watching for up to {STILL:.0f} s whether it still trains")
+    while any(reader.liveness() == "unknown" for reader in doubted):
+        time.sleep(LOOK)
+
+
+def rename(
+    run: Annotated[str, typer.Argument(help="A run's name, its path, or `last`.")],
+    name: Annotated[str, typer.Argument(help="Its new name.")],
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    reader = RunReader.resolve(run, runs_dir)
+    _settle([reader])
+    path = manage.rename(reader, name)
+    if json:
+        emit({"run": path.name, "was": reader.name, "path": str(path)})
+    else:
+        answer(clean_line(f"{reader.name} is now {path.name}"))
+    return ExitCode.DONE
+
+
+def delete(
+    run: Annotated[list[str], typer.Argument(help="Runs' names.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    readers = [RunReader.resolve(name, runs_dir) for name in run]
+    names = ", ".join(reader.name for reader in readers)
+    if not yes:
+        if not is_terminal(sys.stdin):
+            raise InputError(f"deleting {names} cannot be undone; --yes says that you mean it")
+        if input(f"delete {names} with all checkpoints? [y/N] ").strip().lower() not in ("y", "yes"):
+            return ExitCode.DONE
+    _settle(readers)
+    for reader in readers:
+        manage.delete(reader)
+        if json:
+            emit({"deleted": reader.name})
+        else:
+            answer(clean_line(f"deleted {reader.name}"))
+    return ExitCode.DONE
+
+
+def note(
+    run: RunArgument = "last",
+    text: Annotated[str | None, typer.Argument(help="The new note; without it, the old one is shown.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to add.")] = None,
+    untag: Annotated[list[str] | None, typer.Option("--untag", help="A tag to take away.")] = None,
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+) -> int:
+    reader = RunReader.resolve(run, runs_dir)
+    if text is None and not tag and not untag:
+        notes = reader.notes
+    else:
+        notes = manage.write_notes(reader.path, text=text, add=tag or [], remove=untag or [])
+    if json:
+        emit({"run": reader.name, "text": notes.text, "tags": notes.tags})
+    elif not notes.text and not notes.tags:
+        answer(f"{reader.name} has no notes; {reader.command('note', 'what you saw', '--tag', 'good')}")
+    else:
+        answer(clean("\n".join(part for part in (notes.text, " ".join(f"#{tag}" for tag in notes.tags)) if part)))
+    return ExitCode.DONE

@@ -5,19 +5,23 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.text import Text
 
 from engine.clean import clean, clean_line
+from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stamp, stdout, warn
+from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stamp, stdout, warn
 from tui_transformer.cli.repl import converse
-from tui_transformer.cli.run import loading
-from tui_transformer.lab.play.document_writer import DocumentWriter, Example
+from tui_transformer.lab.play.document_writer import DocumentWriter
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Prompt, Settings, checked
-from tui_transformer.lab.play.writer import Writer, Writes
-from tui_transformer.lab.play.written import Piece, Surprised, Whole, in_words, level, number, sign
+from tui_transformer.lab.play.writer import Writer
+from tui_transformer.lab.play.writers import load_writer
+from tui_transformer.lab.play.written import AnswerToken, in_words, level, number, sign
 
 OTHERS = 3  # answers that are told besides the one that is given
 LISTED = 5  # tokens that /alternatives lists, and alternatives of each
@@ -40,29 +44,32 @@ class Writing:
     device: str
     checkpoint: str
     as_json: bool
-    writers: list[Writer | DocumentWriter] = field(default_factory=list)
-    answers: list[list[Piece]] = field(default_factory=list)
+    writers: list[Writer] = field(default_factory=list)
+    answers: list[list[AnswerToken]] = field(default_factory=list)
     _noticed: set[str] = field(default_factory=set)
 
-    def load(self, run: str) -> Writer | DocumentWriter:
-        """A run's model; says what is wrong with its scores."""
+    def load(self, run: str) -> Writer:
+        """Load a run's model; say what is wrong with its scores."""
         reader = RunReader.resolve(run, self.runs_dir)
         stamp(reader)
+        if reader.config.translates:
+            raise InputError(f"run '{reader.name}' translates sentences: `{reader.command('translate')}`")
         with loading("loading the model"):
-            if not reader.config.on_documents:
-                return Writer(reader, self.checkpoint, self.device)
-            return DocumentWriter(reader, self.checkpoint, self.device)
+            return load_writer(reader, self.checkpoint, self.device)
 
     def answer(self, text: str, settings: Settings, which: int = 0) -> None:
-        """What each model makes of a text; `which` counts answers to the same prompt."""
+        """Print what each model makes of a text; `which` counts answers to the same prompt."""
         self.answers = []
         for writer in self.writers:
             self._title(writer)
-            pieces: list[Piece] = []
+            pieces: list[AnswerToken] = []
             self.answers.append(pieces)
             for piece in writer.pieces(text, settings, which, LISTED):
                 if not pieces:  # the text was taken
-                    self._notice(writer, text, settings)
+                    notice = writer.notice(text, settings)
+                    if notice and writer.name not in self._noticed:  # once a model is enough
+                        self._noticed.add(writer.name)
+                        warn(notice)
                     if writer.continues and not self.as_json:
                         sys.stdout.write(clean(text))
                 pieces.append(piece)
@@ -71,55 +78,75 @@ class Writing:
                     sys.stdout.flush()
             written = "".join(piece.text for piece in pieces)
             wholes = writer.wholes(text, written, OTHERS)
+            filled = writer.filled(text, written) if isinstance(writer, DocumentWriter) else ""
             if self.as_json:
-                emit(_record(writer, text, which, pieces) | _whole_record(writer, text, written, wholes) | settings)
+                known = [piece.nats for piece in pieces if piece.nats is not None]
+                record: dict[str, object] = {
+                    "run": writer.name,
+                    "prompt": text,
+                    "text": written,
+                    "answer": which,
+                    "checkpoint_step": writer.step,
+                    "nll": math.fsum(known) if known else None,
+                    "probabilities": [piece.probability for piece in pieces],
+                }
+                if wholes:  # it has an end; a text could go on
+                    first, *others = [{"text": one.text, "probability": one.probability} for one in wholes]
+                    record |= {**first, "alternatives": others}
+                    record |= {"filled": filled} if filled else {}
+                emit(record | settings)
             elif isinstance(writer, DocumentWriter):
-                answer(clean_line(writer.filled(text, written) or written.strip()))
+                answer(clean_line(filled or written.strip()))
                 answer(f"  {clean_line(in_words(wholes))}", flush=True)
             else:
                 answer(flush=True)
 
-    def _notice(self, writer: Writes, text: str, settings: Settings) -> None:
-        """Once a model is enough."""
-        notice = writer.notice(text, settings)
-        if notice and writer.name not in self._noticed:
-            self._noticed.add(writer.name)
-            warn(notice)
-
-    def _title(self, writer: Writes) -> None:
+    def _title(self, writer: Writer) -> None:
         if len(self.writers) > 1 and not self.as_json:
             answer(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
 
     def alternatives(self, argument: str) -> None:
-        """The most surprising tokens of the last answers."""
-        count = _count(argument)
+        """Print the most surprising tokens of the last answers."""
+        wanted = argument.strip() or str(LISTED)
+        if not wanted.isdecimal() or len(wanted) > 4 or not 1 <= int(wanted) <= 1000:
+            raise InputError(f"/alternatives {wanted[:20]!r}: how many tokens must be a whole number from 1 to 1000")
         if not any(self.answers):
             raise InputError("/alternatives: there is no answer yet")
         for writer, pieces in zip(self.writers, self.answers, strict=True):
             self._title(writer)
             known = [i for i, piece in enumerate(pieces) if piece.probability is not None]
-            listed = sorted(known, key=lambda i: pieces[i].probability or 0.0)[:count]
-            for i in listed:
+            for i in sorted(known, key=lambda i: pieces[i].probability or 0.0)[: int(wanted)]:
                 if self.as_json:
                     emit({"run": writer.name, "at": i} | _token(pieces[i]))
                 else:
                     stdout().print(_alternatives_line(pieces, i))
 
     def surprise(self, text: str) -> None:
-        """How surprised each model is by a text."""
+        """Print how surprised each model is by a text."""
         if not text:
             raise InputError("/surprise: a text must follow, e.g. /surprise to be or not")
         for writer in self.writers:
             found = writer.surprise(text, LISTED if self.as_json else 0)
             self._title(writer)
             if self.as_json:
-                emit(_surprise_record(writer, text, found))
+                tokens = [_token(piece) | {"nats": nats} for piece, nats in zip(found.pieces, found.nats, strict=True)]
+                emit(
+                    {
+                        "run": writer.name,
+                        "surprise_of": text,
+                        "checkpoint_step": writer.step,
+                        "nll": found.total,
+                        "nats_per_character": found.mean,
+                        "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
+                        "tokens": tokens,
+                    }
+                )
             else:
-                stdout().print(_coloured(found))
+                stdout().print(Text.assemble(*((clean(p.text), STYLES[level(p.probability)]) for p in found.pieces)))
                 answer(found.words, flush=True)
 
     def examples(self, _: str) -> None:
-        """Held-out questions, or documents with gaps, and what each model makes of them."""
+        """Print held-out questions, or documents with gaps, and what each model makes of them."""
         for writer in self.writers:
             if not isinstance(writer, DocumentWriter):
                 raise InputError(f"examples: {writer.name} goes on with any text; runs on documents have some")
@@ -129,48 +156,58 @@ class Writing:
             for one in found:
                 if self.as_json:
                     emit({"run": writer.name, "checkpoint_step": writer.step, **one.record()})
-                else:
-                    stdout().print(_example_line(one), soft_wrap=True)
+                    continue
+                line = Text()
+                if one.reference:
+                    line.append(*(("right  ", "green") if one.right else ("wrong  ", "red")))
+                line.append(f"{clean_line(one.asked)} → {clean_line(one.written) or '(nothing)'}")
+                if one.reference and not one.right:
+                    line.append(f"   = {clean_line(one.reference)}", "dim")
+                stdout().print(line, soft_wrap=True)
 
     def take_run(self, run: str) -> None:
-        """Another run in place of the first."""
+        """Take another run in place of the first."""
         self.writers[0] = self.load(run.strip())
         self.answers = []
-        say(_name(self.writers[0]))
+        say(_names(self.writers[:1]))
 
     def take_second(self, run: str) -> None:
-        """Another run beside the first, or none."""
+        """Take another run beside the first, or none."""
         second = [self.load(run.strip())] if run.strip() else []
         self.writers = [self.writers[0], *second]
         self.answers = []
-        say(" and ".join(_name(writer) for writer in self.writers))
+        say(_names(self.writers))
 
     def take_checkpoint(self, which: str) -> None:
-        """Another checkpoint of the runs."""
+        """Take another checkpoint of the runs."""
         before, self.checkpoint = self.checkpoint, which.strip()
         try:
             self.writers = [self.load(writer.name) for writer in self.writers]
         except InputError:
             self.checkpoint = before
             raise
-        say(" and ".join(_name(writer) for writer in self.writers))
+        say(_names(self.writers))
 
 
-def sample_command(
-    run: str,
-    prompt: str | None,
-    n: int,
-    given: Settings,
-    *,
-    vs: str | None,
-    checkpoint: str,
-    device: str,
-    as_json: bool,
-    runs_dir: Path,
+def sample(
+    run: RunArgument = "last",
+    prompt: Annotated[str | None, typer.Option("--prompt", help="Answer this once instead of asking.")] = None,
+    vs: Annotated[str | None, typer.Option("--vs", help="A second run: same prompt, same seed.")] = None,
+    n: Annotated[int, typer.Option("--n", "-n", min=1, max=10_000, help="How many answers to --prompt.")] = 1,
+    length: Annotated[int, typer.Option("--length", min=1, max=10_000_000, help="Tokens an answer.")] = 200,
+    temperature: Annotated[float | None, typer.Option("--temperature", help="0 takes the likeliest.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", help="Only the k likeliest tokens; 0: all.")] = None,
+    top_p: Annotated[float | None, typer.Option("--top-p", help="Only the likeliest up to this mass.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Equal seeds give equal answers.")] = 1,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step.")] = "best",
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
 ) -> int:
-    """One-shot with a prompt, else interactive (or one answer a line of a pipe)."""
-    given = {name: checked(name, value) for name, value in given.items()}
-    writing = Writing(runs_dir, device, checkpoint, as_json)
+    """At the prompt: /alternatives, /surprise TEXT, /vs RUN and more; /help lists them."""
+    asked = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "length": length, "seed": seed}
+    given = {name: checked(name, value) for name, value in asked.items() if value is not None}
+    writing = Writing(runs_dir, device, checkpoint, json)
     writing.writers = [writing.load(name) for name in (run, vs) if name is not None]
     first = writing.writers[0]
     settings: Settings = first.defaults | given
@@ -179,9 +216,8 @@ def sample_command(
             writing.answer(prompt, settings, which)
         return 0
     if is_terminal(sys.stdin):
-        names = " and ".join(_name(writer) for writer in writing.writers)
         some = ", examples for some to try" if isinstance(first, DocumentWriter) else ""
-        say(f"{names}: {first.invitation}{some}, /help for commands, /quit to leave")
+        say(f"{_names(writing.writers)}: {first.invitation}{some}, /help for commands, /quit to leave")
     session = Prompt(
         settings,
         lambda text: writing.answer(text, session.settings),
@@ -201,56 +237,11 @@ def sample_command(
     return 0
 
 
-def _name(writer: Writes) -> str:
-    return f"{writer.name} at step {writer.step:,}"
+def _names(writers: Sequence[Writer]) -> str:
+    return " and ".join(f"{writer.name} at step {writer.step:,}" for writer in writers)
 
 
-def _count(argument: str) -> int:
-    wanted = argument.strip()
-    if not wanted:
-        return LISTED
-    if not wanted.isdecimal() or len(wanted) > 4 or not 1 <= int(wanted) <= 1000:
-        raise InputError(f"/alternatives {wanted[:20]!r}: how many tokens must be a whole number from 1 to 1000")
-    return int(wanted)
-
-
-def _record(writer: Writes, text: str, which: int, pieces: Sequence[Piece]) -> dict[str, object]:
-    known = [piece.nats for piece in pieces if piece.nats is not None]
-    return {
-        "run": writer.name,
-        "prompt": text,
-        "text": "".join(piece.text for piece in pieces),
-        "answer": which,
-        "checkpoint_step": writer.step,
-        "nll": math.fsum(known) if known else None,
-        "probabilities": [piece.probability for piece in pieces],
-    }
-
-
-def _whole_record(writer: Writes, text: str, written: str, wholes: Sequence[Whole]) -> dict[str, object]:
-    """Of an answer that has an end; {} of a text that could go on."""
-    if not wholes:
-        return {}
-    others = [{"text": one.text, "probability": one.probability} for one in wholes[1:]]
-    filled = writer.filled(text, written) if isinstance(writer, DocumentWriter) else ""
-    found: dict[str, object] = {"text": wholes[0].text, "probability": wholes[0].probability, "alternatives": others}
-    return found | ({"filled": filled} if filled else {})
-
-
-def _example_line(one: Example) -> Text:
-    """`right  Where was Ada Goroton born? → Dunholt`, or what would have been right."""
-    line = Text()
-    if one.right:
-        line.append("right  ", "green")
-    elif one.reference:
-        line.append("wrong  ", "red")
-    line.append(f"{clean_line(one.asked)} → {clean_line(one.written) or '(nothing)'}")
-    if one.reference and not one.right:
-        line.append(f"   = {clean_line(one.reference)}", "dim")
-    return line
-
-
-def _token(piece: Piece) -> dict[str, object]:
+def _token(piece: AnswerToken) -> dict[str, object]:
     return {
         "text": piece.text,
         "probability": piece.probability,
@@ -261,20 +252,8 @@ def _token(piece: Piece) -> dict[str, object]:
     }
 
 
-def _surprise_record(writer: Writes, text: str, found: Surprised) -> dict[str, object]:
-    return {
-        "run": writer.name,
-        "surprise_of": text,
-        "checkpoint_step": writer.step,
-        "nll": found.total,
-        "nats_per_character": found.mean,
-        "perplexity": found.perplexity if math.isfinite(found.perplexity) else None,
-        "tokens": [_token(piece) | {"nats": nats} for piece, nats in zip(found.pieces, found.nats, strict=True)],
-    }
-
-
-def _alternatives_line(pieces: Sequence[Piece], at: int) -> Text:
-    """`…the ga[t] 0.02   m 0.61  n 0.2 …`: a token where it stands, and what was likelier."""
+def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:
+    """Show a token where it stands, and what was likelier: `…the ga[t] 0.02   m 0.61  n 0.2 …`."""
     piece = pieces[at]
     before = "".join(sign(one.text) for one in pieces[max(0, at - AROUND) : at]).rjust(AROUND)
     line = Text(before, "dim")
@@ -282,11 +261,4 @@ def _alternatives_line(pieces: Sequence[Piece], at: int) -> Text:
     line.append(f" {number(piece.probability or 0.0)}  ")
     for one in piece.alternatives:
         line.append(f"  {sign(one.text)} {number(one.probability)}")
-    return line
-
-
-def _coloured(found: Surprised) -> Text:
-    line = Text()
-    for piece in found.pieces:
-        line.append(clean(piece.text), STYLES[level(piece.probability)])
     return line

@@ -6,7 +6,7 @@ from pathlib import Path
 from engine.command_line import command_line
 from engine.errors import InputError, refused
 from tui_transformer.cli.output import is_terminal, say
-from tui_transformer.lab.launch.descriptors import stderr_into
+from tui_transformer.lab.launch.logs import stderr_into
 
 LOG = ".studio.log"
 

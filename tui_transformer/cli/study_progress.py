@@ -1,8 +1,9 @@
 """A study's progress on stderr while it runs: a live board on a terminal, plain lines elsewhere, JSON on stdout."""
 
+import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -11,10 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.clean import clean_line
-from tui_transformer.cli.output import emit, say, stderr
+from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.studies.plan import Plan
 from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, Verb
+from tui_transformer.lab.studies.runner import Audience
 
 PLAIN_INTERVAL = 30.0  # seconds between two plain lines about what is at work
 LOADING = dict.fromkeys(("queued", "starting"), "loading")
@@ -39,21 +41,18 @@ class Board:
         self._began, self._before = clock(), self._work_done()
 
     def see(self, standings: Sequence[CellStatus]) -> None:
-        """Take in how cells stand."""
         self._cells |= {standing.cell.name: standing for standing in standings}
 
     @property
     def finished(self) -> int:
-        """Cells that are done."""
         return sum(standing.state == "finished" for standing in self._cells.values())
 
     @property
     def total(self) -> int:
-        """Cells of the study."""
         return len(self._cells)
 
     def _work_done(self) -> float:
-        """Estimated seconds that the cells which are run now have behind them."""
+        """Return the estimated seconds that the cells which are run now have behind them."""
         todo = (standing for name, standing in self._cells.items() if name not in self._left_out)
         return sum(self._estimate(standing) * standing.share for standing in todo)
 
@@ -83,13 +82,13 @@ class Board:
 
 
 def how_it_began(standing: CellStatus, verb: Verb) -> str:
-    """A cell that is begun, in a few words."""
+    """Describe a cell that is begun."""
     texts = {"resume": f"resumes at step {standing.step:,}", "wait": "is at work already", "anew": "begins anew"}
     return texts.get(verb, "begins")
 
 
 def how_it_stands(standing: CellStatus) -> str:
-    """A cell that is not at work, in a few words."""
+    """Describe a cell that is not at work."""
     where = f"step {standing.step:,} of {standing.steps:,}"
     loss = f", validation loss {standing.loss:.4f}" if standing.loss is not None else ""
     reason = f": {standing.reason}" if standing.reason else ""
@@ -113,54 +112,55 @@ class Lines:
         self._board, self._said = board, time.monotonic()
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
-        """Say it."""
         say(f"{cell.cell.name}: {how_it_began(cell, verb)}")
 
     def ended(self, cell: CellStatus) -> None:
-        """Say how."""
         self._board.see([cell])
         say(f"{cell.cell.name}: {how_it_stands(cell)} ({self._board.finished} of {self._board.total} done)")
 
     def looked(self, going: Sequence[CellStatus]) -> None:
-        """Say where they are, now and then."""
         self._board.see(going)
         if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
             self._said = time.monotonic()
-            at_work = ", ".join(f"{standing.cell.name} {standing.share:.0%}" for standing in going)
-            say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(self._board.left)} left")
+            self.progress(going)
+
+    def progress(self, going: Sequence[CellStatus]) -> None:
+        at_work = ", ".join(f"{standing.cell.name} {standing.share:.0%}" for standing in going)
+        say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(self._board.left)} left")
 
 
-class Json:
+class JsonLines(Lines):
     """A JSON object for each cell that begins or ends, and for each at work every half minute."""
 
-    def __init__(self, board: Board) -> None:
-        self._board, self._said = board, time.monotonic()
-
     def begun(self, cell: CellStatus, verb: Verb) -> None:
-        """Emit it."""
         emit({**cell_record(cell), "event": verb})
 
     def ended(self, cell: CellStatus) -> None:
-        """Emit how."""
         self._board.see([cell])
         emit({**cell_record(cell), "event": "ended"})
 
-    def looked(self, going: Sequence[CellStatus]) -> None:
-        """Emit where they are and the time left, now and then."""
-        self._board.see(going)
-        if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
-            self._said = time.monotonic()
-            for standing in going:
-                emit({**cell_record(standing), "event": "progress", "study_seconds_left": self._board.left})
+    def progress(self, going: Sequence[CellStatus]) -> None:
+        for standing in going:
+            emit({**cell_record(standing), "event": "progress", "study_seconds_left": self._board.left})
 
 
-def cell_record(standing: CellStatus) -> dict[str, Any]:
-    """A cell as JSON."""
+def cell_record(standing: CellStatus) -> dict[str, object]:
+    """Return a cell as JSON."""
     cell = standing.cell
-    place = {"kind": "cell", "name": cell.name, "variant": cell.variant, "seed": cell.seed, "path": str(standing.path)}
-    place |= {"stage": cell.stage, "after": cell.after} if cell.stage or cell.after else {}
-    state = {"state": standing.state, "step": standing.step, "steps": standing.steps, "loss": standing.loss}
-    return {**place, **state, "reason": standing.reason, "device": standing.device}
+    return {
+        "kind": "cell",
+        "name": cell.name,
+        "variant": cell.variant,
+        "seed": cell.seed,
+        "path": str(standing.path),
+        **({"stage": cell.stage, "after": cell.after} if cell.stage or cell.after else {}),
+        "state": standing.state,
+        "step": standing.step,
+        "steps": standing.steps,
+        "loss": standing.loss,
+        "reason": standing.reason,
+        "device": standing.device,
+    }
 
 
 class Screen:
@@ -170,23 +170,20 @@ class Screen:
         self._board, self._live = board, live
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
-        """Its bar shows it; what was left by another runner is said."""
-        if verb != "create":
+        if verb != "create":  # its bar shows that; what was left by another runner is said
             self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
 
     def ended(self, cell: CellStatus) -> None:
-        """A line above the bars."""
         self._board.see([cell])
         self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_stands(cell)}")))
 
     def looked(self, going: Sequence[CellStatus]) -> None:
-        """Draw the bars, while there are any."""
         self._board.see(going)
         self._live.update(drawn(self._board, going) if going else Text(""), refresh=True)
 
 
 def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
-    """The study's bar, and those of the cells at work."""
+    """Draw the study's bar, and those of the cells at work."""
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1)
@@ -205,6 +202,13 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
     return Group(grid, Text("ctrl-c stops with checkpoints; the same command goes on", style="dim"))
 
 
-def screen() -> Live:
-    """Where the bars are drawn."""
-    return Live(console=stderr(), auto_refresh=False, transient=True)
+@contextmanager
+def audience(board: Board, *, as_json: bool) -> Iterator[Audience]:
+    """Show a study while it runs: as JSON, as bars on a terminal, else as lines."""
+    if as_json:
+        yield JsonLines(board)
+    elif is_terminal(sys.stderr):
+        with Live(console=stderr(), auto_refresh=False, transient=True) as live:
+            yield Screen(board, live)
+    else:
+        yield Lines(board)

@@ -9,15 +9,16 @@ from typing import Any
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from engine.clean import clean, clean_line
+from engine.clean import clean_line
 from engine.command_line import command_line
 from engine.errors import damaged
 from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
+from engine.runs.records import ProbeFacts
 from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.canvas import Series, line_chart, usual_top
 from tui_transformer.lab.formatting import count, duration, short, sparkline, unit
-from tui_transformer.lab.records.facts import MOST_PROBES, first_probes, number
+from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.records.findings import findings
 from tui_transformer.lab.records.floors import floors
 
@@ -29,14 +30,13 @@ SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  #
 
 
 def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = None) -> None:
-    """The summary of a run that has ended."""
+    """Print the summary of a run that has ended."""
     if as_json:
-        status = reader.status
         emit(
             {
                 "kind": "end",
                 "name": reader.name,
-                "state": status.state or None,
+                "state": reader.status.state or None,
                 "from": reader.raw("run").get("from"),
                 "summary": reader.raw("summary"),
                 "verdicts": [verdict.dump() for verdict in reader.verdicts],
@@ -47,10 +47,15 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     colour = is_terminal(sys.stdout) and not console.no_color
     width = min(console.width, MAX_WIDTH)
     _ = reader.config  # a run without one cannot be told of at all
-    chart = lambda reader: Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour))
-    console.print(_whole("the curves", chart, reader), soft_wrap=True)
-    for what, of in PARTS.items():
-        if part := _whole(what, of, reader):
+    console.print(Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour)), soft_wrap=True)
+    for what, file, part_of in PARTS:
+        part: Part | None
+        try:
+            part = part_of(reader)
+        except (TypeError, ValueError, ArithmeticError) as error:  # a value is missing
+            why = f"{what}: {file} is damaged: {damaged(error)}; {reader.command('doctor')}"
+            part = Text(clean_line(why), style="bold yellow")
+        if part:
             console.print()
             # On paper (a pipe) lines stay whole; on a screen they break between words.
             console.print(part, soft_wrap=not is_terminal(sys.stdout) and isinstance(part, Text))
@@ -58,21 +63,10 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     console.print(_next(reader, data_dir), soft_wrap=True)  # a wrapped command cannot be pasted
 
 
-def _whole(what: str, of: Callable[[RunReader], Part | None], reader: RunReader) -> Part | None:
-    """A part of the summary, or one line that says why there is none: it rests on a damaged record."""
-    try:
-        return of(reader)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        file, words = "samples.jsonl" if of is _sample else "summary.json or data.json", damaged(error)
-        why = f"{what}: {file} is damaged: {words}; {reader.command('doctor')}"
-        return Text(clean_line(why), style="bold yellow")
-
-
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
-    """Train and validation loss over steps, with the corpus's floors if known."""
+    """Draw train and validation loss over steps, with the corpus's floors if known."""
     columns = reader.follow().load()
-    data = reader.raw("data")
-    known = floors(data)
+    known = floors(reader.raw("data"))
     train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange1")
     losses = [*train.y, *validation.y]
     return line_chart(
@@ -94,62 +88,53 @@ def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
 
 
 def _scores(reader: RunReader) -> Text | None:
-    summary = reader.raw("summary")
-    last, best = summary.get("last"), summary.get("best")
-    if not last or not best:
+    summary, data, config = reader.summary, reader.data, reader.config
+    last, best = summary.last, summary.best
+    if last is None or best is None:
         return None
-    data = reader.raw("data")
-    bits = last.get("bits_per_character")
-    translates = reader.config.translates
-    windows = "" if reader.config.on_rows else f", context {last['context']}, stride {last['stride']}"
+    bits = f"{last.bits_per_character:.3f} bits per character, " if last.bits_per_character is not None else ""
+    windows = "" if config.on_rows else f", context {last.context}, stride {last.stride}"
+    newer = f"; best {best.loss:.4f} at step {best.step:,}" if best.step != last.step else ""
     lines = [
-        f"validation loss {last['loss']:.4f} nats per {unit(reader.config.objective.kind)}",
-        f"  perplexity {last['perplexity']:.3f}, "
-        + (f"{bits:.3f} bits per character, " if bits is not None else "")
-        + f"accuracy {last['accuracy']:.1%}",
-        f"  scored over the whole split{windows}"
-        + (f"; best {best['loss']:.4f} at step {best['step']:,}" if best["step"] != last["step"] else ""),
+        f"validation loss {last.loss:.4f} nats per {unit(config.objective.kind)}",
+        f"  perplexity {last.perplexity:.3f}, {bits}accuracy {last.accuracy:.1%}",
+        f"  scored over the whole split{windows}{newer}",
     ]
-    if translates:
-        lines.append(_translated(last))
-    if reader.config.answers:
-        lines.append("  " + clean_line(answered(best, data.get("majority"))))
-    if "excess" in last:
-        floor, *others = floors(data)
-        lines.append(f"  {last['excess']:+.4f} from the {floor.words}, {floor.amount}")
+    if config.translates:
+        how = "greedily" if last.beam == 1 else f"with a beam of {last.beam}"
+        lines += [
+            f"  BLEU {last.bleu:.2f}, chrF {last.chrf:.1f}, {last.exact_match:.1%} exactly right: "
+            f"{last.translated:,} of {last.sentences:,} sentences, {how}",
+            f"  {clean_line(last.bleu_signature)}",
+        ]
+    if config.answers:
+        right = f"{best.right:,} of {best.questions:,} questions"
+        said = f"  exact match {best.exact_match:.1%} at step {best.step:,} ({right})"
+        if (always := data.majority) is not None and always.of:
+            said += f"; always “{clean_line(always.answer)}” would be right in {always.right / always.of:.1%}"
+        lines.append(said)
+    if last.excess is not None:
+        floor, *others = floors(reader.raw("data"))
+        lines.append(f"  {last.excess:+.4f} from the {floor.words}, {floor.amount}")
         lines += [f"  {other.words} {other.amount}" for other in others]
-    if last.get("honest_loss") is not None:
-        lines.append(f"  {last['honest_loss']:.4f} over the answers that cannot be copied from its input")
-    profile = [value for value in last.get("profile") or [] if isinstance(value, int | float)]
+    if last.honest_loss is not None:
+        lines.append(f"  {last.honest_loss:.4f} over the answers that cannot be copied from its input")
+    profile = [value for value in last.profile if value is not None]
     if len(profile) > 1:
         lines.append(f"  by place in the window {sparkline(profile)} {profile[0]:.2f} → {profile[-1]:.2f}")
-    counts = [f"{name} {data[name]:.3f}" for name in ("unigram", "bigram") if data.get(name) is not None]
-    lines.append(f"  knowing only counts would score: {', '.join(counts)}")
-    if "nanogpt_loss" in last:
-        lines.append(f"  by nanoGPT's random batches: {last['nanogpt_loss']:.4f}")
-    steps, tokens, took = count(summary["step"], "step"), short(summary["tokens"]), duration(summary["seconds"])
+    counted = (("unigram", data.unigram), ("bigram", data.bigram))
+    counts = ", ".join(f"{name} {value:.3f}" for name, value in counted if value is not None)
+    lines.append(f"  knowing only counts would score: {counts}")
+    if last.nanogpt_loss is not None:
+        lines.append(f"  by nanoGPT's random batches: {last.nanogpt_loss:.4f}")
+    if summary.step is None or summary.tokens is None or summary.seconds is None:
+        raise TypeError
+    steps, tokens, took = count(summary.step, "step"), short(summary.tokens), duration(summary.seconds)
     lines.append(f"  {steps}, {tokens} tokens, {took} of training")
     origin = reader.run.origin
     if origin is not None:
         lines.append(f"  {drawn(origin, clean_line(reader.name))}: from {origin.shown}")
     return Text("\n".join(lines))
-
-
-def _translated(last: dict[str, Any]) -> str:
-    how = "greedily" if last["beam"] == 1 else f"with a beam of {last['beam']}"
-    return (
-        f"  BLEU {last['bleu']:.2f}, chrF {last['chrf']:.1f}, {last['exact_match']:.1%} exactly right: "
-        f"{last['translated']:,} of {last['sentences']:,} sentences, {how}\n  {clean_line(str(last['bleu_signature']))}"
-    )
-
-
-def answered(record: dict[str, Any], majority: Any) -> str:
-    """`exact match 91.2 % at step 60 (228 of 250 questions); always “Arlow” would be right in 12.4 %`."""
-    said = f"exact match {record['exact_match']:.1%} at step {record['step']:,}"
-    said += f" ({record['right']:,} of {record['questions']:,} questions)"
-    if not isinstance(majority, dict) or not majority.get("of"):
-        return said
-    return f"{said}; always “{majority['answer']}” would be right in {majority['right'] / majority['of']:.1%}"
 
 
 def _verdicts(reader: RunReader) -> Text | None:
@@ -162,56 +147,52 @@ def _verdicts(reader: RunReader) -> Text | None:
 
 
 def _probes(reader: RunReader) -> RichTable | None:
-    given = (reader.raw("summary").get("last") or {}).get("probes") or {}
-    scores = first_probes(given)
-    described = {p["name"]: p for p in reader.raw("data").get("probes", [])[:MOST_PROBES]}
-    places = (reader.raw("summary").get("last") or {}).get("probe_places") or {}
-    if not scores:
+    last = reader.summary.last
+    if last is None or not last.probes:
         return None
+    described = {probe.name: probe for probe in reader.data.probes}
     grid = RichTable(box=None, pad_edge=False, header_style="bold")
-    for column, justify in (
-        ("probe", "left"),
-        ("right", "right"),
-        ("places", "right"),
-        ("chance", "right"),
-        ("shortcut", "right"),
-    ):
-        grid.add_column(column, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    grid.add_column("probe", no_wrap=True)
+    for column in ("right", "places", "chance", "shortcut"):
+        grid.add_column(column, justify="right", no_wrap=True)
     grid.add_column("what must be remembered")
-    for name, score in scores.items():
-        probe = described.get(name, {})
-        levels = [f"{probe[key]:.0%}" if probe.get(key) is not None else "" for key in ("chance", "shortcut")]
-        what = Text(clean(str(probe.get("description", ""))))
-        counted = f"{places[name]:,}" if name in places else ""
-        grid.add_row(Text(clean_line(name)), f"{score:.0%}", counted, *levels, what)
-    if len(given) > len(scores):
-        grid.add_row(f"and {len(given) - len(scores):,} more", "", "", "", "", "not shown")
+    for name, score in last.probes.items():
+        probe = described.get(name, ProbeFacts(name=name))
+        levels = [f"{value:.0%}" if value is not None else "" for value in (probe.chance, probe.shortcut)]
+        places = f"{last.probe_places[name]:,}" if name in last.probe_places else ""
+        grid.add_row(Text(clean_line(name)), f"{score:.0%}", places, *levels, Text(probe.description))
+    if last.probes_recorded > len(last.probes):
+        grid.add_row(f"and {last.probes_recorded - len(last.probes):,} more", "", "", "", "", "not shown")
     return grid
 
 
 def _sample(reader: RunReader) -> Text | None:
-    newest = deque(reader.raw_lines("samples"), maxlen=1)
+    newest = deque(reader.samples(), maxlen=1)
     if not newest:
         return None
-    last = newest[0]
-    if last.get("translations"):
-        return _translations(last, SHOWN_ROWS.get(reader.config.objective.kind, "sentences"))
-    text = Text(f"sample at step {last.get('step', 0):,}, temperature {last.get('temperature')}:\n")
-    text.append(clean(str(last.get("prompt", ""))), style="bold")
-    if reader.config.objective.kind != "next-token":  # the prompt is a source, or a text with gaps
+    last, kind = newest[0], reader.config.objective.kind
+    if last.translations:
+        text = Text(f"held-out {SHOWN_ROWS.get(kind, 'sentences')} at step {last.step:,}:")
+        for row in last.translations:
+            source, reference, written = map(clean_line, (row.source, row.reference, row.text))
+            text.append(f"\n{source}", "bold").append(f"\n→ {written}")
+            if reference and reference.strip() != written.strip():
+                text.append(f"\n= {reference}", "dim")
+        return text
+    text = Text(f"sample at step {last.step:,}, temperature {last.temperature}:\n")
+    text.append(last.prompt, style="bold")
+    if kind != "next-token":  # the prompt is a source, or a text with gaps
         text.append("\n→ ")
-    text.append(clean(str(last.get("text", ""))))
+    text.append(last.text)
     return text
 
 
-def _translations(sample: dict[str, Any], what: str) -> Text:
-    text = Text(f"held-out {what} at step {sample.get('step', 0):,}:")
-    for row in sample["translations"]:
-        source, reference, written = (clean_line(str(row.get(key, ""))) for key in ("source", "reference", "text"))
-        text.append(f"\n{source}", "bold").append(f"\n→ {written}")
-        if reference and reference.strip() != written.strip():
-            text.append(f"\n= {reference}", "dim")
-    return text
+PARTS: tuple[tuple[str, str, Callable[[RunReader], Part | None]], ...] = (
+    ("the scores", "summary.json or data.json", _scores),
+    ("the verdicts", "summary.json or data.json", _verdicts),
+    ("the probes", "summary.json or data.json", _probes),
+    ("the sample", "samples.jsonl", _sample),
+)
 
 
 def _next(reader: RunReader, data_dir: Path | None) -> Text:
@@ -236,11 +217,3 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     for command, what in rows:
         text.append("\n" + clean_line(f"{command.ljust(width)}  {what}"), style="not bold")
     return text
-
-
-PARTS: dict[str, Callable[[RunReader], Part | None]] = {
-    "the scores": _scores,
-    "the verdicts": _verdicts,
-    "the probes": _probes,
-    "the sample": _sample,
-}

@@ -6,19 +6,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
+import typer
 from rich.text import Text
 
 from engine.clean import clean_line
+from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stamp, stdout
+from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stamp, stdout
 from tui_transformer.cli.repl import converse
-from tui_transformer.cli.run import loading
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked
-from tui_transformer.lab.records.facts import rows, text
 
 if TYPE_CHECKING:
     from engine.generation.translation import Translation
@@ -75,8 +76,7 @@ class Translating:
 
     @property
     def title(self) -> str:
-        """What translates."""
-        languages = [str(part)[:20] for part in self.reader.raw("data").get("languages") or []]
+        languages = [part[:20] for part in self.reader.data.languages]
         return f"{self.reader.name} at step {self.step:,}" + (f", {' → '.join(languages)}" if languages else "")
 
     @property
@@ -131,43 +131,43 @@ class Translating:
 
     def examples(self, _: str) -> None:
         """Sentences to try."""
-        found = [
-            (text(row.get("source")), text(row.get("from"))) for row in rows(self.reader.raw("data").get("examples"))
-        ]
+        found = self.reader.data.examples
         if not found:
             raise InputError("examples: this run names none")
-        width = max(len(clean_line(sentence)) for sentence, _ in found)
+        width = max(len(clean_line(one.source)) for one in found)
         lines = Text()
-        for sentence, origin in found:
-            lines.append(clean_line(sentence).ljust(width)).append(f"  {clean_line(origin)}\n", "dim")
+        for one in found:
+            lines.append(clean_line(one.source).ljust(width)).append(f"  {clean_line(one.origin)}\n", "dim")
         lines.rstrip()
         stdout().print(lines)
 
 
-def translate_command(
-    run: str,
-    sentence: str | None,
-    source: Path | None,
-    given: Settings,
-    *,
-    checkpoint: str,
-    device: str,
-    as_json: bool,
-    runs_dir: Path,
+def translate(
+    run: RunArgument = "last",
+    text: Annotated[str | None, typer.Option("--text", help="Translate this once instead of asking.")] = None,
+    input_: Annotated[Path | None, typer.Option("--input", help="Translate each line of this file.")] = None,
+    beam: Annotated[int | None, typer.Option("--beam", help="Hypotheses that are followed; 1 is greedy.")] = None,
+    nbest: Annotated[int | None, typer.Option("--nbest", help="Translations of each sentence.")] = None,
+    alpha: Annotated[float | None, typer.Option("--alpha", help="Of the length penalty.")] = None,
+    checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, average, or a step.")] = "best",
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
 ) -> int:
-    """One sentence, a file, a pipe, or a prompt."""
-    settings = {name: checked(name, value, SEARCH) for name, value in given.items()}
+    """At the prompt: examples, /beam, /nbest, /align and more; /help lists them."""
+    given = {"beam": beam, "nbest": nbest, "alpha": alpha}
+    settings = {name: checked(name, value, SEARCH) for name, value in given.items() if value is not None}
     if "nbest" in settings and "beam" not in settings:
         settings["beam"] = settings["nbest"]
-    work = Translating(runs_dir, device, checkpoint, as_json, settings)
-    if sentence is not None and source is not None:
+    work = Translating(runs_dir, device, checkpoint, json, settings)
+    if text is not None and input_ is not None:
         raise InputError("--text and --input: which of them? leave one out")
-    lines = None if source is None else _file(source)
+    lines = None if input_ is None else _file(input_)
     work.take_run(run)
-    if sentence is not None:
-        work.answer(sentence)
+    if text is not None:
+        work.answer(text)
     elif lines is not None:
-        for some in _several(lines):
+        while some := list(islice(lines, AT_ONCE)):
             work.write(some)
     elif not is_terminal(sys.stdin):
         for some in _ready(sys.stdin):
@@ -211,17 +211,14 @@ def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str
         yield sentence
 
 
-def _several(lines: Iterator[str]) -> Iterator[list[str]]:
-    while some := list(islice(lines, AT_ONCE)):
-        yield some
-
-
 def _ready(stream: TextIO) -> Iterator[list[str]]:
     """Lines of a pipe, as many at once as have come: who waits for an answer to each gets it."""
     rest, number = b"", 1
     while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
         *lines, rest = (rest + chunk).split(b"\n")
-        yield from _several(_decoded(iter(lines), "standard input", number))
+        decoded = _decoded(iter(lines), "standard input", number)
+        while some := list(islice(decoded, AT_ONCE)):
+            yield some
         number += len(lines)
         if len(rest) > LONGEST_BYTES:
             break

@@ -2,17 +2,19 @@
 
 import sys
 from collections import Counter
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from engine.clean import clean_line
+from engine.command_line import RUNS
 from engine.runs.reader import RunReader
-from tui_transformer.cli.exit_codes import ExitCode
-from tui_transformer.cli.output import answer, emit, is_terminal, stamp, stdout
-from tui_transformer.cli.run import loading
+from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
+from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, loading, stamp, stdout
 
 if TYPE_CHECKING:
-    from engine.verification.finding import Difference, Finding
+    from engine.verification.finding import Finding
 
 SIGNS = {"confirmed": ("✓", "green"), "differs": ("✗", "bold red"), "unchecked": ("–", "dim")}
 LISTED = 4  # differences of a claim
@@ -20,66 +22,58 @@ WIDTH = 14  # columns of the longest claim's name
 LONGEST = 60  # characters of a value
 
 
-def verify_command(run: str, *, steps: int, device: str, as_json: bool, runs_dir: Path, data_dir: Path | None) -> int:
-    """Print what becomes of each claim; exit code 1 if something differs."""
+def verify(
+    run: RunArgument = "last",
+    steps: Annotated[int, typer.Option("--steps", min=0, max=100_000, help="Training steps to repeat.")] = 20,
+    device: Device = "auto",
+    json: Json = False,
+    runs_dir: RunsDir = RUNS,
+    data_dir: DataDir = None,
+) -> int:
     reader = RunReader.resolve(run, runs_dir)
     stamp(reader)
     with loading("loading the engine"):
-        from engine.verification.claims import verify
+        from engine.verification.claims import verify as claims_of
 
-    findings = verify(reader, data_dir=data_dir, device=device, steps=steps)
+    findings = claims_of(reader, data_dir=data_dir, device=device, steps=steps)
     counts: Counter[str] = Counter()
-    while (finding := _next(findings, as_json)) is not None:
+    while True:
+        # A terminal shows that something goes on: scoring again takes as long as it did.
+        with loading("checking") if is_terminal(sys.stdout) and not json else nullcontext():
+            finding = next(findings, None)
+        if finding is None:
+            break
         counts[finding.result.value] += 1
-        if as_json:
+        if json:
             emit({"kind": "claim", "run": reader.name, **finding.to_json()})
         else:
             _show(finding)
-    if as_json:
+    if json:
         emit({"kind": "conclusion", "run": reader.name, **{name: counts[name] for name in SIGNS}})
-    else:
-        answer(clean_line(conclusion(reader.name, counts)))
-    return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
-
-
-def conclusion(name: str, counts: Counter[str]) -> str:
-    """What may be said of the run, in a sentence."""
-    differs, confirmed, unchecked = counts["differs"], counts["confirmed"], counts["unchecked"]
-    not_here = f"; {unchecked} could not be checked here" if unchecked else ""
-    if differs:
-        differ = f"{differs} of {sum(counts.values())} claims {'differs' if differs == 1 else 'differ'}"
-        return f"{name}: {differ} from what is found{not_here}: do not rely on it"
-    return f"{name}: nothing differs, {confirmed} claims confirmed{not_here}"
-
-
-def _next(findings: Any, as_json: bool) -> "Finding | None":
-    """The next finding; a terminal shows that something goes on, since scoring again takes as long as it did."""
-    if as_json or not is_terminal(sys.stdout):
-        return next(findings, None)
-    with loading("checking"):
-        return next(findings, None)
+        return ExitCode.FAILED if counts["differs"] else ExitCode.DONE
+    not_here = f"; {counts['unchecked']} could not be checked here" if counts["unchecked"] else ""
+    if counts["differs"]:
+        differ = f"{counts['differs']} of {counts.total()} claims {'differs' if counts['differs'] == 1 else 'differ'}"
+        answer(clean_line(f"{reader.name}: {differ} from what is found{not_here}: do not rely on it"))
+        return ExitCode.FAILED
+    answer(clean_line(f"{reader.name}: nothing differs, {counts['confirmed']} claims confirmed{not_here}"))
+    return ExitCode.DONE
 
 
 def _show(finding: "Finding") -> None:
     from rich.text import Text
 
     sign, style = SIGNS[finding.result.value]
-    text = Text()
-    text.append(f"{sign} ", style=style)
     wrong = finding.differences
-    words = "" if wrong else finding.text
-    text.append(clean_line(f"{finding.claim:{WIDTH}}  {words}{'; '.join(map(_words, wrong[:LISTED]))}"))
+    words = "; ".join(
+        f"{one.what}: recorded {_value(one.recorded)}, found {_value(one.found)}" for one in wrong[:LISTED]
+    )
+    text = Text.assemble((f"{sign} ", style), clean_line(f"{finding.claim:{WIDTH}}  {words or finding.text}"))
     if len(wrong) > LISTED:
         text.append(f"; and {len(wrong) - LISTED} more")
     stdout().print(text)
 
 
-def _words(difference: "Difference") -> str:
-    return f"{difference.what}: recorded {_shown(difference.recorded)}, found {_shown(difference.found)}"
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    text = str(value)
+def _value(value: object) -> str:
+    text = "nothing" if value is None else str(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -2,6 +2,7 @@
 
 What runs do is in `launches`; what is seen of them, in the panes. The app ties the two together: it launches what the
 Design pane asks for in a worker thread, asks what becomes of it when it is left, and leaves it whole on a hang-up.
+No pane knows the app: they post messages.
 """
 
 import asyncio
@@ -16,9 +17,12 @@ from rich.text import Text
 from textual import work
 from textual.actions import SkipAction, parse
 from textual.app import ComposeResult, SystemCommand
-from textual.binding import BindingType
-from textual.events import Event, Paste, Resize
-from textual.screen import Screen
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.events import Click, Event, Paste, Resize
+from textual.message import Message
+from textual.notifications import SeverityLevel
+from textual.screen import ModalScreen, Screen
 from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Footer, Input, Static
 
@@ -27,25 +31,111 @@ from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.runs.reader import list_runs
 from tui_transformer.lab.charts.colours import ON_DARK, ON_LIGHT
-from tui_transformer.lab.launch.descriptors import hung_up
-from tui_transformer.lab.launch.launches import How, Launches
+from tui_transformer.lab.launch.launches import Launches, LaunchMode
+from tui_transformer.lab.launch.logs import hung_up
 from tui_transformer.studio import settings as user
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.keys import EVERYWHERE, PANES, bindings
+from tui_transformer.studio.messages import Play, Resume, Say
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.help import help_screen
-from tui_transformer.studio.shared.top_bar import PANES as TABS
-from tui_transformer.studio.shared.top_bar import Tab, TopBar
-from tui_transformer.studio.shared.welcome import Welcome
 from tui_transformer.studio.themes import THEMES
 from tui_transformer.studio.train.pane import TrainPane
 from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
 
+PANE_NAMES = ("design", "train", "compare", "playground")
 LEAST, NARROW = (60, 18), 100  # columns and lines
 LOOK = 0.1  # seconds between two looks at the training thread
 TERMINAL = 1.0  # seconds between two looks at whether the terminal is still there
+
+
+class TopBar(Horizontal):
+    """The first line of the screen: the name, and a tab for each pane."""
+
+    class Tab(Static):
+        """One pane's name; a click shows the pane."""
+
+        def __init__(self, number: int, pane: str) -> None:
+            super().__init__(id=f"tab-{pane}", classes="tab")
+            self.pane, self._number = pane, number
+            self.tell_key(typing=False)
+
+        def tell_key(self, *, typing: bool) -> None:
+            """Show the pane's key, with alt while digits are typed into a line."""
+            key = f" {'alt+' if typing else ''}{self._number} "
+            self.update(Text.assemble((key, "bold"), f"{self.pane.capitalize()} "))
+
+        def on_click(self, event: Click) -> None:
+            event.stop()
+            self.post_message(TopBar.Chosen(self.pane))
+
+    class Chosen(Message):
+        """A tab was clicked."""
+
+        def __init__(self, pane: str) -> None:
+            super().__init__()
+            self.pane = pane
+
+    def compose(self) -> ComposeResult:
+        yield Static(Text(" tui-transformer ", style="bold"), id="brand")
+        for number, pane in enumerate(PANE_NAMES, 1):
+            yield self.Tab(number, pane)
+        yield Static("", id="where")
+
+    def choose(self, pane: str | None) -> None:
+        """Light up one tab."""
+        for tab in self.query(TopBar.Tab):
+            tab.set_class(tab.pane == pane, "chosen")
+
+    def tell_keys(self, *, typing: bool) -> None:
+        """Show the keys that currently lead to the panes."""
+        for tab in self.query(TopBar.Tab):
+            tab.tell_key(typing=typing)
+
+
+class PaneSwitcher(ContentSwitcher):
+    """The four panes, one of them shown.
+
+    Where a message of a pane leads to another one, it is handled here and not by the app: keys that are typed meanwhile
+    wait for what stands above the focus, see `typing_order`.
+    """
+
+    def show(self, pane: str) -> None:
+        """Show one, which takes the keys."""
+        self.current = pane
+        shown = self.get_child_by_id(pane)
+        assert isinstance(shown, DesignPane | TrainPane | ComparePane | PlaygroundPane)
+        shown.focus_first()
+
+    def on_play(self, event: Play) -> None:
+        event.stop()
+        self.query_one(PlaygroundPane).choose(event.run, event.vs)
+        self.show("playground")
+
+
+class Welcome(ModalScreen[bool]):
+    """The first start: what this is, and how two keys lead to a curve that grows. True if the demo is wanted."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,f5", "dismiss(True)", "start"),
+        Binding("escape", "dismiss(False)", "look around"),
+    ]
+
+    def compose(self) -> ComposeResult:
+        words = Text()
+        words.append("A studio for Transformers\n\n", "bold")
+        words.append("Build one from its parts, train it, watch it learn, and trust what the comparison says.\n\n")
+        words.append("  1  Design      ", "bold").append("a preset, its switches, what they cost and mean\n")
+        words.append("  2  Train       ", "bold").append("curves as they grow; pause, stop, resume\n")
+        words.append("  3  Compare     ", "bold").append("runs side by side\n")
+        words.append("  4  Playground  ", "bold").append("write with what a run has learned\n\n")
+        words.append("enter", "bold reverse").append("  chooses a demo that a laptop trains in two to three minutes;  ")
+        words.append("f5", "bold reverse").append("  then trains it.\n\n")
+        words.append("escape looks around first.   ?  shows the keys, wherever you are.", "dim")
+        with Vertical(classes="dialog"):
+            yield Static(words)
 
 
 class Studio(TypingOrder):
@@ -71,12 +161,11 @@ class Studio(TypingOrder):
         self.settings, self._wrong_settings = user.load()
         self._leaving = False
 
-    # How it looks
+    # LaunchMode it looks
 
     def compose(self) -> ComposeResult:
-        """The tabs, the panes, the keys."""
         yield TopBar()
-        with ContentSwitcher(initial="design", id="panes"):
+        with PaneSwitcher(initial="design", id="panes"):
             yield DesignPane(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
             yield TrainPane(runs_dir=self.runs_dir, launches=self.launches)
             yield ComparePane(runs_dir=self.runs_dir)
@@ -94,15 +183,17 @@ class Studio(TypingOrder):
         if self._wrong_settings:
             self.say(self._wrong_settings, "warning")
         self.watch(self.screen, "focused", self._tell_keys)
+        self.watch(self.query_one(PaneSwitcher), "current", self.query_one(TopBar).choose)
         self._listen()
         self.action_show_pane("design")
-        if not self.settings.welcomed and not list_runs(self.runs_dir):
-            self.push_screen(Welcome(), self._welcomed)
 
-    def _welcomed(self, start: bool | None) -> None:
-        self._keep(welcomed=True)
-        if start:
-            self.query_one(DesignPane).choose("demo")
+        def welcomed(start: bool | None) -> None:
+            self._keep(welcomed=True)
+            if start:
+                self.query_one(DesignPane).choose("demo")
+
+        if not self.settings.welcomed and not list_runs(self.runs_dir):
+            self.push_screen(Welcome(), welcomed)
 
     def on_resize(self, event: Resize) -> None:
         """A narrow layout, or the wish for a larger terminal."""
@@ -128,10 +219,13 @@ class Studio(TypingOrder):
         """Colours of runs where a theme has none."""
         return ON_DARK if self.current_theme.dark else ON_LIGHT
 
-    def say(self, text: str, severity: str = "information") -> None:
-        """A sentence in the corner. From any part of the app; never taken for markup."""
+    def say(self, text: str, severity: SeverityLevel = "information") -> None:
+        """Say a sentence in the corner, never taken for markup; nothing where there is nothing to say."""
         if text:
-            self.notify(clean_line(text), severity=severity, markup=False)  # type: ignore[arg-type]
+            self.notify(clean_line(text), severity=severity, markup=False)
+
+    def on_say(self, event: Say) -> None:
+        self.say(event.text, event.severity)
 
     def _keep(self, **changes: object) -> None:
         for name, value in changes.items():
@@ -139,44 +233,34 @@ class Studio(TypingOrder):
         self.say(user.save(self.settings), "warning")
 
     def watch_theme(self, theme: str) -> None:
-        """Remember the theme that was chosen."""
         if self.is_running and theme != self.settings.theme:
             self._keep(theme=theme)
 
     # Going about
 
+    @property
+    def _pane(self) -> str:
+        return self.query_one(PaneSwitcher).current or "design"
+
     def action_show_pane(self, pane: str) -> None:
-        """One of the four."""
-        switcher = self.query_one("#panes", ContentSwitcher)
-        switcher.current = pane
-        self.query_one(TopBar).choose(pane)
-        shown = switcher.get_child_by_id(pane)
-        assert isinstance(shown, DesignPane | TrainPane | ComparePane | PlaygroundPane)
-        shown.focus_first()
+        self.query_one(PaneSwitcher).show(pane)
 
     def action_turn_pane(self, by: int) -> None:
-        """Show the next or previous of the four panes."""
         if len(self.screen_stack) > 1:  # a dialog is open
             raise SkipAction
-        panes = [pane for pane, _ in TABS]
-        now = self.query_one("#panes", ContentSwitcher).current or "design"
-        self.action_show_pane(panes[(panes.index(now) + by) % len(panes)])
+        self.action_show_pane(PANE_NAMES[(PANE_NAMES.index(self._pane) + by) % len(PANE_NAMES)])
+
+    def on_top_bar_chosen(self, event: TopBar.Chosen) -> None:
+        self.action_show_pane(event.pane)
 
     def _tell_keys(self, focused: Widget | None) -> None:
         """Digits are text while an input line has the focus."""
         self.query_one(TopBar).tell_keys(typing=isinstance(focused, Input))
 
-    def on_tab_chosen(self, event: Tab.Chosen) -> None:
-        """A click on a tab."""
-        self.action_show_pane(event.pane)
-
     def action_help(self) -> None:
-        """All keys."""
-        pane = self.query_one("#panes", ContentSwitcher).current or "design"
-        self.push_screen(help_screen(pane, self.settings.keys, user.settings_file()))
+        self.push_screen(help_screen(self._pane, self.settings.keys, user.settings_file()))
 
     def action_picture(self) -> None:
-        """The screen as an SVG."""
         try:
             self.say(f"saved {self.save_screenshot(path=str(Path.cwd()))}")
         except OSError as error:
@@ -187,7 +271,7 @@ class Studio(TypingOrder):
         yield from super().get_system_commands(screen)
         for key in EVERYWHERE:
             yield SystemCommand(f"view: {key.label}", key.what, lambda action=key.action: self.call_action(action))
-        pane = self.query_one("#panes", ContentSwitcher).current or "design"
+        pane = self._pane
         owner = self.query_one(f"#{pane}")
         for key in PANES.get(pane, ()):
             _, name, parameters = parse(key.action)
@@ -202,22 +286,16 @@ class Studio(TypingOrder):
 
     # Training
 
-    async def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
-        """Launch a design."""
-        how: How = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
+    def on_design_pane_launch(self, event: DesignPane.Launch) -> None:
+        how: LaunchMode = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
         self._launch(event.config, how, event.command)
 
-    def resume(self, run: Path, how: str) -> None:
-        """Go on with a run that ended early."""
-        self._resume(run, self.settings.launch if how == "usual" else how)
-
-    def play(self, run: Path, vs: Path | None = None) -> None:
-        """Write with a run, or with two side by side."""
-        self.query_one(PlaygroundPane).choose(run, vs)
-        self.action_show_pane("playground")
+    def on_resume(self, event: Resume) -> None:
+        how: LaunchMode = self.settings.launch if event.how == "usual" else event.how  # type: ignore[assignment]
+        self._resume(event.run, how)
 
     @work(group="training", exit_on_error=False)
-    async def _launch(self, config: RunConfig, how: How, command: str) -> None:
+    async def _launch(self, config: RunConfig, how: LaunchMode, command: str) -> None:
         with self._saying():
             run = await asyncio.to_thread(self.launches.create, config, how, command)
             self.query_one(TrainPane).show(run)
@@ -225,11 +303,11 @@ class Studio(TypingOrder):
             await self._watch_over(self.launches.start, run, how)
 
     @work(group="training", exit_on_error=False)
-    async def _resume(self, run: Path, how: How) -> None:
+    async def _resume(self, run: Path, how: LaunchMode) -> None:
         with self._saying():
             await self._watch_over(self.launches.resume, run, how)
 
-    async def _watch_over(self, begin: Callable[[Path, How], str], run: Path, how: How) -> None:
+    async def _watch_over(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
         """Begin or resume off the event loop, then keep an eye on the training thread.
 
         That thread is not Textual's own: asyncio waits for those at the end, and a studio that breaks must not hang.
@@ -265,8 +343,7 @@ class Studio(TypingOrder):
             await self._leave_at_once()
 
     async def _leave_at_once(self) -> None:
-        stop = self.settings.on_quit == "stop"
-        await self._leave("stop" if stop else "hand-over")
+        await self._leave("stop" if self.settings.on_quit == "stop" else "hand-over")
 
     async def action_leave(self) -> None:
         """Quit; a run that trains here is handed over or stopped first."""
@@ -281,34 +358,34 @@ class Studio(TypingOrder):
             Answer("hand-over!", "Always hand over, and do not ask again"),
             Answer("stop!", "Always stop, and do not ask again"),
         ]
+
+        async def answered(answer: str | None) -> None:
+            if answer is None:
+                return
+            if answer.endswith("!"):
+                self._keep(on_quit=answer[:-1])
+            await self._leave(answer.rstrip("!"))
+
         question: Ask[str] = Ask(f"{name} trains in this window. What becomes of it?", answers)
-        self.push_screen(question, self._answered)
+        self.push_screen(question, answered)
 
     async def action_ask_to_leave(self) -> None:
         """Quit, but ask first: a single keypress may have been meant for something else."""
         if self.launches.busy and self.settings.on_quit == "ask":
             await self.action_leave()
             return
-        question: Ask[bool] = Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")])
-        self.push_screen(question, self._sure)
 
-    async def _sure(self, sure: bool | None) -> None:
-        if sure:
-            await self.action_leave()
+        async def sure(yes: bool | None) -> None:
+            if yes:
+                await self.action_leave()
+
+        question: Ask[bool] = Ask("Quit?", [Answer(True, "Quit"), Answer(False, "Stay")])
+        self.push_screen(question, sure)
 
     def action_help_quit(self) -> None:
-        """In other programs, ctrl+c quits."""
         self.say(f"{self.settings.keys.get('quit', 'ctrl+q')} quits")
 
-    async def _answered(self, answer: str | None) -> None:
-        if answer is None:
-            return
-        if answer.endswith("!"):
-            self._keep(on_quit=answer[:-1])
-        await self._leave(answer.rstrip("!"))
-
     async def action_quit(self) -> None:
-        """What the palette calls quit."""
         await self.action_leave()
 
     async def _leave(self, how: str) -> None:

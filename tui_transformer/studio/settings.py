@@ -34,7 +34,6 @@ class Settings(BaseModel):
 
 
 def settings_file() -> Path:
-    """Where the settings are."""
     given = os.environ.get(ENVIRONMENT)
     return Path(given) if given else user_config_path("tui-transformer") / NAME
 

@@ -14,9 +14,9 @@ import tui_transformer
 from engine.command_line import RUNS_VARIABLE, command_line
 from engine.errors import InputError
 from engine.runs.reader import RunReader, no_runs
+from tests.tui_transformer.loaded import loaded
 from tests.tui_transformer.recorded import record
 from tui_transformer.__main__ import main
-from tui_transformer.cli.app import command
 from tui_transformer.lab.design.draft import Draft
 from tui_transformer.lab.launch.launches import Launches
 from tui_transformer.studio.design.pane import DesignPane
@@ -34,7 +34,7 @@ def leaves(group: Any, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
         yield from leaves(one, (*before, name))
 
 
-COMMANDS = dict(leaves(command()))
+COMMANDS = dict(leaves(loaded()))
 
 
 def needed(one: Any) -> list[str]:
@@ -140,18 +140,16 @@ def test_what_is_printed_of_a_folder_with_a_space_can_be_pasted(runs, called, mo
 
 
 def test_commands_about_runs_print_lines_that_can_be_pasted(runs, tmp_path, capsys, called, monkeypatch) -> None:
-    from tui_transformer.cli.compare import compare_command
-    from tui_transformer.cli.manage import note_command
-    from tui_transformer.cli.runs import runs_command
+    from tui_transformer.cli.compare import compare
+    from tui_transformer.cli.runs import note
+    from tui_transformer.cli.runs import runs as list_runs
     from tui_transformer.cli.summary import print_summary
 
     monkeypatch.chdir(tmp_path)
-    runs_command(as_json=False, runs_dir=runs)
-    compare_command(
-        [], query="", sort_by="", baseline="", by="", all_settings=False, written_as=[], out=None, runs_dir=runs
-    )
+    list_runs(runs_dir=runs)
+    compare(runs_dir=runs)
     reader = RunReader(record(runs, "one"))
-    note_command("one", None, [], [], as_json=False, runs_dir=runs)
+    note("one", runs_dir=runs)
     print_summary(reader, as_json=False, data_dir=tmp_path / "d")
     seen = capsys.readouterr()
     asked = pasted(called, seen.out + "\n" + seen.err)

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.clean import clean, clean_line
-from tui_transformer.cli.columns import print_columns
-from tui_transformer.cli.output import LONGEST, complain
+from tui_transformer.cli.output import LONGEST, complain, print_columns
 from tui_transformer.lab.charts.canvas import Series, line_chart, thin
 from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
 
@@ -101,7 +100,7 @@ def test_columns_stay_whole_lines_in_a_pipe(capsys) -> None:
 
 
 def test_columns_wrap_between_words_on_a_terminal(capsys, monkeypatch) -> None:
-    monkeypatch.setattr("tui_transformer.cli.columns.is_terminal", lambda _: True)
+    monkeypatch.setattr("tui_transformer.cli.output.is_terminal", lambda _: True)
     monkeypatch.setenv("COLUMNS", "30")
     print_columns(ROWS)
     lines = capsys.readouterr().out.splitlines()

@@ -1,12 +1,13 @@
 import pytest
 
+from engine.runs.records import Status
 from engine.runs.tail import Columns
 from tests.tui_transformer.recorded import train_record
 from tui_transformer.cli.progress import Snapshot
 
 
-def status(step: int, attempt: int = 1, phase: str = "training") -> dict[str, object]:
-    return {"step": step, "attempt": attempt, "phase": phase}
+def status(step: int, attempt: int = 1, phase: str = "training") -> Status:
+    return Status(step=step, attempt=attempt, phase=phase)
 
 
 def records(*steps: int) -> Columns:

@@ -2,30 +2,30 @@ import json
 
 from engine.runs.records import Origin
 from tests.tui_transformer.recorded import record
-from tui_transformer.cli.runs import runs_command
+from tui_transformer.cli.runs import runs as list_runs
 
 
 def test_a_line_has_the_short_word_of_a_badge_and_json_its_name(tmp_path, capsys) -> None:
     record(tmp_path, "short", verdicts=[("shape", "STILL-FALLING", "it still fell by 0.2 a thousand steps")])
-    runs_command(as_json=False, runs_dir=tmp_path)
+    list_runs(runs_dir=tmp_path)
     assert capsys.readouterr().out.splitlines()[1].split()[-1] == "FALLING"
-    runs_command(as_json=True, runs_dir=tmp_path)
+    list_runs(json=True, runs_dir=tmp_path)
     assert json.loads(capsys.readouterr().out)["badges"] == ["STILL-FALLING"]
 
 
 def test_what_a_run_started_from_is_a_column_where_any_has_started_from_another(tmp_path, capsys) -> None:
     record(tmp_path, "pretrain")
-    runs_command(as_json=False, runs_dir=tmp_path)
+    list_runs(runs_dir=tmp_path)
     assert "from" not in capsys.readouterr().out
     run = record(tmp_path, "finetune")
     origin = Origin(id="pretrain", name="pretrain", checkpoint="best", step=1500, sha256="ab")
     (run / "run.json").write_text(
         json.dumps({"id": "f", "created": "9", "preset": "demo", "from": origin.model_dump(by_alias=True)})
     )
-    runs_command(as_json=False, runs_dir=tmp_path)
+    list_runs(runs_dir=tmp_path)
     head, first, second = capsys.readouterr().out.splitlines()
     assert head.split()[-2:] == ["from", "checks"] and "pretrain@best (step 1,500)" in second and "@" not in first
-    runs_command(as_json=True, runs_dir=tmp_path)
+    list_runs(json=True, runs_dir=tmp_path)
     assert [json.loads(line)["from"] for line in capsys.readouterr().out.splitlines()] == [
         None,
         origin.model_dump(by_alias=True),

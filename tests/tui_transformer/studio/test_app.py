@@ -9,10 +9,9 @@ import pytest
 from textual.widgets import ContentSwitcher
 
 from tui_transformer.studio import settings
-from tui_transformer.studio.app import Studio
+from tui_transformer.studio.app import Studio, Welcome
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.shared.dialog import Ask, Read
-from tui_transformer.studio.shared.welcome import Welcome
 
 pytestmark = pytest.mark.one_in(2)  # each opens an app or a run of its own
 
@@ -72,7 +71,7 @@ async def test_the_help_names_every_key_of_the_pane(tmp_path) -> None:
         for number, pane in (("1", "design"), ("2", "train")):
             await pilot.press(number, "question_mark")
             assert isinstance(app.screen, Read)
-            body = str(app.screen._body)
+            body = str(app.screen._texts[0])
             assert all(f"({key.id})" in body for key in (*PANES[pane], *PANES["everywhere"]))
             await pilot.press("escape")
 

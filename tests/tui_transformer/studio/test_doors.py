@@ -21,13 +21,12 @@ from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.lab.records.run_view import Probe
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.compare.overlay_chart import OverlayChart
+from tui_transformer.studio.compare.overlay_charts import OverlayChart
 from tui_transformer.studio.design.preset_list import PresetList, entries, nearness
 from tui_transformer.studio.design.study_builder import StudyBuilder
-from tui_transformer.studio.playground import run_choice
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask
-from tui_transformer.studio.train.run_chart import RunChart
+from tui_transformer.studio.train.run_charts import RunChart
 from tui_transformer.studio.train.run_header import RunHeader
 
 __all__ = ["app", "fakes", "gate"]  # fixtures
@@ -66,7 +65,7 @@ async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, f
 async def test_an_empty_runs_folder_is_reported_without_waiting_for_the_next_refresh(
     tmp_path, fakes, monkeypatch
 ) -> None:
-    monkeypatch.setattr(run_choice, "NEWER", 3600.0)
+    monkeypatch.setattr("tui_transformer.studio.playground.pane.NEWER", 3600.0)
     app = Studio(runs_dir=tmp_path / "runs", device="cpu")
     async with app.run_test(size=(120, 36)) as pilot:
         await pilot.press("4")

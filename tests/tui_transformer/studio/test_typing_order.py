@@ -12,12 +12,11 @@ from textual.widgets import ContentSwitcher, Input
 from engine.errors import InputError
 from tests.tui_transformer.fake_writer import FakeWriter, FakeWriters
 from tests.tui_transformer.recorded import record
-from tui_transformer.studio.app import Studio
+from tui_transformer.studio.app import Studio, TopBar
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.playground import pane as playground
 from tui_transformer.studio.playground.pane import PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask, AskText
-from tui_transformer.studio.shared.top_bar import TopBar
 
 
 def shown(app: Studio) -> str:

@@ -185,7 +185,6 @@ ALIASES = {
 
 
 def setting(key: str, title: str = "") -> Column:
-    """The column of a config key."""
     numeric = _numeric(key)
     of = lambda e, b: e.config.get(key)
     return Column(key, title or key, key, of, setting_text, setting_text, right=numeric, dotted=key)
@@ -206,10 +205,10 @@ def probe(name: str) -> Column:
 
 def score(name: str) -> Column:
     """The column of another score of the last evaluation."""
-    measure = SCORES[name]
-    about = f"{measure.name}, last" + (" (share)" if measure.share else "")
-    show = (measure.brief if measure.share else "{:.4g}").format
-    return Column(name, measure.name, about, lambda e, b: e.scores.get(name), show, _exact)
+    value, title = (lambda e, b: e.scores.get(name)), name.replace("_", " ")
+    if name == EXACT_MATCH:
+        return Column(name, title, f"{title}, last (share)", value, SCORES[name].brief.format, _exact)
+    return Column(name, title, f"{title}, last", value, "{:.4g}".format, _exact)
 
 
 OVER_MAJORITY = Column(

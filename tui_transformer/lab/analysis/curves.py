@@ -243,12 +243,10 @@ class Stretch:
 
     @property
     def middle(self) -> float:
-        """Where it is drawn."""
         return (self.start + self.stop) / 2
 
     @property
     def share(self) -> float:
-        """From 0 to 1."""
         return self.right / self.of
 
 

@@ -190,17 +190,14 @@ class Entry:
 
     @property
     def live(self) -> bool:
-        """Whether a process has it."""
         return self.state in LIVE_STATES
 
     @property
     def corpus(self) -> str:
-        """With its version, where it is known."""
         return self.protocol.corpus or setting(self.config, "data.corpus")
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Over all of its training."""
         return self.tokens / self.seconds if self.tokens and self.seconds and self.seconds > 0 else None
 
     @property

@@ -77,7 +77,6 @@ def group_table(standings: Sequence[VariantResult], *, data: bool = False, all_s
 
 
 def _is_amount(cell: str) -> bool:
-    """Whether a cell is a number and nothing else."""
     try:
         return math.isfinite(float(cell))
     except ValueError:

@@ -12,8 +12,8 @@ from pydantic import Field
 from engine.config.toml import read
 from engine.errors import InputError
 from engine.runs.records import Count, Record, Text
+from engine.runs.tail import Stamp, stamp
 from tui_transformer.lab.analysis.entry import READ, Entry, read_entry
-from tui_transformer.lab.records.facts import Stamp, stamp
 
 RESTING = 2.0  # seconds between two looks at runs that neither train nor wait
 FORGIVEN = 3  # looks that a damaged run may last: somebody may be writing it

@@ -189,7 +189,6 @@ ABOUT_GROUPS = [_of_representative(column) for column in ABOUT if column.key in 
 
 
 def of_runs(standings: Sequence[VariantResult]) -> list[Entry]:
-    """All their runs."""
     return [run for standing in standings for run in standing.runs]
 
 
@@ -305,7 +304,6 @@ _DIFFERENCES = (
 
 
 def _as_data(column: Column) -> Column:
-    """Percentages as shares."""
     if column not in (PER_CENT, PERPLEXITY):
         return column
     name = column.name.replace("(% of it)", "(share of it)")

@@ -144,7 +144,6 @@ class Group:
 
     @cached_property
     def live(self) -> bool:
-        """Whether any of its runs is trained now."""
         return any(run.live for run in self.runs)
 
     @cached_property
@@ -170,7 +169,6 @@ class Group:
 
     @property
     def protocol(self) -> Protocol:
-        """How its runs were scored."""
         return self.representative.protocol
 
     @property
@@ -186,7 +184,6 @@ class Group:
 
     @property
     def diverged(self) -> int:
-        """How many of its runs did."""
         return sum(reason == "diverged" for reason in self.left_out.values())
 
 

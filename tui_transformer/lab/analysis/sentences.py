@@ -129,7 +129,6 @@ def probe_sentence(standing: VariantResult, measure: Measure, language: Language
 
 
 def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
-    """How the expectations of a study came out."""
     known = [e.outcome for e in found if e.outcome != BEFOREHAND]
     right, wrong = known.count(AS_EXPECTED), known.count(NOT_AS_EXPECTED)
     unknown = len(found) - len(known)

@@ -183,7 +183,6 @@ class VariantResult:
 
     @property
     def path(self) -> Path:
-        """What it is known by."""
         return self.group.path
 
     @property
@@ -230,7 +229,6 @@ class VariantResult:
         return self.seeds_in(ENGLISH)
 
     def seeds_in(self, language: Language) -> str:
-        """Return the same in a language."""
         count, total = len(self.group.counted), self.planned
         left = Counter(self.group.left_out.values()).items()
         why = [language.say("seeds.left-out", n=number, why=Word(reason)) for reason, number in left]
@@ -240,7 +238,6 @@ class VariantResult:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the others are held against it."""
         return self.group is self.family.baseline
 
     def mean(self, measure: Measure) -> Mean | None:
@@ -274,7 +271,6 @@ class VariantResult:
 
     @property
     def why_not(self) -> str:
-        """Why it is not judged at all."""
         found = self.family.reason(self.group)
         return ENGLISH.tell(found) if found is not None else ""
 
@@ -288,7 +284,6 @@ class VariantResult:
         return self.verdict_in(ENGLISH)
 
     def verdict_in(self, language: Language) -> str:
-        """Return the same in a language."""
         if self.family.baseline is None or self.is_baseline:
             return BASELINE if self.is_baseline else ""
         reason = self.family.reason(self.group)

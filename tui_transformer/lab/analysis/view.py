@@ -96,7 +96,6 @@ class Shown:
 
     @property
     def variants(self) -> list[VariantResult]:
-        """The variants of its rows."""
         return [row.entry for row in self.rows if isinstance(row.entry, VariantResult)]
 
 
@@ -200,7 +199,6 @@ class _Cells:
         return self._made[key]
 
     def forget_baseline(self) -> None:
-        """What was said beside it is no longer true."""
         for key in self._beside:
             del self._made[key]
         self._beside, self._row = set(), None
@@ -220,7 +218,6 @@ def _widths(offered: Sequence[Column], rows: Sequence[Row], order: Column | None
 
 
 def _usual(matching: Sequence[Entry]) -> str:
-    """Variants where all runs belong to one study."""
     studies = {entry.study.name if entry.study is not None else "" for entry in matching}
     return VARIANTS if len(studies) == 1 and studies != {""} else RUNS
 
@@ -256,11 +253,9 @@ class Selection:
 
     @property
     def full(self) -> bool:
-        """Whether there is no letter left."""
         return len(self._slots) >= len(LETTERS)
 
     def slot(self, run: Path) -> int | None:
-        """The number of its letter."""
         return self._slots.get(run)
 
     def turn(self, run: Path) -> bool:

@@ -72,12 +72,10 @@ class Canvas:
         return max(1, len(self.cells[0]) - self.margin - 1)
 
     def x_at(self, column: int) -> float:
-        """What x a column of the chart shows."""
         share = min(1.0, max(0.0, (column - self.margin) / self._columns))
         return self.low + share * (self.high - self.low)
 
     def column_of(self, x: float) -> int:
-        """The column of the chart that shows x."""
         span = self.high - self.low
         share = (x - self.low) / span if span > 0 else 0.0
         return self.margin + round(min(1.0, max(0.0, share)) * self._columns)

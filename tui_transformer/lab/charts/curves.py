@@ -34,7 +34,6 @@ class Curve:
     y: tuple[float, ...] = ()
 
     def near(self, x: float) -> int | None:
-        """The point that is nearest to x."""
         if not self.x:
             return None
         at = bisect.bisect_left(self.x, x)
@@ -63,7 +62,6 @@ class Picture:
 
     @property
     def empty(self) -> bool:
-        """Nothing to draw yet."""
         return not (self.train.x or self.validation.x)
 
 
@@ -164,14 +162,12 @@ def _smooth(curve: Curve, reach: float) -> Curve:
 
 
 def value_text(measure: Measure, value: float) -> str:
-    """A value as people read it."""
     if measure.share:
         return f"{value:.1%}"
     return f"{value:.4g}" if abs(value) < 10_000 else short(value).replace(" ", "")
 
 
 def axis_text(axis: str, value: float) -> str:
-    """A place on the x axis as people read it."""
     if axis == "seconds":
         return duration(value)
     return f"{value:,.0f}" if value < 1e6 else short(value).replace(" ", "")

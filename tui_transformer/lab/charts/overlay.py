@@ -66,19 +66,16 @@ class Stroke:
 
     @property
     def banded(self) -> bool:
-        """Whether there is an interval to draw."""
         return bool(self.half or self.ends)
 
     @property
     def low(self) -> tuple[float, ...]:
-        """The lower edge of the band."""
         if self.ends:
             return tuple(low for low, _ in self.ends)
         return tuple(y - half for y, half in zip(self.curve.y, self.half, strict=False))
 
     @property
     def high(self) -> tuple[float, ...]:
-        """The upper edge of the band."""
         if self.ends:
             return tuple(high for _, high in self.ends)
         return tuple(y + half for y, half in zip(self.curve.y, self.half, strict=False))
@@ -120,7 +117,6 @@ class Overlay:
 
     @property
     def drawn(self) -> tuple[Stroke, ...]:
-        """The strokes that have points."""
         return tuple(stroke for stroke in self.strokes if stroke.curve.x or stroke.train.x)
 
 
@@ -144,7 +140,6 @@ class Drawn:
         return tuple((slot, e.path, e.protocol, tuple(e.badges), self._of(e).version) for slot, e in runs)
 
     def waiting(self, otherwise: str) -> str:
-        """Return what stands there while there is nothing to draw."""
         return otherwise if all(entry.path in self.metrics for _, entry in self.entries) else "reading…"
 
     def _of(self, entry: Entry) -> Metrics:
@@ -241,12 +236,10 @@ class DrawnGroups:
         )
 
     def waiting(self, otherwise: str) -> str:
-        """Return what stands there while there is nothing to draw."""
         known = all(run.path in self.metrics for _, group in self.groups for run in group.runs)
         return otherwise if known else "reading…"
 
     def of_run(self, run: Path) -> Metrics:
-        """What it measured."""
         return self.metrics.get(run, NO_METRICS)
 
     def points(self, group: Group, axis: str) -> dict[int, Points]:
@@ -324,7 +317,6 @@ def _notes(found: list[tuple[Group, Band]]) -> tuple[str, ...]:
 
 
 def probes_of(drawn: DrawnGroups) -> tuple[str, ...]:
-    """The probes that were counted by distance."""
     return families(newest(drawn.of_run(run.path).validation) for _, group in drawn.groups for run in group.runs)
 
 
@@ -368,12 +360,10 @@ def distances(drawn: DrawnGroups, probe: str) -> Overlay:
 
 
 def reach_of(group: Group) -> Reach | None:
-    """Of its model."""
     return reach(group.runs[0].config)
 
 
 def _reaching(reaches: Mapping[int, Sequence[int]]) -> list[str]:
-    """Who can look back how far."""
     return [
         f"{' '.join(LETTERS[slot] for slot in slots)} can look {tokens} back"
         for tokens, slots in sorted(reaches.items())

@@ -15,18 +15,18 @@ from engine.runs.files import SCHEMA, finite
 from engine.runs.flat import flat
 from tui_transformer.lab.escaping import csv_cell
 from tui_transformer.lab.exports import huggingface, mlflow, tensorboard, wandb
-from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.exports.recorded import ExportedRun
 
 FIRST = ("run", "kind", "step", "tokens", "seconds")  # columns; others come as the records have them
 
 
-def to_csv(runs: Sequence[Recorded]) -> str:
+def to_csv(runs: Sequence[ExportedRun]) -> str:
     """All metrics records of some runs, RFC 4180: one row each, one column for every number in any of them."""
 
     def cell(value: Any) -> Any:  # a number as it stands in the record, to the last digit
         return csv_cell(clean_line(value)) if isinstance(value, str) else value
 
-    rows = [{"run": run.name} | dict(flat(line)) for run in runs for line in run.metrics]
+    rows = [{"run": run.name} | dict(flat(line)) for run in runs for line in run.lines]
     columns = list(dict.fromkeys([*FIRST, *(name for row in rows for name in row)]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -35,7 +35,7 @@ def to_csv(runs: Sequence[Recorded]) -> str:
     return out.getvalue()
 
 
-def to_json(runs: Sequence[Recorded]) -> str:
+def to_json(runs: Sequence[ExportedRun]) -> str:
     """All that some runs say, but for their weights: one document."""
     documents = [
         {
@@ -43,9 +43,9 @@ def to_json(runs: Sequence[Recorded]) -> str:
             "state": run.state,
             "badges": run.badges,
             "config": run.config.dump(),
-            **{name: run.reader.raw(name) for name in ("run", "model", "data", "environment", "summary")},
-            "verdicts": [verdict.dump() for verdict in run.reader.verdicts],
-            **{stream: list(run.reader.raw_lines(stream)) for stream in ("metrics", "samples", "events")},
+            **{name: run.raw(name) for name in ("run", "model", "data", "environment", "summary")},
+            "verdicts": [verdict.dump() for verdict in run.verdicts],
+            **{stream: list(run.raw_lines(stream)) for stream in ("metrics", "samples", "events")},
         }
         for run in runs
     ]
@@ -54,41 +54,28 @@ def to_json(runs: Sequence[Recorded]) -> str:
 
 @dataclass(frozen=True)
 class TextFormat:
-    """A way to write runs down in one file, which is named like the format.
-
-    Args:
-        what: for whom it is.
-        write: its text.
-    """
+    """A way to write runs down in one file, which is named like the format; `what` says for whom it is."""
 
     what: str
-    write: Callable[[Sequence[Recorded]], str]
+    write: Callable[[Sequence[ExportedRun]], str]
 
 
 @dataclass(frozen=True)
 class ToolFormat:
-    """A way to give a run to another tool.
-
-    Args:
-        what: what is made.
-        make: (run, folder, checkpoint) -> where it is now, and what to do with it.
-        packages: what it needs, the client first, which names the extra.
-    """
+    """A way to give a run to another tool: what is made, and the packages of the extra that the first one names."""
 
     what: str
-    make: Callable[[Recorded, Path, str], tuple[Path, str]]
+    make: Callable[[ExportedRun, Path, str], tuple[Path, str]]
     packages: tuple[str, ...] = ()
 
-    def write(self, run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
-        """Write a run into a folder; return where it is now, and what to do with it.
+    def write(self, run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
+        """Write a run into a folder, with the weights of a checkpoint (best, last, average or a step) if it takes any.
 
-        Args:
-            run: what to write.
-            out: the folder.
-            checkpoint: best, last, average, or a step: whose weights, for tools that get weights.
+        Returns:
+            Where it is now, and what to do with it.
 
         Raises:
-            InputError: the client is missing; names the extra.
+            InputError: a package is missing; names the extra.
         """
         missing = [name for name in self.packages if find_spec(name) is None]
         if missing:

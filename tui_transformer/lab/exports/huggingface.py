@@ -11,7 +11,7 @@ from engine.measures import MEASURES
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block as block
 from tui_transformer.lab.escaping import markdown_text as text
-from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.badges import badge
 from tui_transformer.lab.records.floors import floors
@@ -39,7 +39,7 @@ LOADED_BY = (
 )
 
 
-def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
+def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     """One folder a run.
 
     Raises:
@@ -48,18 +48,12 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     from engine.training.pretrained import write_pretrained
 
     folder = out / run.name
-    write_pretrained(run.reader, checkpoint, folder, lambda step: {"README.md": card(run, checkpoint, step)})
+    write_pretrained(run, checkpoint, folder, lambda step: {"README.md": card(run, checkpoint, step)})
     return folder, LOADED_BY.replace("`", "").replace("**", "")
 
 
-def card(run: Recorded, which: str, step: int) -> str:
-    """README.md of an exported model.
-
-    Args:
-        run: the run.
-        which: the checkpoint as it was asked for.
-        step: its step.
-    """
+def card(run: ExportedRun, which: str, step: int) -> str:
+    """README.md of an exported model: of the checkpoint `which`, as it was asked for, which is of this step."""
     # Badges, those that make a score void before the others.
     badges = sorted(run.badges, key=lambda name: (not badge(name).void, name != "LEAK"))
     sections = [
@@ -76,14 +70,14 @@ def card(run: Recorded, which: str, step: int) -> str:
         "## Licence",
         "Unknown: whoever trained this model has not said.",
     ]
-    written = [sample for sample in run.samples if sample.step == step][-1:]
+    written = [sample for sample in run.texts if sample.step == step][-1:]
     sections += (f"## A sample\n\n{block(one.prompt)}\n\n→\n\n{block(one.text)}" for one in written)
     front = FRONT.format(task="translation" if run.config.translates else "text-generation")
     return front + "\n" + "\n\n".join(sections) + "\n"
 
 
-def _about(run: Recorded, which: str, step: int) -> str:
-    config, model, parameters = run.config, run.config.model, run.reader.model.parameters
+def _about(run: ExportedRun, which: str, step: int) -> str:
+    config, model, parameters = run.config, run.config.model, run.model.parameters
     size = "" if parameters is None else f", {parameters:,} parameters"
     preset = f" Preset {text(config.preset)}." if config.preset else ""
     notes = f"\n\nNotes:\n\n{block(run.notes.text)}" if run.notes.text else ""
@@ -96,8 +90,8 @@ def _about(run: Recorded, which: str, step: int) -> str:
     )
 
 
-def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
-    records = [r for r in run.reader.metrics() if isinstance(r, ValidationRecord) and "step" in r.model_fields_set]
+def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
+    records = [r for r in run.metrics() if isinstance(r, ValidationRecord) and "step" in r.model_fields_set]
     found = [record for record in records if record.step == step]
     if not found:
         yield f"This checkpoint \\(step {step:,}\\) was not scored."
@@ -108,8 +102,9 @@ def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
     for measure in MEASURES:
         value = None if measure.probe else record.value(measure.key)
         if value is not None:
-            shown = measure.exact.format(value).replace("-", "\u2212")
-            rows.append(f"| {text((measure.about or measure.name).format(unit=of, floor=floor))} | {shown} |")
+            name = (measure.about or measure.name).format(unit=of, floor=floor)
+            amount = measure.exact.format(value).replace("-", "\u2212")
+            rows.append(f"| {text(name)} | {amount} |")
     for name, share in record.probes.items():
         places = record.probe_places.get(name)
         rows.append(f"| {text(name)} | {share:.1%}{'' if places is None else f' of {places:,} places'} |")
@@ -117,7 +112,7 @@ def _scores(run: Recorded, which: str, step: int) -> Iterator[str]:
     yield _taken_over(run, record, which, len(records))
 
 
-def _taken_over(run: Recorded, record: ValidationRecord, which: str, evaluations: int) -> str:
+def _taken_over(run: ExportedRun, record: ValidationRecord, which: str, evaluations: int) -> str:
     """What the scores are of; without it they mean nothing."""
     tokens = run.data.splits.get("validation", {}).get("tokens")
     size = "" if tokens is None else f" \\({tokens:,} tokens\\)"
@@ -136,7 +131,7 @@ def _taken_over(run: Recorded, record: ValidationRecord, which: str, evaluations
     return f"{how}.{chosen}"
 
 
-def _data(run: Recorded) -> Iterator[str]:
+def _data(run: ExportedRun) -> Iterator[str]:
     listed = catalogue().get(run.data.corpus.split("@")[0])
     yield text(run.data.corpus) + (f": {text(listed.description)}" if listed is not None else "")
     if listed is not None and not listed.remotes:

@@ -4,14 +4,11 @@ import logging
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.config.toml import write as config_toml
 from tui_transformer.lab.escaping import markdown_block, markdown_text
-from tui_transformer.lab.exports.recorded import Recorded, scalars
-
-if TYPE_CHECKING:
-    from mlflow.tracking import MlflowClient
+from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 EXPERIMENT = "tui-transformer"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
@@ -21,10 +18,10 @@ LONGEST = 500  # characters of a parameter that any server takes
 _STRANGE = re.compile(r"[^A-Za-z0-9_\-. :/]")  # what MLflow refuses in a name
 
 
-def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
+def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     """A run of MLflow: metrics by step with their times, every setting, samples and config as files; no weights."""
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    for variable, value in QUIET.items():
+        os.environ.setdefault(variable, value)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     from mlflow.entities import Metric, Param
     from mlflow.tracking import MlflowClient
@@ -41,32 +38,29 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     note = [f"**{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items()]
     note += [markdown_block(run.notes.text)] if run.notes.text else []
     tags = {"state": run.state, "badges": " ".join(run.badges), "mlflow.note.content": "\n\n".join(note)}
-    made = client.create_run(_experiment(client, files), start_time=start, tags=tags, run_name=run.name)
+    name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
+    known = client.get_experiment_by_name(name)
+    experiment = str(known.experiment_id if known is not None else client.create_experiment(name, files))
+    made = client.create_run(experiment, start_time=start, tags=tags, run_name=run.name)
     identity = made.info.run_id
     for part in _parts([Param(key, str(value)[:LONGEST]) for key, value in run.settings.items()]):
         client.log_batch(identity, params=part)
     metrics = [
         Metric(_STRANGE.sub("_", name), value, int(1000 * time), record["step"])
-        for record, time in zip(run.metrics, run.times, strict=True)
+        for record, time in zip(run.lines, run.times, strict=True)
         for name, value in scalars(record)
     ]
     for part in _parts(metrics):
         client.log_batch(identity, metrics=part)
     client.log_text(identity, config_toml(run.config), "config.toml")
-    if run.samples:
-        samples = (f"step {sample.step}\n{sample.prompt}\n→\n{sample.text}\n" for sample in run.samples)
+    if run.texts:
+        samples = (f"step {sample.step}\n{sample.prompt}\n→\n{sample.text}\n" for sample in run.texts)
         client.log_text(identity, "\n".join(samples), "samples.txt")
     end = int(1000 * run.times[-1]) if run.times else start
     client.set_terminated(identity, ENDED.get(run.state, "KILLED"), end)
     if server:
         return Path(identity), f"sent to {server}, as MLFLOW_TRACKING_URI says"
     return out, f"nothing left this machine; mlflow ui --backend-store-uri {uri}"
-
-
-def _experiment(client: "MlflowClient", files: str | None) -> str:
-    name = os.environ.get("MLFLOW_EXPERIMENT_NAME", EXPERIMENT)
-    found = client.get_experiment_by_name(name)
-    return str(found.experiment_id if found is not None else client.create_experiment(name, files))
 
 
 def _parts(items: list[Any]) -> list[list[Any]]:

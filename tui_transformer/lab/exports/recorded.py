@@ -1,17 +1,15 @@
 """What a run directory says, read once for a format to write down. Damaged files leave gaps and raise nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
 from engine.clean import clean_line
 from engine.config.keys import flatten
-from engine.config.schema import RunConfig
 from engine.runs.flat import flat
 from engine.runs.reader import RunReader
-from engine.runs.records import LARGEST, MEASURED, DataFacts, Event, Notes, Sample, TrainRecord
+from engine.runs.records import LARGEST, MEASURED, Event, Sample, TrainRecord
 
 Line = dict[str, Any]  # of metrics.jsonl as it was written: an export keeps what this version does not know
 NO_SCORES = ("kind", "step")
@@ -19,23 +17,8 @@ PROFILE = "profile"  # by place in the window: a curve of its own, not a scalar
 BEGINNINGS = ("started", "resumed")
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """A run to export."""
-
-    reader: RunReader
-
-    @property
-    def name(self) -> str:
-        return self.reader.name
-
-    @property
-    def state(self) -> str:
-        return self.reader.state
-
-    @property
-    def config(self) -> RunConfig:
-        return self.reader.config
+class ExportedRun(RunReader):
+    """A run to export: what its reader says, and what several formats need of it, read once."""
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -44,41 +27,24 @@ class Recorded:
         return {key: str(value) if isinstance(value, list | tuple) else value for key, value in values.items()}
 
     @cached_property
-    def metrics(self) -> list[Line]:
+    def lines(self) -> list[Line]:
         """All metrics records at a step."""
-        lines = self.reader.raw_lines("metrics")
+        lines = self.raw_lines("metrics")
         return [line for line in lines if isinstance(step := line.get("step"), int) and abs(step) <= LARGEST]
 
     @cached_property
-    def samples(self) -> list[Sample]:
-        return [sample for sample in self.reader.samples() if "step" in sample.model_fields_set]
-
-    @cached_property
-    def data(self) -> DataFacts:
-        return self.reader.data
-
-    @cached_property
-    def badges(self) -> dict[str, str]:
-        """What is wrong with its scores: badge -> why."""
-        return self.reader.badges
-
-    @cached_property
-    def notes(self) -> Notes:
-        return self.reader.notes
-
-    @cached_property
-    def id(self) -> str:
-        """What stays when it is renamed."""
-        return self.reader.run.id
+    def texts(self) -> list[Sample]:
+        """All samples at a step."""
+        return [sample for sample in self.samples() if "step" in sample.model_fields_set]
 
     @cached_property
     def times(self) -> list[float]:
-        """When each of `metrics` was written, in seconds since 1970."""
-        return wall_times(map(TrainRecord.read, self.metrics), self.reader.events(), self.reader.run.created)
+        """When each of `lines` was written, in seconds since 1970."""
+        return wall_times(map(TrainRecord.read, self.lines), self.events(), self.run.created)
 
     @property
     def start(self) -> float:
-        return self.times[0] if self.times else seconds_of(self.reader.run.created)
+        return self.times[0] if self.times else seconds_of(self.run.created)
 
 
 def scalars(line: Line) -> Iterator[tuple[str, float]]:
@@ -98,9 +64,8 @@ def wall_times(metrics: Iterable[TrainRecord], events: Iterable[Event], created:
     an attempt are not in those, so a time may be early by their length.
 
     Args:
-        metrics: the records in their order; only steps and seconds are read, which all kinds have.
-        events: of the run.
-        created: when it was made, ISO 8601, for a run without events.
+        metrics: of any kind, in their order; only steps and seconds are read.
+        created: when the run was made, ISO 8601, for one without events.
     """
     begun: Sequence[tuple[int, float]] = [(e.step, seconds_of(e.time)) for e in events if e.event in BEGINNINGS]
     begun = begun or [(0, seconds_of(created))]

@@ -12,10 +12,10 @@ from engine.config.toml import write as config_toml
 from engine.errors import InputError
 from engine.runs.files import new_file
 from tui_transformer.lab.escaping import markdown_block, markdown_text
-from tui_transformer.lab.exports.recorded import Recorded, scalars
+from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 
-def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
+def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     """One folder of event files a run, in a log folder; no weights.
 
     Raises:
@@ -35,32 +35,28 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     return folder, f"tensorboard --logdir {out}"
 
 
-def _events(run: Recorded) -> Iterator[Any]:
+def _events(run: ExportedRun) -> Iterator[Any]:
     """Everything of a run, with its step and time."""
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboard.plugins.hparams.summary_v2 import hparams_pb
 
     yield Event(wall_time=run.start, file_version="brain.Event:2")
-    for summary in _words(run):
+    checks = "\n".join(f"* **{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items())
+    for summary in (
+        _text("config", markdown_block(config_toml(run.config))),
+        _text("checks", checks or "nothing is wrong with the scores, as far as the checks can tell"),
+        hparams_pb(run.settings, trial_id=clean_line(run.run.id or run.name), start_time_secs=run.start),
+    ):
         yield Event(wall_time=run.start, step=0, summary=summary)
     at: dict[int, float] = {}
-    for record, time in zip(run.metrics, run.times, strict=True):
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(record)]
-        yield Event(wall_time=time, step=record["step"], summary=Summary(value=values))
-        at[record["step"]] = time
-    for sample in run.samples:
+    for line, time in zip(run.lines, run.times, strict=True):
+        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in scalars(line)]
+        yield Event(wall_time=time, step=line["step"], summary=Summary(value=values))
+        at[line["step"]] = time
+    for sample in run.texts:
         words = f"{markdown_block(sample.prompt)}\n\n→\n\n{markdown_block(sample.text)}"
         yield Event(wall_time=at.get(sample.step, run.start), step=sample.step, summary=_text("sample", words))
-
-
-def _words(run: Recorded) -> Iterator[Any]:
-    """The config as text and as hyperparameters; what is wrong with the scores."""
-    from tensorboard.plugins.hparams import summary_v2
-
-    yield _text("config", markdown_block(config_toml(run.config)))
-    checks = "\n".join(f"* **{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items())
-    yield _text("checks", checks or "nothing is wrong with the scores, as far as the checks can tell")
-    yield summary_v2.hparams_pb(run.settings, trial_id=clean_line(run.id or run.name), start_time_secs=run.start)
 
 
 def _text(tag: str, words: str) -> Any:

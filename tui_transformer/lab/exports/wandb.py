@@ -4,13 +4,13 @@ import os
 from pathlib import Path
 
 from engine.clean import clean_line
-from tui_transformer.lab.exports.recorded import Recorded, scalars
+from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 PROJECT = "tui-transformer"
 QUIET = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 
 
-def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
+def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     """An offline run of W&B, or one on the server that `WANDB_MODE=online` asks for; no weights."""
     mode = os.environ.setdefault("WANDB_MODE", "offline")
     for name, value in QUIET.items():
@@ -30,12 +30,12 @@ def write(run: Recorded, out: Path, checkpoint: str) -> tuple[Path, str]:
     ) as logged:
         folder = Path(logged.dir).parent
         steps: dict[int, dict[str, float]] = {}
-        for record in run.metrics:
+        for record in run.lines:
             steps.setdefault(record["step"], {}).update(scalars(record))
         for step, values in sorted(steps.items()):
             logged.log(values, step=step)
-        if run.samples:
-            rows = [[sample.step, sample.prompt, sample.text] for sample in run.samples]
+        if run.texts:
+            rows = [[sample.step, sample.prompt, sample.text] for sample in run.texts]
             logged.log({"samples": wandb.Table(columns=["step", "prompt", "text"], data=rows)})
         logged.summary.update({"badges": list(run.badges), "state": run.state})
     if mode == "offline":

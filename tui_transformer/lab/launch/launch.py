@@ -12,14 +12,11 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 
-from engine import capabilities
 from engine.config.schema import RunConfig
-from engine.data.catalogue import kind_by_name
-from engine.data.parallel.by_path import absolute
 from engine.errors import InputError
 from engine.plain_files import refuse_links
 from engine.runs.commands import Command
@@ -40,8 +37,8 @@ GIVES_WAY = 5  # niceness; costs nothing where nobody else computes
 PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
 
 
-def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, Any]) -> Path:
-    """A run directory that waits for a process to begin it.
+def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, object]) -> Path:
+    """Make a run directory that waits for a process to begin it.
 
     Args:
         config: not yet resolved.
@@ -54,6 +51,10 @@ def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str
     Raises:
         InputError: what cannot be combined, no run to start from, a bad name, or one that is taken.
     """
+    from engine import capabilities  # these know every corpus, and take as long to import as everything else here
+    from engine.data.catalogue import kind_by_name
+    from engine.data.parallel.by_path import absolute
+
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
     corpus = config.data.corpus  # whoever begins it may stand elsewhere
     if config.translates and kind_by_name(corpus) is None:
@@ -70,7 +71,7 @@ def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str
 
 
 def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | None = None) -> "subprocess.Popen[bytes]":
-    """A process of its own that begins or resumes a run. It gives way to what people type at this machine.
+    """Start a process of its own that begins or resumes a run. It gives way to what people type at this machine.
 
     Args:
         verb: `begin` or `resume`.
@@ -154,11 +155,9 @@ class Training:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
         return self._thread.is_alive()
 
     def join(self, timeout: float | None = None) -> None:
-        """Wait for the thread."""
         self._thread.join(timeout)
 
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
@@ -195,12 +194,9 @@ class Training:
         except BaseException as error:
             self.error = error
         finally:
-            self._free()
+            import torch
+
+            with suppress(RuntimeError):  # a device that is gone has nothing to give back
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
             self._one.release()
-
-    def _free(self) -> None:
-        import torch
-
-        with suppress(RuntimeError):  # a device that is gone has nothing to give back
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()

@@ -1,6 +1,6 @@
 """What the studio does with runs, apart from showing them: launch, hand over, stop, resume. Knows no widget.
 
-Everything here may wait for a disk or a process: it is called off the event loop, and answers with one sentence or an
+Call from a worker thread: everything here may wait for a disk or a process. It returns one sentence or raises
 `InputError`.
 """
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from engine.training.assemble import Ready
     from engine.training.control import Control
 
-How = Literal["thread", "process", "queue"]
-Verb = Literal["begin", "resume"]
+LaunchMode = Literal["thread", "process", "queue"]
 
 
 class Launches:
@@ -46,19 +45,22 @@ class Launches:
         """Whether a run trains in this process."""
         return self.training is not None and self.training.alive
 
+    def _require_free(self, instead: str) -> None:
+        if self.busy:
+            raise InputError(f"{self.here.name if self.here else 'a run'} trains here already: {instead}")
+
     def begins(self, run: Path) -> bool:
         """Whether this app is about to begin a run that still looks as if it waited for somebody."""
         return run in self._beginning or (self.busy and self.here == run)
 
-    def create(self, config: RunConfig, how: How, command: str) -> Path:
-        """A run directory for it, at once; `start` begins it.
+    def create(self, config: RunConfig, how: LaunchMode, command: str) -> Path:
+        """Make a run directory, at once; `start` begins it.
 
         Raises:
             InputError: what cannot be combined, or a run trains here already and `how` is "thread".
         """
-        if how == "thread" and self.busy:
-            name = self.here.name if self.here else "a run"
-            raise InputError(f"{name} trains here already: launch this one detached (f6), or queue it (a)")
+        if how == "thread":
+            self._require_free("launch this one detached (f6), or queue it (a)")
         if how == "queue":
             device = self._device()
             return queue.add(
@@ -68,7 +70,7 @@ class Launches:
         self._beginning.add(run)
         return run
 
-    def start(self, run: Path, how: How) -> str:
+    def start(self, run: Path, how: LaunchMode) -> str:
         """Begin a run made by `create`. Where it trains here, `busy` says until when, and `outcome` how it ended.
 
         Raises:
@@ -91,7 +93,7 @@ class Launches:
         finally:
             self._beginning.discard(run)
 
-    def resume(self, run: Path, how: How) -> str:
+    def resume(self, run: Path, how: LaunchMode) -> str:
         """Go on with a run that ended early, or begin one that waits, here or in a process of its own.
 
         Raises:
@@ -101,17 +103,15 @@ class Launches:
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
             raise InputError(f"{run.name} is {state}: there is nothing to resume")
-        verb: Verb = "begin" if state == "queued" else "resume"
+        verb = "begin" if state == "queued" else "resume"
         if how == "thread":
-            if self.busy:
-                name = self.here.name if self.here else "a run"
-                raise InputError(f"{name} trains here already: resume this one detached (R)")
+            self._require_free("resume this one detached (R)")
             self._train_here(run, verb)
             return f"{run.name} goes on here"
         return self._spawned(verb, run)
 
     def outcome(self) -> str:
-        """What became of the run that trained here, in one sentence.
+        """Say what became of the run that trained here.
 
         Raises:
             InputError: it could not be begun, or failed.
@@ -174,7 +174,7 @@ class Launches:
         if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
             shutil.rmtree(run, ignore_errors=True)
 
-    def _train_here(self, run: Path, verb: Verb) -> None:
+    def _train_here(self, run: Path, verb: str) -> None:
         def prepare(control: "Control") -> "Ready":
             from engine.training import assemble
 

@@ -1,10 +1,14 @@
-"""The engine's log goes into the run's own file; a screen never sees it, but for the last words of a process."""
+"""Where a process's words go: the engine's log into the run's own file, stderr of C libraries off a full screen."""
 
 import logging
-from contextlib import suppress
+import os
+import select
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tui_transformer.lab.records.facts import end_of
+from engine.runs.tail import end_of
 
 END = 1 << 20  # bytes at the end of a log to search for its last words
 
@@ -13,12 +17,10 @@ class _Log(logging.FileHandler):
     """A log that finds no room, or whose folder is gone, is no reason to fail, nor to write over the screen."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record, if that is possible; opening the file is not covered by logging's own care."""
-        with suppress(OSError):
+        with suppress(OSError):  # opening the file is not covered by logging's own care
             super().emit(record)
 
     def close(self) -> None:
-        """Close the file, whatever is left to be written."""
         with suppress(OSError):
             super().close()
 
@@ -35,13 +37,41 @@ def log_to(path: Path) -> None:
 
 
 def last_words(said: str) -> str:
-    """The last line of what a process said that says anything; "" where it said nothing."""
+    """Return the last line of what a process said that says anything; "" where it said nothing."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return lines[-1].removeprefix("tui-transformer: ") if lines else ""
 
 
 def last_words_in(log: Path) -> str:
-    """The same of a log file, or what is the matter with it."""
+    """Return the last words in a log file, or what is the matter with it."""
     if not log.is_file():
         return "its log cannot be read"
     return last_words(end_of(log, END).decode("utf-8", "replace")) or "it said nothing"
+
+
+@contextmanager
+def stderr_into(log: Path) -> Iterator[None]:
+    """Send descriptor 2 into a file; `sys.__stderr__`, which Textual draws on, is stdout's terminal, wherever 2 led."""
+    sys.stderr.flush()
+    kept, before = os.dup(2), (sys.stderr, sys.__stderr__)
+    screen = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="replace")
+    with log.open("ab", buffering=0) as file:
+        os.dup2(file.fileno(), 2)
+    sys.__stderr__ = screen  # type: ignore[misc]  # the driver's way to the screen
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the terminal is gone
+            screen.close()
+        os.dup2(kept, 2)
+        os.close(kept)
+        sys.stderr, sys.__stderr__ = before  # type: ignore[misc]
+
+
+def hung_up() -> bool:
+    """Return whether the terminal that keys come from is gone."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(0, 0)
+    return any(found & (select.POLLHUP | select.POLLNVAL) for _, found in poll.poll(0))

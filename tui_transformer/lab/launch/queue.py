@@ -29,7 +29,7 @@ def add(
     config: RunConfig, *, runs_dir: Path, name: str | None, command: str, device: str, data_dir: Path | None
 ) -> Path:
     """Put a run at the end of a device's queue; see `launch.enqueue`."""
-    place = {"device": device, "data_dir": None if data_dir is None else str(data_dir.resolve())}
+    place: dict[str, object] = {"device": device, "data_dir": None if data_dir is None else str(data_dir.resolve())}
     return enqueue(config, runs_dir=runs_dir, name=name, command=command, queue=place)
 
 

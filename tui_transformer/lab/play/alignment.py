@@ -39,7 +39,11 @@ def alignment_picture(
         width: columns there are.
         colour: greys; else shades.
     """
-    source, target = ([_label(token) for token in tokens] for tokens in (source_tokens, target_tokens))
+    # White space is shown, or a column would have no name.
+    source, target = (
+        [clean_line(token).translate(_OF_UNSURE_WIDTH).strip() or "␣" for token in tokens]
+        for tokens in (source_tokens, target_tokens)
+    )
     if not source or not target:
         return Text("nothing was written, so there is nothing to align")
     shares = [[value if math.isfinite(value) and value > 0 else 0.0 for value in row] for row in weights]
@@ -96,25 +100,18 @@ def _scale(most: float, colour: bool) -> Text:
 
 def _upright(words: Sequence[str]) -> list[str]:
     """Words written downwards, two columns each, their last characters on the last line."""
-    signs = [_cut(_characters(word)) for word in words]
+    signs = []
+    for word in words:
+        found: list[str] = []  # its characters, each with the marks that stand on it
+        for sign in word:
+            if found and cell_len(sign) == 0:
+                found[-1] += sign
+            else:
+                found.append(sign)
+        signs.append(found if len(found) <= TALLEST else [*found[: TALLEST - 1], "⋮"])
     height = max(map(len, signs))
     padded = [[""] * (height - len(word)) + word for word in signs]
     return ["".join(set_cell_size(sign, UPRIGHT) for sign in line) for line in zip(*padded, strict=True)]
-
-
-def _cut(signs: list[str]) -> list[str]:
-    return signs if len(signs) <= TALLEST else [*signs[: TALLEST - 1], "⋮"]
-
-
-def _characters(word: str) -> list[str]:
-    """A word's characters, each with the marks that stand on it."""
-    found: list[str] = []
-    for sign in word:
-        if found and cell_len(sign) == 0:
-            found[-1] += sign
-        else:
-            found.append(sign)
-    return found
 
 
 def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequence[float]], width: int) -> Text:
@@ -128,11 +125,6 @@ def _list(source: Sequence[str], target: Sequence[str], shares: Sequence[Sequenc
     return Text("\n".join(lines))
 
 
-def _label(token: str) -> str:
-    """A token as a word of the picture; white space is shown, or a column would have no name."""
-    return clean_line(token).translate(_OF_UNSURE_WIDTH).strip() or "␣"
-
-
 def _fit(text: str, width: int, *, right: bool = False) -> str:
     """A text in exactly so many columns, cut with an ellipsis or filled up with spaces."""
     if cell_len(text) > width:
@@ -144,17 +136,15 @@ def _fit(text: str, width: int, *, right: bool = False) -> str:
 def by_words(
     source: Sequence[str], target: Sequence[str], weights: Sequence[Sequence[float]]
 ) -> tuple[list[str], list[str], list[list[float]]]:
-    """Pieces of words joined to words: a source word has the sum of its pieces' weights, a target word the mean."""
+    """Join pieces of words to words: a source word has the sum of its pieces' weights, a target word the mean."""
     across, down = _words(source), _words(target)
     joined = [
         [math.fsum(weights[row][column] for row in rows for column in columns) / len(rows) for columns in across]
         for rows in down
     ]
-    return _joined(source, across), _joined(target, down), joined
-
-
-def _joined(pieces: Sequence[str], words: Sequence[Sequence[int]]) -> list[str]:
-    return ["".join(pieces[place] for place in word) for word in words]
+    sources = ["".join(source[place] for place in word) for word in across]
+    targets = ["".join(target[place] for place in word) for word in down]
+    return sources, targets, joined
 
 
 def _words(pieces: Sequence[str]) -> list[list[int]]:

@@ -232,17 +232,12 @@ def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> 
         title: whose it is.
         canvas: the room there is, enough for N.
     """
-    n, characters, shades = len(values), _characters(canvas), SHADES[1:]
+    n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # a cell is square in either case
     legend = _legend(values, colour=canvas.colour, shades=shades)
     words = f"rows: queries, columns: keys; nothing where a key is not seen{_share(n, length)}"
     head = [Text.assemble(f"{title}: ", legend, " added to the score"), Text(words), _ruler(n, characters)]
     rows = shaded(values, colour=canvas.colour, characters=characters, shades=shades)
     return Text("\n").join([*head, *_framed(rows, n, 2 if canvas.colour else 1)])
-
-
-def _characters(canvas: Canvas) -> int:
-    """Of a bias's cell: square in either case."""
-    return 1 if canvas.colour else 2
 
 
 def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: Canvas) -> Text:
@@ -303,7 +298,7 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     if table is not None:
         title = f"position {kind}{learned}{owner if learned else ''}, added to the embeddings"
         return picture(table, title=title, rows="positions", columns="features")
-    bias = bias_values(scheme, stack.see, min(n, canvas.columns(_characters(canvas))), head)
+    bias = bias_values(scheme, stack.see, min(n, canvas.columns(1 if canvas.colour else 2)), head)
     assert bias is not None
     title = f"position {kind}{learned}{owner}, head {head + 1} of {model.n_heads}"
     return bias_picture(bias, length=stack.length, title=title, canvas=canvas)

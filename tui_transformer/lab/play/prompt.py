@@ -6,15 +6,14 @@ places says why.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from engine.errors import InputError, nearest
 
 Settings = dict[str, float | int]
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A number that the prompt can change."""
 
     kind: type
@@ -41,7 +40,7 @@ SEARCH: dict[str, Setting] = {
 
 
 def checked(name: str, value: float | int | str, settings: Mapping[str, Setting] = SETTINGS) -> float | int:
-    """A setting's value within its bounds.
+    """Return a setting's value within its bounds.
 
     Raises:
         InputError: not a number, or out of bounds.
@@ -56,8 +55,7 @@ def checked(name: str, value: float | int | str, settings: Mapping[str, Setting]
         raise InputError(f"{name} {str(value)[:40]!r}: {right}") from None
     if not setting.low <= number <= setting.high:
         raise InputError(f"{name} {number}: {right}")
-    checked_number: float | int = number
-    return checked_number
+    return number  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ class Prompt:
     history: list[str] = field(default_factory=list, init=False)
 
     def take(self, line: str) -> None:
-        """One line from the person: a command or a text. A mistake is said, never raised."""
+        """Take one line from the person: a command or a text. A mistake is said, never raised."""
         try:
             if line.startswith("/"):
                 self._command(line[1:])
@@ -188,39 +186,30 @@ class Prompt:
         why_not = commands[name].why_not.get(self.place)
         if why_not is not None:
             raise InputError(f"/{name}: {why_not}")
-        own = {"quit": self._leave, "help": self._help, "history": self._past, "again": self._again}
         if name in self.table.settings:
-            self._set(name, rest.strip())
+            if value := rest.strip():
+                self.settings[name] = checked(name, value, self.table.settings)
+            self.say(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
+        elif name in self.actions:
+            self.actions[name](rest)
+        elif name == "quit":
+            self.done = True
+        elif name == "help":
+            self.say(help_text(self.settings, self.place, self.table))
+        elif name == "history":
+            self.say("\n".join(self.history) or "nothing has been asked yet")
+        elif name == "again":
+            if not self.history:
+                raise InputError("/again: nothing has been asked yet")
+            self.settings["seed"] = int(self.settings["seed"]) + 1
+            self.remark(f"the same prompt with seed {self.settings['seed']}")
+            self.answer(self.history[-1])
         else:
-            (self.actions.get(name) or own.get(name) or self._nothing)(rest)
-
-    def _set(self, name: str, value: str) -> None:
-        if value:
-            self.settings[name] = checked(name, value, self.table.settings)
-        self.say(f"{name} {self.settings[name]:g}" if name != "seed" else f"seed {self.settings[name]}")
-
-    def _leave(self, _: str) -> None:
-        self.done = True
-
-    def _help(self, _: str) -> None:
-        self.say(help_text(self.settings, self.place, self.table))
-
-    def _past(self, _: str) -> None:
-        self.say("\n".join(self.history) or "nothing has been asked yet")
-
-    def _again(self, _: str) -> None:
-        if not self.history:
-            raise InputError("/again: nothing has been asked yet")
-        self.settings["seed"] = int(self.settings["seed"]) + 1
-        self.remark(f"the same prompt with seed {self.settings['seed']}")
-        self.answer(self.history[-1])
-
-    def _nothing(self, _: str) -> None:
-        raise InputError("this cannot be done here")
+            raise InputError("this cannot be done here")
 
 
 def help_text(settings: Settings, place: Place = "line", table: Table = WRITING) -> str:
-    """The commands that make sense in a place, settings with their current values, then the others with the reason."""
+    """List the commands that make sense in a place, settings with their values, then the others with the reason."""
     rows, missing = [], []
     for name, command in table.commands.items():
         left = f"/{name} {settings[name]}" if name in table.settings else f"/{name} {command.argument}".rstrip()

@@ -1,85 +1,36 @@
 """A trained model that makes something of a text: the one source of writing for the prompt and for the Playground.
 
-torch is imported only when a model is loaded, and whoever asks for one does so off the event loop.
+torch is imported only when a model is loaded, and whoever asks for one does so off the event loop. Which kind of writer
+a run needs, `writers` knows.
 """
 
 import math
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from tui_transformer.lab.play.inspected import Inspected
 from tui_transformer.lab.play.pictures import stacks, who_sees_whom
-from tui_transformer.lab.play.prompt import SETTINGS, Settings
-from tui_transformer.lab.play.written import Alternative, Attended, Piece, Surprised, Whole
-from tui_transformer.lab.records.facts import stamp
+from tui_transformer.lab.play.prompt import Settings
+from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from engine.config.schema import RunConfig
-    from engine.generation.sampling import SampledToken, Sampling
+    from engine.generation.sampling import Alternative as Likely
+    from engine.generation.sampling import Sampling
+    from engine.generation.surprise import TokenSurprise
+    from engine.model.transformer import Network
 
-INVITATIONS = {"next-token": "type a text to continue", "masked": "type a text with a _ for each character to fill in"}
-KEPT = 3  # models that stay in memory
-START = "▷"  # how the start token is shown
-
-
-class Writes(Protocol):
-    """What the Playground asks of a model."""
-
-    name: str
-    step: int
-    defaults: Settings
-
-    @property
-    def continues(self) -> bool:
-        """Its text goes on from the prompt; else it is an answer of its own."""
-        ...
-
-    @property
-    def ranks(self) -> bool:
-        """Whether it knows the likeliest whole answers, see `wholes`."""
-        ...
-
-    @property
-    def invitation(self) -> str:
-        """What to type."""
-        ...
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """Of attention: "self", or also "cross" and "encoder"."""
-        ...
-
-    def shape(self, which: str) -> tuple[int, int]:
-        """Layers and heads of a kind of attention."""
-        ...
-
-    def notice(self, text: str, settings: Settings) -> str:
-        """What is to be known before an answer, "" if nothing."""
-        ...
-
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[Piece]:
-        """One answer as it comes."""
-        ...
-
-    def wholes(self, text: str, written: str, others: int) -> tuple[Whole, ...]:
-        """What was written as a whole answer, and the likeliest others; () where answers are not of that kind."""
-        ...
-
-    def surprise(self, text: str, alternatives: int = 0) -> Surprised:
-        """How surprised it is by a text."""
-        ...
-
-    def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> Attended:
-        """Where a head looks, layers and heads counted from 1."""
-        ...
+START, MARK, END = "▷", "⁇", "■"  # how special tokens are shown: a start, a gap, an end
+ARROWS = (" → ", " => ", "\t")  # between what is asked and its answer
 
 
-class Writer(Inspected):
+class Writer(ABC):
     """A checkpoint of a run.
 
     Args:
@@ -87,153 +38,92 @@ class Writer(Inspected):
         checkpoint: best, last, or a step.
         device: as on the command line.
 
+    Attributes:
+        continues: its text goes on from the prompt; else it is an answer of its own.
+        ranks: whether it knows the likeliest whole answers, see `wholes`.
+        invitation: what to type.
+
     Raises:
         InputError: no such checkpoint, or a damaged one.
     """
 
-    ranks = False
+    continues: bool = False
+    ranks: bool = False
+    invitation: str = ""
+    crossing: ClassVar[str] = "cross-attention: each token of the target sees all of the source"
+    step: int
+    model: "Network"
+    defaults: Settings
 
     def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
-        from engine.training.checkpoint import load_trained
         from engine.training.devices import resolve_device
 
         self.name = reader.name
         self.config: RunConfig = reader.config
         self.device = resolve_device(device)
-        self.model, self.tokenizer, self.step = load_trained(reader, checkpoint, self.device)
-        generation = self.config.generation
-        own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
-        self.defaults: Settings = {"seed": 1, "length": 200} | own
+        self._load(reader, checkpoint)
 
-    @property
-    def continues(self) -> bool:
-        """Its text goes on from the prompt; else it is an answer of its own."""
-        return self.config.objective.kind == "next-token"
-
-    @property
-    def invitation(self) -> str:
-        """What to type."""
-        return INVITATIONS.get(self.config.objective.kind, "type a source")
+    @abstractmethod
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        """Set `step`, `model` and `defaults`."""
 
     def notice(self, text: str, settings: Settings) -> str:
-        """What is to be known before an answer: that the context will be full, or the source is of another length."""
-        if self.config.objective.kind == "masked":
-            return ""
-        if not self.continues:
-            trained, given = self.config.model.source_tokens, len(text)
-            then = "the newest count" if given > trained else "others are new to it"
-            words = f"the model was trained on sources of {trained} characters and this one has {given}: {then}"
-            return words if given != trained else ""
-        context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
-        then = (
-            f"it goes on from the newest {max(1, context // 2)} tokens each time they are used up"
-            if self.config.generation.overflow == "restart"
-            else "it stops there"
-        )
-        words = f"the model was trained on {context} tokens at once and {wanted} are asked for: {then}"
-        return words if wanted > context else ""
+        """Return what is to be known before an answer, "" if nothing."""
+        return ""
 
-    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[Piece]:
-        """One answer as it comes.
+    @abstractmethod
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        """Yield one answer as it comes.
 
         Args:
-            text: to go on with, to fill, or a source.
+            text: to go on with, to fill, to answer, or a source.
             settings: see `SETTINGS`.
             answer: counts answers to the same prompt.
             alternatives: how many of the likeliest tokens to tell in each place.
 
         Raises:
-            InputError: an empty prompt, unknown characters, or no gap where gaps are filled.
+            InputError: an empty prompt, unknown characters or words, or no gap where gaps are filled.
         """
-        from engine.generation.sampling import Sampling, write
-        from engine.seeds import seed_for
 
-        if not text:
-            raise InputError("prompt '': it needs at least one character, e.g. 'O'")
-        how = Sampling(
-            float(settings["temperature"]),
-            int(settings["top_k"]),
-            float(settings["top_p"]),
-            self.config.generation.overflow,
-        )
-        seed, size = seed_for(int(settings["seed"]), "sample", answer), self.tokenizer.vocab_size
-        if self.config.objective.kind == "masked":
-            yield from self._filled(text, how, seed, alternatives)
-            return
-        ids, length = self._encoded(text), int(settings["length"])
-        for drawn in write(self.model, self.config, size, ids, length, how, seed, alternatives):
-            yield self._piece(drawn)
+    def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
+        """Return what was written as a whole answer with its probability, and the likeliest others, best first.
 
-    def _filled(self, text: str, how: "Sampling", seed: int, alternatives: int) -> Iterator[Piece]:
-        from engine.generation.sampling import fill
-        from engine.model.transformer import EncoderLM
+        () where answers have no end, or are not ranked by probability.
 
-        assert isinstance(self.model, EncoderLM)
-        ids, gaps = self._with_gaps(text)
-        filled, drawn = fill(self.model, self.config, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
-        found = iter(drawn)
-        for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
-            yield self._piece(next(found)) if gap else Piece(self.tokenizer.decode([token]))
-
-    def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
-        """(T,) ids of a text, something at its gaps, and (T,) bool where they are."""
-        import torch
-
-        from engine.generation.samples import GAP
-
-        context = self.config.model.context_length
-        if GAP not in text or len(text) > context:
-            raise InputError(
-                f"prompt: this model fills gaps: mark each with {GAP}, in at most {context} characters, "
-                f"e.g. 'the g{GAP}te'"
-            )
-        gaps = torch.tensor([c == GAP for c in text], device=self.device)
-        return self._encoded(text.replace(GAP, self.tokenizer.characters[0])), gaps
-
-    def _encoded(self, text: str) -> "Tensor":
-        import torch
-
-        return torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
-
-    def _piece(self, drawn: "SampledToken") -> Piece:
-        others = tuple(
-            Alternative(self.tokenizer.decode([one.token]), one.probability, one.chance) for one in drawn.alternatives
-        )
-        return Piece(self.tokenizer.decode([drawn.token]), drawn.probability, drawn.chance, others)
-
-    def wholes(self, text: str, written: str, others: int) -> tuple[Whole, ...]:
-        """None: a text that is gone on with has no end."""
+        Args:
+            text: what was asked.
+            written: the answer.
+            others: how many others.
+        """
         return ()
 
-    def surprise(self, text: str, alternatives: int = 0) -> Surprised:
-        """How surprised the model is by a text.
+    @abstractmethod
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        """Return how surprised the model is by a text.
 
         Raises:
-            InputError: not defined for this kind of model, unknown characters, or too short a text.
+            InputError: not defined for this kind of model, unknown characters, no arrow, or too short a text.
         """
-        from engine.generation.surprise import surprise
 
-        decode = self.tokenizer.decode
-        found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
-        pieces = tuple(
-            Piece(
-                decode([token.token]),
-                None if token.nats is None else math.exp(-token.nats),
-                None,
-                tuple(Alternative(decode([one.token]), one.probability, one.chance) for one in token.alternatives),
-            )
-            for token in found.tokens
-        )
-        rule = (
-            f"each character given the source “{decode(found.source)}” and the target before it"
-            if found.source
-            else f"each character given those before it, at most {found.context}; past that, at least "
-            f"{found.context - found.stride}"
-        )
-        return Surprised(pieces, tuple(token.nats for token in found.tokens), decode(found.source), rule)
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of attention there are to look at: "self", or also "cross" and "encoder"."""
+        from engine.generation.inspection import places
 
-    def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> Attended:
-        """Where a head looks.
+        return places(self.model)
+
+    def shape(self, which: str) -> tuple[int, int]:
+        """Return layers and heads of a kind of attention.
+
+        Raises:
+            InputError: this network has no such kind.
+        """
+        from engine.generation.inspection import attentions
+
+        return len(attentions(self.model, which)), self.config.model.n_heads
+
+    def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
+        """Return where a head looks.
 
         Args:
             text: the prompt, or the source.
@@ -243,116 +133,77 @@ class Writer(Inspected):
             which: "self", "cross" or "encoder".
 
         Raises:
-            InputError: no such layer, head or kind, no weights, or unknown characters.
+            InputError: no such layer, head or kind, no weights, or as `pieces`.
         """
         from engine.generation.inspection import head_attention
 
         tokens, source = self._read(text, written)
         found = head_attention(self.model, tokens, layer - 1, head - 1, which, source)
         layers, heads = self.shape(which)
-        by = source if which == "encoder" and source is not None else tokens
-        at = source if which in ("cross", "encoder") and source is not None else tokens
+        wrote = self._labels(tokens, is_source=False)
+        read = () if source is None else self._labels(source, is_source=True)
         plan = stacks(self.config.model)[0 if which == "encoder" else -1]
-        rule = (
-            "cross-attention: each token of the target sees all of the source"
-            if which == "cross"
-            else who_sees_whom(plan, plan.length)
-        )
-        return Attended(
-            self._shown(by),
-            self._shown(at),
+        return AttentionView(
+            read if which == "encoder" else wrote,
+            wrote if which == "self" else read,
             found.weights.float().cpu().numpy(),
             found.visible.cpu().numpy(),
             None if found.bias is None else found.bias.float().cpu().numpy(),
             f"layer {layer} of {layers}, head {head} of {heads}" + (f", {which}" if which != "self" else ""),
-            rule,
+            self.crossing if which == "cross" else who_sees_whom(plan, plan.length),
             which == "cross",
         )
 
+    @abstractmethod
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
-        """What the network reads to make this: tokens, and a source where it has one."""
-        import torch
+        """Return what the network reads to write this: (T,) tokens, and a source where it has one."""
 
-        model, size = self.config.model, self.tokenizer.vocab_size
-        if self.config.objective.kind == "masked":
-            if written:  # the filled text
-                return self._encoded(written), None
-            ids, gaps = self._with_gaps(text)
-            return torch.where(gaps, size, ids), None
-        if self.continues:
-            return self._encoded(text + written)[-model.context_length :], None
-        source = self._encoded(text)[-model.source_tokens :]
-        first = source.new_tensor([size]) if self.config.special_tokens else source[-1:]
-        return torch.cat((first, self._encoded(written)))[: model.context_length], source
-
-    def _shown(self, ids: "Tensor") -> tuple[str, ...]:
-        size = self.tokenizer.vocab_size
-        mark = "_" if self.config.objective.kind == "masked" else START
-        return tuple(self.tokenizer.decode([token]) if token < size else mark for token in ids.tolist())
+    @abstractmethod
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        """Return tokens one by one, special ones as marks."""
 
 
-def load_writer(reader: RunReader, checkpoint: str, device: str) -> Writes:
-    """What writes with a run's checkpoint.
-
-    Raises:
-        InputError: no such checkpoint, or a damaged one.
-    """
-    from tui_transformer.lab.play.document_writer import DocumentWriter
-    from tui_transformer.lab.play.translation_writer import TranslationWriter
-
-    if reader.config.on_documents:
-        return DocumentWriter(reader, checkpoint, device)
-    return (TranslationWriter if reader.config.translates else Writer)(reader, checkpoint, device)
+def alternatives_of(found: "Iterable[Likely]", name: Callable[[int], str]) -> tuple[Alternative, ...]:
+    """Return the likeliest tokens in a place by their texts."""
+    return tuple(Alternative(name(one.token), one.probability, one.chance) for one in found)
 
 
-class Writers:
-    """Loaded models, by run and checkpoint: what was loaded is not loaded again until its files are others.
+def token_scores(
+    found: "Sequence[TokenSurprise]", texts: Iterable[str], name: Callable[[int], str], source: str, rule: str
+) -> TokenScores:
+    """Return the tokens of a text with how surprising they are.
 
     Args:
-        device: as on the command line.
-        load: makes a writer; called off the event loop.
+        found: of each token.
+        texts: of each token.
+        name: the text of an alternative.
+        source: what was given before.
+        rule: what each token was predicted from, in a sentence.
     """
-
-    def __init__(self, device: str, load: Callable[[RunReader, str, str], Writes] = load_writer) -> None:
-        self.device, self._load = device, load
-        self._kept: dict[tuple[Path, object], Writes] = {}
-
-    def get(self, run: Path, which: str) -> Writes:
-        """The model of a run's checkpoint; blocks while it loads.
-
-        Args:
-            run: its directory.
-            which: best, last, or a step.
-
-        Raises:
-            InputError: no such checkpoint, or a damaged one.
-        """
-        try:
-            return self._get(run, which)
-        except OSError as error:
-            raise InputError(f"{run.name}: its checkpoint cannot be read: {error.strerror or error}") from None
-        except InputError:
-            if not _trains(run):
-                raise
-            return self._get(run, which)  # training may have put a newer checkpoint in its place while it was read
-
-    def _get(self, run: Path, which: str) -> Writes:
-        from engine.training.checkpoint import MANIFEST, find
-
-        reader = RunReader(run)
-        folder = find(reader, which)
-        key = (folder, stamp(folder / MANIFEST))
-        found = self._kept.pop(key, None) or self._load(reader, which, self.device)
-        self._kept[key] = found  # the newest last
-        while len(self._kept) > KEPT:
-            del self._kept[next(iter(self._kept))]
-        return found
+    pieces = []
+    for token, text in zip(found, texts, strict=True):
+        probability = None if token.nats is None else math.exp(-token.nats)
+        pieces.append(AnswerToken(text, probability, None, alternatives_of(token.alternatives, name)))
+    return TokenScores(tuple(pieces), tuple(token.nats for token in found), source, rule)
 
 
-def checkpoints(run: Path) -> tuple[object, ...]:
-    """What changes when a run has a newer checkpoint; looks at two files."""
-    return tuple(stamp(run / "checkpoints" / name) for name in ("last", "best"))
+def sampling_of(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
+    """Return how tokens are drawn, and the seed of an answer."""
+    from engine.generation.sampling import Sampling
+    from engine.seeds import seed_for
+
+    cut = float(settings["temperature"]), int(settings["top_k"]), float(settings["top_p"])
+    return Sampling(*cut, overflow), seed_for(int(settings["seed"]), "sample", answer)
 
 
-def _trains(run: Path) -> bool:
-    return RunReader(run).status.state in ("running", "paused", "handing-over")
+def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, str]:
+    """Return what stands before an arrow (the last one, or the first) and after it, without white space around.
+
+    Raises:
+        InputError: no arrow.
+    """
+    arrow = next((sign for sign in ARROWS if sign in text), None)
+    if arrow is None:
+        raise InputError(f"surprise: {needed}")
+    asked, _, answer = text.rpartition(arrow) if last else text.partition(arrow)
+    return asked.strip(), answer.strip()

@@ -29,7 +29,7 @@ class Alternative:
 
 
 @dataclass(frozen=True)
-class Piece:
+class AnswerToken:
     """One token of a text.
 
     Args:
@@ -46,12 +46,12 @@ class Piece:
 
     @property
     def nats(self) -> float | None:
-        """Its surprise, −log p."""
+        """Its surprise, −log p, nats."""
         return None if self.probability is None else -math.log(max(self.probability, LEAST))
 
 
 @dataclass(frozen=True)
-class Whole:
+class Answer:
     """A whole answer, not cleaned.
 
     Args:
@@ -64,7 +64,7 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class Surprised:
+class TokenScores:
     """How surprised a model is by a text.
 
     Args:
@@ -74,19 +74,19 @@ class Surprised:
         rule: what each token was predicted from, in a sentence.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[AnswerToken, ...]
     nats: tuple[float | None, ...]
     source: str
     rule: str
 
     @property
     def total(self) -> float:
-        """Nats."""
+        """Of all tokens, nats."""
         return math.fsum(value for value in self.nats if value is not None)
 
     @property
     def characters(self) -> int:
-        """That were predicted."""
+        """How many characters were predicted."""
         return sum(len(piece.text) for piece, value in zip(self.pieces, self.nats, strict=True) if value is not None)
 
     @property
@@ -111,7 +111,7 @@ class Surprised:
 
 
 @dataclass(frozen=True)
-class Attended:
+class AttentionView:
     """Where one head looks over a text.
 
     Args:
@@ -147,7 +147,7 @@ def sign(text: str) -> str:
     return "".join(SIGNS.get(c, c) if c in SIGNS or clean(c) else HIDDEN for c in text) or HIDDEN
 
 
-def in_words(answers: Sequence[Whole]) -> str:
+def in_words(answers: Sequence[Answer]) -> str:
     """`probability 0.83; then Arlow 0.10, Corvik 0.02`: an answer's, and the likeliest others. Not cleaned."""
     if not answers:
         return ""

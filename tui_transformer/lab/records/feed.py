@@ -7,73 +7,22 @@ or cannot be read is shown as such. Runs at rest are looked at every `RESTING` s
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.records import Run, TrainRecord
+from engine.runs.tail import Stamp, newest_records, stamp
 from tui_transformer.lab.records.badges import worst_first
-from tui_transformer.lab.records.facts import Record, Stamp, newest_records, number, stamp, table, text
-from tui_transformer.lab.records.run_view import Followed, RunView
+from tui_transformer.lab.records.run_view import Followed, RunRow, RunView
 
 RESTING = 2.0  # seconds between two looks at runs that neither train nor wait
 FOLLOWED = 4  # runs whose curves are kept after another was chosen
 FORGIVEN = 3  # looks that a damaged status.json may last: somebody may be writing it
 WATCHED = ("status.json", "summary.json", "checks.json")
 QUEUED, DAMAGED = "queued", "damaged"
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """What the list says of a run, from its status.json and summary.json.
-
-    Args:
-        state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
-        loss: of the newest evaluation, else of the newest train record; None before both.
-        scored: whether the loss is of an evaluation, not of a train record.
-        created: when, to the second; `made` breaks ties, and means nothing else.
-        badges: what is wrong with its scores, worst first.
-        waits_for: the device that a queued run waits for; "" where it waits for a process of its own.
-    """
-
-    path: Path
-    state: str
-    phase: str = ""
-    reason: str = ""
-    step: int = 0
-    steps: int = 0
-    loss: float | None = None
-    scored: bool = False
-    badges: tuple[str, ...] = ()
-    created: str = ""
-    made: int = 0
-    device: str = ""
-    waits_for: str = ""
-    attempt: int = 0
-    control_id: int = 0
-    checkpoint: str = ""
-
-    @property
-    def name(self) -> str:
-        """The folder's name, as it is: to be cleaned before it is shown."""
-        return self.path.name
-
-    @property
-    def live(self) -> bool:
-        """Whether a process has it."""
-        return self.state in LIVE_STATES
-
-    @property
-    def share(self) -> float:
-        """How much is done, 0 to 1."""
-        return min(1.0, self.step / self.steps) if self.steps > 0 else 0.0
-
-    @property
-    def saved(self) -> int | None:
-        """The step of its last checkpoint; None where there is none."""
-        digits = self.checkpoint.rpartition("-")[2]
-        return int(digits) if digits.isdecimal() and len(digits) < 16 else None
 
 
 @dataclass(frozen=True)
@@ -95,14 +44,13 @@ class Snapshot:
     chosen: Path | None = None
 
     def row(self, run: Path | None) -> RunRow | None:
-        """The row of a run."""
         return next((row for row in self.rows if row.path == run), None)
 
 
 @dataclass
 class _Kept:
     reader: RunReader
-    born: dict[str, Any]
+    born: Run
     row: RunRow | None = None
     stamps: tuple[Stamp, ...] = ()
     misses: int = 0
@@ -126,7 +74,7 @@ class Feed:
         self._last = Snapshot()
 
     def look(self, chosen: Path | None = None, *, full: bool = True) -> Snapshot:
-        """What there is now.
+        """Return what there is now.
 
         Args:
             chosen: the run to read whole.
@@ -143,7 +91,11 @@ class Feed:
             row = kept.row
             if sweep or row is None or row.live or row.state in (QUEUED, "lost") or row.path == chosen:
                 self._refresh(name, kept)
-        rows = _in_order([kept.row for kept in self._kept.values() if kept.row is not None])
+        known = [kept.row for kept in self._kept.values() if kept.row is not None]
+        oldest = sorted(known, key=lambda row: (row.created, row.made, row.name))
+        live = [row for row in reversed(oldest) if row.live]
+        queue = [row for row in oldest if row.state == QUEUED]
+        rows = (*live, *queue, *(row for row in reversed(oldest) if not row.live and row.state != QUEUED))
         view = self._view(chosen, rows, now) if full and chosen is not None else None
         last = self._last
         rows = last.rows if rows == last.rows else rows
@@ -153,12 +105,14 @@ class Feed:
         return self._last
 
     def _find(self) -> None:
-        """Which runs there are."""
-        names = set()
+        names: set[str] = set()
         self._problem = ""
         try:
             with os.scandir(self._runs_dir) as entries:
-                names = {entry.name for entry in entries if not entry.name.startswith(".") and _is_folder(entry)}
+                for entry in entries:
+                    with suppress(OSError):  # of an entry, not of the folder
+                        if not entry.name.startswith(".") and entry.is_dir():
+                            names.add(entry.name)
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -168,7 +122,7 @@ class Feed:
         for name in names - self._kept.keys():
             path = self._runs_dir / name
             if stamp(path / "run.json") is not None:
-                self._kept[name] = _Kept(RunReader(path), table(read_json(path / "run.json")))
+                self._kept[name] = _Kept(RunReader(path), Run.read(read_json(path / "run.json")))
         for path in [path for path in self._followed if path.name not in self._kept]:
             del self._followed[path]
 
@@ -195,44 +149,23 @@ class Feed:
         self._followed[chosen] = followed  # the newest last
         while len(self._followed) > FOLLOWED:
             del self._followed[next(iter(self._followed))]
-        before = _before(row, rows) if row.state == QUEUED else ()
-        return followed.view(
-            now, state=row.state, phase=row.phase, step=row.step, steps=row.steps, attempt=row.attempt, before=before
-        )
+        before: list[str] = []  # the runs that a queued one waits for, the nearest to its turn first
+        if row.state == QUEUED and row.waits_for:
+            before += [other.name for other in rows if other.live and other.device == row.waits_for]
+            queue = [other for other in rows[: rows.index(row)] if other.state == QUEUED]
+            before += [other.name for other in queue if other.waits_for == row.waits_for]
+        return followed.view(now, row, tuple(before))
 
 
-def _in_order(rows: list[RunRow]) -> tuple[RunRow, ...]:
-    """Live ones first, then the queue as it will be worked through, then the newest first."""
-    oldest = sorted(rows, key=lambda row: (row.created, row.made, row.name))
-    live = [row for row in reversed(oldest) if row.live]
-    queue = [row for row in oldest if row.state == QUEUED]
-    return (*live, *queue, *(row for row in reversed(oldest) if not row.live and row.state != QUEUED))
-
-
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def _before(row: RunRow, rows: tuple[RunRow, ...]) -> tuple[str, ...]:
-    """The runs that a queued one waits for, the nearest to its turn first."""
-    if not row.waits_for:
-        return ()
-    place = rows.index(row)
-    on_it = [other.name for other in rows if other.live and other.device == row.waits_for]
-    return (
-        *on_it,
-        *(other.name for other in rows[:place] if other.state == QUEUED and other.waits_for == row.waits_for),
-    )
-
-
-def _row(reader: RunReader, born: Record) -> RunRow:
+def _row(reader: RunReader, born: Run) -> RunRow:
     status = reader.status
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
     last = reader.summary.last
-    scored = None if last is None else last.loss
+    loss = None if last is None else last.loss
+    scored = loss is not None
+    if not scored and state in LIVE_STATES:
+        records = newest_records(reader.path / "metrics.jsonl", 1, 4096)
+        loss = TrainRecord.read(records[-1]).loss if records else None
     return RunRow(
         path=reader.path,
         state=state,
@@ -240,19 +173,14 @@ def _row(reader: RunReader, born: Record) -> RunRow:
         reason=status.reason,
         step=status.step,
         steps=status.steps,
-        loss=_train_loss(reader) if scored is None and state in LIVE_STATES else scored,
-        scored=scored is not None,
+        loss=loss,
+        scored=scored,
         badges=worst_first(reader.badges),
-        created=text(born.get("created")),
+        created=born.created,
         made=(stamp(reader.path / "run.json") or (0,))[0],
         device=status.device,
-        waits_for=text(table(born.get("queue")).get("device")),
+        waits_for=born.queue.device if born.queue is not None else "",
         attempt=status.attempt,
         control_id=status.control_id,
         checkpoint=status.checkpoint or "",
     )
-
-
-def _train_loss(reader: RunReader) -> float | None:
-    records = newest_records(reader.path / "metrics.jsonl", 1, 4096)
-    return number(records[-1].get("loss")) if records else None

@@ -26,31 +26,29 @@ class Finding:
 
     @property
     def fine(self) -> bool:
-        """Whether the check passed."""
         return self.badge is None
 
     @property
     def style(self) -> Literal["good", "bad", "warn"]:
-        """How it looks."""
         return "good" if self.badge is None else badge(self.badge).severity
 
     @property
     def sign(self) -> str:
-        """Its mark, shown in front."""
         return SIGNS[self.style]
 
 
 def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
-    """A run's verdicts in brief. The same verdict at many evaluations is one finding, with the newest reason; so are
-    all checks that passed before training, except the leak probe. checks.json and `check` have every reason.
+    """Return a run's verdicts in brief.
+
+    The same verdict at many evaluations is one finding, with the newest reason; so are all checks that passed before
+    training, except the leak probe. checks.json and `check` have every reason.
 
     Args:
-        verdicts: as checks.json has them. Texts stay as they are: whoever shows them cleans them.
+        verdicts: as checks.json has them.
     """
-    alike: dict[tuple[str, ...], list[VerdictRecord]] = {}
+    alike: dict[tuple[str, str, str], list[VerdictRecord]] = {}
     for verdict in verdicts:
-        key = tuple(getattr(verdict, part) for part in ("check", "verdict", "when"))
-        alike.setdefault(key, []).append(verdict)
+        alike.setdefault((verdict.check, verdict.verdict, verdict.when), []).append(verdict)
     passed = [check for check, said, when in alike if said == "ok" and when == "before" and check != "leak"]
     found, alarmed = [], set()
     for (check, said, when), same in alike.items():

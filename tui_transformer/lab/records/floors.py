@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from engine.runs.records import DataFacts
-from engine.runs.records import Floor as FloorFacts
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,17 @@ class Floor:
 
 
 def floors(data: object) -> tuple[Floor, ...]:
-    """The floors in data.json, with the one that `excess` refers to first; runs of earlier versions have only one.
+    """Return the floors in data.json, the one that `excess` refers to first; runs of earlier versions have only one.
 
     Args:
-        data: `DataFacts`, or the parsed JSON of that file.
+        data: the record, or the JSON that it is read from.
     """
-    found = data.floor if isinstance(data, DataFacts) else DataFacts.read(data).floor
-    if found is None:
+    past = (data if isinstance(data, DataFacts) else DataFacts.read(data)).floor
+    if past is None:
         return ()
-    reachable = found.reachable or FloorFacts()
-    known = ((reachable, reachable.context, reachable.stride), (found, 0, 0))
-    return tuple(Floor(one.nats_per_char, one.se, *at) for one, *at in known if one.nats_per_char is not None)
+    reachable, found = past.reachable, []
+    if reachable is not None and reachable.nats_per_char is not None:
+        found.append(Floor(reachable.nats_per_char, reachable.se, reachable.context, reachable.stride))
+    if past.nats_per_char is not None:
+        found.append(Floor(past.nats_per_char, past.se))
+    return tuple(found)

@@ -2,10 +2,9 @@
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from tui_transformer.lab.records.facts import number
+from engine.runs.records import MEASURED, TrainRecord
 
 WARM_UP = 5  # train records before a time left means something
 RECENT = 40  # train records that the pace is taken over
@@ -23,26 +22,25 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._records: deque[tuple[float, float]] = deque(maxlen=RECENT)  # step, seconds of training
+        self._records: deque[tuple[int, float]] = deque(maxlen=RECENT)  # step, seconds of training
         self._watched, self._went = 0.0, 0
-        self._attempt: Any = None
+        self._attempt: int | None = None
         self._last: tuple[float, int] | None = None
 
     def take(self, train: Sequence[Mapping[str, Any]], *, reset: bool) -> None:
         """Take in the train records that came.
 
         Args:
-            train: oldest first.
+            train: lines of metrics.jsonl, oldest first.
             reset: whether they are all there are, and none of those before count.
         """
         if reset:
             self._records.clear()
-        for record in train[-RECENT:]:
-            step, seconds = number(record.get("step")), number(record.get("seconds"))
-            if step is not None and seconds is not None:
-                self._records.append((step, seconds))
+        for record in map(TrainRecord.read, train[-RECENT:]):
+            if record.seconds is not None:
+                self._records.append((record.step, record.seconds))
 
-    def see(self, *, step: int, moving: bool, attempt: Any, clock: float) -> None:
+    def see(self, *, step: int, moving: bool, attempt: int, clock: float) -> None:
         """Take in where a run is now.
 
         Args:
@@ -60,7 +58,7 @@ class Pace:
         self._last = (clock, step) if moving else None
 
     def left(self, steps: int, step: int, *, since: int = 0) -> float | None:
-        """Seconds left, or None while it warms up.
+        """Return the seconds left, or None while it warms up.
 
         Args:
             steps: of the whole run.
@@ -76,17 +74,18 @@ class Pace:
         per_step = (to_second - from_second) / (to_step - from_step)
         if self._watched >= WATCHED and self._went > 0:
             per_step = max(per_step, self._watched / self._went)
-        return number(per_step * max(0, steps - step))
+        left = per_step * max(0, steps - step)
+        return left if left <= MEASURED else None
 
 
-@dataclass
-class Rhythm:
+class PollInterval:
     """The time between two looks: short while something changes and drawing is cheap, longer otherwise."""
 
-    _quiet: int = 0
+    def __init__(self) -> None:
+        self._quiet = 0  # looks without news
 
     def next(self, *, changed: bool, cost: float) -> float:
-        """Seconds until the next look.
+        """Return the seconds until the next look.
 
         Args:
             changed: whether the last look found anything new.

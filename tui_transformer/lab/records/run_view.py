@@ -1,4 +1,7 @@
-"""All there is to show of one run, read anew only where its files changed. No Textual, no torch."""
+"""A run as it is shown: its row in the list, and all there is of it, read anew only where its files changed.
+
+No Textual, no torch.
+"""
 
 import math
 from collections.abc import Callable
@@ -8,24 +11,23 @@ from typing import Any, TypeVar
 
 from engine.errors import InputError
 from engine.runs.files import read_json
-from engine.runs.reader import RunReader
-from engine.runs.records import Origin, Run
-from engine.runs.tail import History
-from tui_transformer.lab.formatting import unit
-from tui_transformer.lab.records.facts import (
-    MOST_PROBES,
+from engine.runs.reader import LIVE_STATES, RunReader
+from engine.runs.records import (
+    Checks,
+    DataFacts,
+    Environment,
+    Event,
+    ModelFacts,
+    Origin,
     Record,
-    Stamp,
-    first_probes,
-    newest_lines,
-    newest_records,
-    number,
-    rows,
-    stamp,
-    table,
-    text,
-    whole,
+    Run,
+    Sample,
+    Summary,
+    TrainRecord,
+    ValidationRecord,
 )
+from engine.runs.tail import History, Stamp, newest_lines, newest_records, stamp
+from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.findings import Finding, findings
 from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.pace import MOVING, Pace
@@ -34,11 +36,11 @@ POINTS = 1500  # train records kept for a chart, up to twice as many before they
 LOG = (200, 1 << 16)  # lines, bytes
 EVENTS = (100, 1 << 16)
 SAMPLES = (8, 1 << 18)
-FACTS = ("data.json", "summary.json", "checks.json", "model.json", "environment.json")
 FEW = 100  # places assumed where a run does not say: few enough that noise is not taken for skill
 SOUND = ("next-token", "", "character")  # objective, corpus, unit, where there is no config yet
 
 T = TypeVar("T")
+R = TypeVar("R", DataFacts, Summary, Checks, ModelFacts, Environment)
 
 
 @dataclass(frozen=True)
@@ -70,35 +72,59 @@ class Probe:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """What it wrote.
+class RunRow:
+    """What the list says of a run, from its status.json and summary.json.
 
     Args:
-        continues: whether the text goes on where the prompt ends.
-        translations: of several sentences: source, reference ("" where there is none), and what it wrote.
+        state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
+        loss: of the newest evaluation, else of the newest train record; None before both.
+        scored: whether the loss is of an evaluation, not of a train record.
+        created: when, to the second; `made` breaks ties, and means nothing else.
+        badges: what is wrong with its scores, worst first.
+        waits_for: the device that a queued run waits for; "" where it waits for a process of its own.
     """
 
-    step: int
-    temperature: float | None
-    prompt: str
-    text: str
-    continues: bool
-    translations: tuple[tuple[str, str, str], ...] = ()
+    path: Path
+    state: str
+    phase: str = ""
+    reason: str = ""
+    step: int = 0
+    steps: int = 0
+    loss: float | None = None
+    scored: bool = False
+    badges: tuple[str, ...] = ()
+    created: str = ""
+    made: int = 0
+    device: str = ""
+    waits_for: str = ""
+    attempt: int = 0
+    control_id: int = 0
+    checkpoint: str = ""
 
+    @property
+    def name(self) -> str:
+        """The folder's name, as it is: to be cleaned before it is shown."""
+        return self.path.name
 
-@dataclass(frozen=True)
-class Event:
-    """What happened."""
+    @property
+    def live(self) -> bool:
+        return self.state in LIVE_STATES
 
-    time: str
-    step: int
-    event: str
-    text: str
+    @property
+    def share(self) -> float:
+        """How much is done, 0 to 1."""
+        return min(1.0, self.step / self.steps) if self.steps > 0 else 0.0
+
+    @property
+    def saved(self) -> int | None:
+        """The step of its last checkpoint; None where there is none."""
+        digits = self.checkpoint.rpartition("-")[2]
+        return int(digits) if digits.isdecimal() and len(digits) < 16 else None
 
 
 @dataclass(frozen=True)
 class RunView:
-    """The chosen run. Texts are as they were read: whoever shows them cleans them.
+    """The chosen run.
 
     Args:
         corpus: what it is trained on.
@@ -109,6 +135,9 @@ class RunView:
         best: the best validation record so far; `last` the newest.
         origin: the checkpoint that it started from; None where from weights of its own.
         eta: seconds left; None while it warms up, or does not run.
+        samples: the newest first.
+        continues: whether a sample's text goes on where its prompt ends.
+        log: not cleaned.
         before: the runs that a queued one waits for.
         problems: files that are damaged.
     """
@@ -118,11 +147,11 @@ class RunView:
     corpus: str = ""
     unit: str = "character"
     floors: tuple[Floor, ...] = ()
-    train: tuple[Record, ...] = ()
-    validation: tuple[Record, ...] = ()
-    newest: Record | None = None
-    best: Record | None = None
-    last: Record | None = None
+    train: tuple[dict[str, Any], ...] = ()
+    validation: tuple[dict[str, Any], ...] = ()
+    newest: TrainRecord | None = None
+    best: ValidationRecord | None = None
+    last: ValidationRecord | None = None
     seconds: float | None = None
     eta: float | None = None
     parameters: int = 0
@@ -131,6 +160,7 @@ class RunView:
     findings: tuple[Finding, ...] = ()
     probes: tuple[Probe, ...] = ()
     samples: tuple[Sample, ...] = ()
+    continues: bool = True
     events: tuple[Event, ...] = ()
     log: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
@@ -145,55 +175,63 @@ class Followed:
         self._tail, self._history, self._pace = self._reader.follow(), History(POINTS), Pace()
         self._loaded = False
         self._version = 0
-        self._train: tuple[Record, ...] = ()
-        self._validation: tuple[Record, ...] = ()
+        self._train: tuple[dict[str, Any], ...] = ()
+        self._validation: tuple[dict[str, Any], ...] = ()
         self._read: dict[str, tuple[Stamp, Any]] = {}
 
-    def view(
-        self,
-        clock: float,
-        *,
-        state: str,
-        phase: str,
-        step: int,
-        steps: int,
-        attempt: int,
-        before: tuple[str, ...],
-    ) -> RunView:
-        """Everything now; the arguments are of its row."""
+    def view(self, clock: float, row: RunRow, before: tuple[str, ...] = ()) -> RunView:
+        """Return everything there is now of the run of a row, which waits for the runs `before` it."""
         self._poll()
-        running = state == "running"
-        self._pace.see(step=step, moving=running and phase in MOVING, attempt=attempt, clock=clock)
-        since = self._of("events.jsonl", begun_at, 0, "begun")
-        kind, corpus, counted = self._of("config.toml", self._config, SOUND)
-        data, summary = self._json("data.json"), self._json("summary.json")
-        environment = rows(self._json("environment.json").get("attempts"))
-        last = table(summary.get("last")) or (self._validation[-1] if self._validation else {})
-        scored = [record for record in self._validation if number(record.get("loss")) is not None]
-        best = table(summary.get("best")) or (min(scored, key=lambda r: float(r["loss"])) if scored else {})
+        running = row.state == "running"
+        self._pace.see(step=row.step, moving=running and row.phase in MOVING, attempt=row.attempt, clock=clock)
+        since = self._cached("begun", "events.jsonl", begun_at, 0)
+        objective, corpus, counted = self._cached("config", "config.toml", self._config, SOUND)
+
+        data, summary, model = self._record(DataFacts), self._record(Summary), self._record(ModelFacts)
+        environment = self._record(Environment)
+        files: dict[str, Record | None] = {
+            "data": data,
+            "summary": summary,
+            "checks": self._record(Checks),
+            "model": model,
+        }
+        files["environment"] = environment
+        problems = [f"{name}.json" for name, record in files.items() if record is None]
+        problems += [] if counted else ["config.toml"]
+        data, summary = data or DataFacts(), summary or Summary()
+
+        best, last = summary.best, summary.last
+        if last is None and self._validation:
+            last = ValidationRecord.read(self._validation[-1])
+        if best is None:
+            scored = [record for record in map(ValidationRecord.read, self._validation) if record.loss is not None]
+            best = min(scored, key=lambda record: record.loss or 0.0, default=None)
+        newest = self._history.latest_train
+        attempts = environment.attempts if environment is not None else ()
         return RunView(
             path=self._path,
             version=self._version,
-            corpus=text(data.get("corpus")) or corpus,
+            corpus=data.corpus or corpus,
             unit=counted or "character",
             floors=floors(data),
             train=self._train,
             validation=self._validation,
-            newest=self._history.latest_train,
-            best=best or None,
-            last=last or None,
-            seconds=number(summary.get("seconds")),
-            eta=self._pace.left(steps, step, since=since) if running else None,
-            origin=self._of("run.json", lambda path: Run.read(read_json(path)).origin, None),
-            parameters=whole(self._json("model.json").get("parameters")),
-            memory_total=number(environment[-1].get("memory_bytes")) if environment else None,
-            findings=self._of("checks.json", lambda path: findings(RunReader(path.parent).verdicts), (), "findings"),
-            probes=_probes(last, rows(data.get("probes"))),
-            samples=self._of("samples.jsonl", lambda path: _samples(path, kind), ()),
-            events=self._of("events.jsonl", _events, ()),
-            log=self._of("log.txt", lambda path: newest_lines(path, *LOG), ()),
+            newest=None if newest is None else TrainRecord.read(newest),
+            best=best,
+            last=last,
+            seconds=summary.seconds,
+            eta=self._pace.left(row.steps, row.step, since=since) if running else None,
+            parameters=(model.parameters if model is not None else 0) or 0,
+            origin=self._cached("origin", "run.json", lambda path: Run.read(read_json(path)).origin, None),
+            memory_total=attempts[-1].memory_bytes if attempts else None,
+            findings=self._cached("findings", "checks.json", lambda path: findings(self._reader.verdicts), ()),
+            probes=_probes(last, data),
+            samples=self._cached("samples", "samples.jsonl", _samples, ()),
+            continues=objective == "next-token",
+            events=self._cached("events", "events.jsonl", _events, ()),
+            log=self._cached("log", "log.txt", lambda path: newest_lines(path, *LOG), ()),
             before=before,
-            problems=self._problems(),
+            problems=tuple(problems),
         )
 
     def _poll(self) -> None:
@@ -209,75 +247,58 @@ class Followed:
         self._train = tuple(self._history.columns.train)
         self._validation = tuple(self._history.columns.validation)
 
-    def _of(self, file: str, read: Callable[[Path], T], missing: T, key: str = "") -> T:
-        """What a file says, read again only where it changed; `key` keeps two readings of one file apart."""
+    def _cached(self, key: str, file: str, read: Callable[[Path], T], missing: T) -> T:
+        """Return what a file says, read again only where it changed."""
         path = self._path / file
         now = stamp(path)
-        then, value = self._read.get(key or file, (None, missing))
+        then, value = self._read.get(key, (None, missing))
         if now is None:
             return missing
         if now != then:
             value = read(path)
-            self._read[key or file] = (now, value)
+            self._read[key] = (now, value)
         return value  # type: ignore[no-any-return]
 
-    def _json(self, file: str) -> Record:
-        return table(self._of(file, read_json, {}))
+    def _record(self, kind: type[R]) -> R | None:
+        """Return a file as a record; None where it is damaged."""
+
+        def read(path: Path) -> R | None:
+            found = read_json(path)
+            return None if found is None else kind.read(found)
+
+        missing: R | None = kind()
+        return self._cached(kind.file, kind.file, read, missing)
 
     def _config(self, path: Path) -> tuple[str, str, str]:
-        """Objective, corpus, and what a loss is the mean over."""
+        """Return objective, corpus, and what a loss is the mean over, which is "" where the file is damaged."""
         try:
             config = RunReader(self._path).config
         except (InputError, OSError, ValueError, RecursionError):
-            return "next-token", "", ""  # the empty unit says that it is damaged
-        counted = unit(config.objective.kind)
-        return config.objective.kind, config.data.corpus, counted
-
-    def _problems(self) -> tuple[str, ...]:
-        broken = [name for name in FACTS if self._of(name, read_json, {}) is None]
-        if not self._of("config.toml", self._config, SOUND)[2]:
-            broken.append("config.toml")
-        return tuple(broken)
+            return "next-token", "", ""
+        return config.objective.kind, config.data.corpus, unit(config.objective.kind)
 
 
-def _probes(last: Record, described: list[Record]) -> tuple[Probe, ...]:
-    about = {text(probe.get("name")): probe for probe in described[:MOST_PROBES]}
-    places = table(last.get("probe_places"))
+def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:
+    if last is None:
+        return ()
+    about = {probe.name: probe for probe in data.probes}
     found = []
-    for name, score in first_probes(last.get("probes")).items():
-        right, probe = number(score), about.get(name, {})
-        if right is not None:
-            chance, what = number(probe.get("chance")), text(probe.get("description"))
-            found.append(Probe(name, right, chance, what, whole(places.get(name))))
+    for name, right in last.probes.items():
+        probe = about.get(name)
+        chance, what = (probe.chance, probe.description) if probe is not None else (None, "")
+        found.append(Probe(name, right, chance, what, last.probe_places.get(name, 0)))
     return tuple(found)
 
 
-def _samples(path: Path, kind: str) -> tuple[Sample, ...]:
-    """The newest first."""
-    return tuple(
-        Sample(
-            whole(record.get("step")),
-            number(record.get("temperature")),
-            text(record.get("prompt")),
-            text(record.get("text")),
-            kind == "next-token",
-            tuple(
-                (text(row.get("source")), text(row.get("reference")), text(row.get("text")))
-                for row in rows(record.get("translations"))
-            ),
-        )
-        for record in reversed(newest_records(path, *SAMPLES))
-    )
+def _samples(path: Path) -> tuple[Sample, ...]:
+    return tuple(map(Sample.read, reversed(newest_records(path, *SAMPLES))))
 
 
 def _events(path: Path) -> tuple[Event, ...]:
-    return tuple(
-        Event(text(r.get("time")), whole(r.get("step")), text(r.get("event")), text(r.get("text")))
-        for r in newest_records(path, *EVENTS)
-    )
+    return tuple(map(Event.read, newest_records(path, *EVENTS)))
 
 
 def begun_at(events: Path) -> int:
-    """The step that a run's newest attempt began at, from its events.jsonl; 0 where that is the first one."""
-    steps = [whole(r.get("step")) for r in newest_records(events, *EVENTS) if r.get("event") == "resumed"]
+    """Return the step that a run's newest attempt began at, from its events.jsonl; 0 where that is the first one."""
+    steps = [event.step for event in _events(events) if event.event == "resumed"]
     return steps[-1] if steps else 0

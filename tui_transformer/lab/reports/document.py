@@ -77,15 +77,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table.
-
-    Args:
-        caption: a sentence.
-        heads: of its columns.
-        rows: as long as the heads.
-        align: a letter a column: l, or r as numbers are.
-        note: what its numbers mean, below it.
-    """
+    """A table; `align` has a letter a column, l or r, `note` says below it what its numbers mean."""
 
     caption: str
     heads: tuple[str, ...]
@@ -113,13 +105,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula on a line of its own.
-
-    Args:
-        what: a few words.
-        latex: one line; never made of anything but this program's own tables and numbers.
-        source: the paper; "" where it is common knowledge.
-    """
+    """A formula on a line of its own, in LaTeX as in `Math`; `source` is the paper, "" where it is common knowledge."""
 
     what: str
     latex: str
@@ -143,12 +129,9 @@ class Document:
     """A whole report.
 
     Args:
-        title: its first line.
-        subtitle: what it is of, in a line.
         language: of its words, as HTML has it: "en", "zh-Hans".
         contents: the title of the table of contents.
         figure, table: what one is called, with a gap for the number.
-        blocks: in order.
     """
 
     title: str

@@ -1,7 +1,7 @@
 """Where a report is written: a folder of its own. What is not a report's is never touched."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,15 +12,18 @@ from tui_transformer.lab.reports.formats import FORMATS
 PICTURES = re.compile(r"(?:model|curves|ablation|distance)(?:-\d+)?\.(?:svg|png)\Z")
 # What compiling a report leaves beside it.
 COMPILED = re.compile(r"report\.(?:aux|log|out|pdf|toc|fls|fdb_latexmk|synctex\.gz|xdv)\Z")
+STAGED = re.compile(r"\.(?P<name>(?:report|model|curves|ablation|distance)[-\d]*\.\w+)\.(?:new|old)\Z")
 REPORTS = frozenset(kind.file for kind in FORMATS.values())
 
 
 def is_ours(folder: Path, path: Path) -> bool:
-    """Whether a file has a name that a report's files have."""
-    name = path.relative_to(folder)
-    if name.parts[0] == FOLDER:
-        return len(name.parts) == 1 or (len(name.parts) == 2 and PICTURES.match(path.name) is not None)
-    return len(name.parts) == 1 and (path.name in REPORTS or COMPILED.match(path.name) is not None)
+    """Whether a file has a name that a report's files have, or that an interrupted report left behind."""
+    parts = path.relative_to(folder).parts
+    if STAGED.match(path.name):
+        return True
+    if parts[0] == FOLDER:
+        return len(parts) == 1 or (len(parts) == 2 and PICTURES.match(path.name) is not None)
+    return len(parts) == 1 and (path.name in REPORTS or COMPILED.match(path.name) is not None)
 
 
 def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
@@ -31,15 +34,26 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
     Raises:
         InputError: the folder has something that is no report's, or cannot be written.
     """
+    shown = str(folder)[:200]
     try:
-        _require_ours(folder)
+        if folder.is_dir():
+            other = next((path for path in sorted(folder.rglob("*")) if not is_ours(folder, path)), None)
+            if other is not None:
+                raise InputError(
+                    f"--out {shown}: has {other.relative_to(folder)}, which is no report's; "
+                    "name a new or empty folder, or one with a report"
+                )
+        elif folder.exists() or folder.is_symlink():
+            raise InputError(f"--out {shown}: is a file; a report is a folder")
         folder.mkdir(parents=True, exist_ok=True)
         _put(files, folder)
         _clear(folder, files)
     except OSError as error:
-        raise refused(f"--out {str(folder)[:200]}: {_named(error, folder)} cannot be written", error) from None
+        name = Path(error.filename or folder).name
+        staged = STAGED.match(name)
+        raise refused(f"--out {shown}: {staged['name'] if staged else name} cannot be written", error) from None
     except ValueError as error:  # a zero byte in its name
-        raise InputError(f"--out {str(folder)[:200]!r}: {error}") from None
+        raise InputError(f"--out {shown!r}: {error}") from None
     return sorted(folder / name for name in files)
 
 
@@ -49,72 +63,42 @@ def _put(files: Mapping[str, bytes], folder: Path) -> None:
     All are written before the first takes its place. While they do, the file to open is the first that is gone and the
     last that is there, so whatever ends this in between leaves a report that is clearly incomplete.
     """
+
+    def aside(path: Path, kind: str) -> Path:
+        return path.with_name(f".{path.name}.{kind}")
+
     paths = [folder / name for name in sorted(files, key=lambda name: (name in REPORTS, name))]
     gone: list[Path] = []
     there: list[Path] = []
     try:
         for path in paths:
             path.parent.mkdir(exist_ok=True)
-            _write(path, files[path.relative_to(folder).as_posix()])
+            try:
+                aside(path, "new").write_bytes(files[path.relative_to(folder).as_posix()])
+            except OSError as error:  # what a write says of a full disk lacks the file's name
+                raise OSError(error.errno, error.strerror, str(path)) from error
         for path in reversed(paths):
             with suppress(FileNotFoundError):
-                path.replace(_aside(path, "old"))
+                path.replace(aside(path, "old"))
                 gone.append(path)
         for path in paths:
-            _aside(path, "new").replace(path)
+            aside(path, "new").replace(path)
             there.append(path)
     except OSError:
         with suppress(OSError):
             for path in there:
                 path.unlink()
             for path in reversed(gone):  # the one to open comes back last
-                _aside(path, "old").replace(path)
+                aside(path, "old").replace(path)
         raise
     else:
-        for path in filter(_is_aside, sorted(folder.rglob("*"))):
-            path.unlink()
+        for path in sorted(folder.rglob("*")):
+            if STAGED.match(path.name):
+                path.unlink()
     finally:
         for path in paths:
             with suppress(OSError):
-                _aside(path, "new").unlink()
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        _aside(path, "new").write_bytes(content)
-    except OSError as error:  # what a write says of a full disk lacks the file's name
-        raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-def _aside(path: Path, kind: str) -> Path:
-    return path.with_name(f".{path.name}.{kind}")
-
-
-def _is_aside(path: Path) -> bool:
-    return re.match(r"\.(?:report|model|curves|ablation|distance)[-\d]*\.\w+\.(?:new|old)\Z", path.name) is not None
-
-
-def _named(error: OSError, folder: Path) -> str:
-    """The file that an error is about, without what it is called while it is staged."""
-    path = Path(error.filename or folder)
-    return re.sub(r"^\.(.+)\.(?:new|old)$", r"\1", path.name)
-
-
-def _require_ours(folder: Path) -> None:
-    if folder.is_dir():
-        other = next((path for path in _inside(folder) if not is_ours(folder, path)), None)
-        if other is not None:
-            raise InputError(
-                f"--out {str(folder)[:200]}: has {other.relative_to(folder)}, which is no report's; "
-                "name a new or empty folder, or one with a report"
-            )
-    elif folder.exists() or folder.is_symlink():
-        raise InputError(f"--out {str(folder)[:200]}: is a file; a report is a folder")
-
-
-def _inside(folder: Path) -> Iterable[Path]:
-    """All that is in it but what an interrupted report left behind."""
-    return (path for path in sorted(folder.rglob("*")) if not _is_aside(path))
+                aside(path, "new").unlink()
 
 
 def _clear(folder: Path, files: Mapping[str, bytes]) -> None:

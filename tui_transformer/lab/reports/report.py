@@ -76,13 +76,7 @@ def make(
 
 
 def report(data: ReportData, language: Language, drawn: Language) -> Document:
-    """The whole report before it has a format.
-
-    Args:
-        data: what it is of.
-        language: of its words.
-        drawn: of the words in its pictures.
-    """
+    """The whole report before it has a format; `drawn` is the language of the words in its pictures."""
     context = ReportContext(data, language, drawn)
     say = context.say
     blocks: list[Block] = [first_paragraph(context)]

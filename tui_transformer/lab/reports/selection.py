@@ -61,13 +61,10 @@ def of_variants(
     Without a selection: the whole pinned study, else the one under the cursor; variants that belong to no
     study are then reported as shown. Selecting all variants of a study selects the study.
     """
-
-    def leads(standing: VariantResult) -> bool:
-        return any(run.path == pinned for run in standing.runs) or (pinned is None and standing.is_baseline)
-
     wanted = {*selected, pinned} if set(selected) - {pinned} else set()  # the pinned one alone is not a selection
     taken = [standing for standing in shown if any(run.path in wanted for run in standing.runs)]
-    taken.sort(key=lambda standing: not leads(standing))
+    leads = {s for s in taken if (s.is_baseline if pinned is None else any(run.path == pinned for run in s.runs))}
+    taken.sort(key=lambda standing: standing not in leads)
     runs = tuple(run for standing in taken for run in standing.runs)
     names = {run.study.name if run.study is not None else "" for run in runs}
     whole = {entry.path for entry in look.entries if entry.study is not None and {entry.study.name} == names}

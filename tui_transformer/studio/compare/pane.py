@@ -1,60 +1,67 @@
-"""Compare: runs side by side, what differs, curves over each other, and never more than can be concluded."""
+"""Compare: runs side by side, what differs, curves over each other, and never more than can be concluded.
+
+A worker looks at the runs folder in a thread. Notes, tags, exports and reports are written in threads as well.
+"""
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, Literal
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.events import DescendantBlur
 from textual.widgets import Input, Static
 
 from engine.clean import clean_line
-from tui_transformer.lab.analysis.curves import MOST, Curves
+from engine.errors import InputError
+from engine.runs.manage import check_tag, write_notes
+from tui_transformer.lab.analysis.curves import MOST, Curves, Group, Metrics, seeds_of
+from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import NO_RUN, Entry
-from tui_transformer.lab.analysis.folder import Folder
+from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
+from tui_transformer.lab.analysis.folder import Folder, RunScan
+from tui_transformer.lab.analysis.groups import unit_of
+from tui_transformer.lab.analysis.sentences import verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Shown, View
-from tui_transformer.lab.records.pace import Rhythm
+from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
+from tui_transformer.lab.charts.overlay import Drawn, DrawnGroups
+from tui_transformer.lab.records.pace import PollInterval
+from tui_transformer.lab.reports.formats import FORMATS as REPORTS
+from tui_transformer.lab.reports.languages import LANGUAGES
 from tui_transformer.lab.reports.selection import ReportSelection, of_runs, of_variants
-from tui_transformer.studio.compare import words
-from tui_transformer.studio.compare.drawing import CompareDrawing, Seen
-from tui_transformer.studio.compare.run_table import RunTable
-from tui_transformer.studio.compare.table_head import TableHead
+from tui_transformer.studio.compare.overlay_charts import CompareCharts
+from tui_transformer.studio.compare.pages import DetailPage, NotePage
+from tui_transformer.studio.compare.run_table import RunTable, TableHead
 from tui_transformer.studio.keys import COMPARE, bindings
+from tui_transformer.studio.messages import Play, Say
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.search_line import SearchLine
 
-if TYPE_CHECKING:
-    from tui_transformer.studio.app import Studio
-
 TWO = 100  # columns of the screen from which there are two charts
-OF_RUNS = (
-    "by_variant",
-    "detail",
-    "play",
-    "note",
-    "tags",
-    "select",
-    "pin",
-    "sort",
-    "reverse",
-    "all_settings",
-    "export",
-    "report",
-    "train_curves",
-    "log_y",
-    "over_seeds",
-    "probe",
-)
-OF_SINGLE_RUNS = ("note", "tags", "over_seeds")
+NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")
+NEEDS_A_CURVE = ("train_curves", "log_y", "probe")
+NEEDS_A_RUN = ("note", "tags", "over_seeds")  # not a variant
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
+FILE = "comparison"  # of an export, without its ending
+SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
 
 
-class ComparePane(CompareDrawing, can_focus=True):
+@dataclass(frozen=True)
+class Seen:
+    """What one look found."""
+
+    look: RunScan = field(default_factory=RunScan)
+    metrics: dict[Path, Metrics] = field(default_factory=dict)
+
+
+class ComparePane(Vertical, can_focus=True):
     """The third pane."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(COMPARE)
@@ -75,20 +82,23 @@ class ComparePane(CompareDrawing, can_focus=True):
         super().__init__(id="compare")
         self.runs_dir = runs_dir
         self.folder, self.curves, self.view = Folder(runs_dir), Curves(), View()
-        self.options = Options()
+        self.options, self.selection = Options(), Selection()
+        self.seen, self.shown = Seen(), Shown()
         self.chosen: Path | None = None
+        self.over_seeds = False  # whether curves are means over the seeds of a variant
         self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
-        self._filter = SearchLine(EXAMPLE, self._leave_filter, id="compare-filter")
+        self._filter = SearchLine(EXAMPLE, self._focus_runs, id="compare-filter")
         self._filter.display = False
         self._mistake, self._hint = Static("", id="compare-mistake"), Static("", id="compare-hint")
-        self._head, self._table = TableHead(), RunTable()
+        self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
         self._said: dict[Static, str] = {}
         self._looked = False
-        self._fresh: set[Path] = set()
-        self._rhythm = Rhythm()
+        self._changed: set[Path] = set()  # runs that were changed here, to be read again
+        self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
+        self._interval = PollInterval()
+        self._wake = asyncio.Event()  # set where something has to be read at once
 
     def compose(self) -> ComposeResult:
-        """The filter, the table, the charts; what stands there while there is nothing."""
         yield self._title
         yield self._filter
         yield self._mistake
@@ -99,114 +109,114 @@ class ComparePane(CompareDrawing, can_focus=True):
         yield self._charts
 
     def on_mount(self) -> None:
-        """Begin to look."""
         self.add_class("-empty")
         self._say_in(self._nothing, Text("reading the runs…", style="dim"))
         self.run_worker(self._watch(), name="compare the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
-        """Where keys go when the pane is shown."""
+        """Take the keys when the pane is shown."""
         self._focus_runs()
         self._wake.set()
 
     def _focus_runs(self) -> None:
-        """The keys go to the table; to the pane itself while there is none, so that they are heard."""
+        """The keys go to the table at once; to the pane itself while there is none, so that they are heard."""
         self.screen.set_focus(self._table if self.shown.rows else self)
+
+    def say(self, text: str) -> None:
+        self.post_message(Say(text))
+
+    def warn(self, text: str) -> None:
+        self.post_message(Say(text, "warning"))
 
     # Looking
 
     async def _watch(self) -> None:
         while True:
             self._wake.clear()
-            if not self._is_seen():
+            if not (self.display and self.size.width > 0):
                 await self._wake.wait()
                 continue
             started = time.perf_counter()
-            seen = await asyncio.to_thread(self._look, self._runs_to_read(), frozenset(self._fresh))
-            self._fresh.clear()
+            baseline, runs = self.selection.baseline, self._grouped or self.selection.runs
+            if runs and baseline is not None and baseline not in runs:
+                runs = (*runs, baseline)
+            seen = await asyncio.to_thread(self._look, runs, frozenset(self._changed))
+            self._changed.clear()
             looked = time.perf_counter()
             changed = self._take(seen)
             drawn = time.perf_counter() - looked + (self._charts.cost if changed else 0.0)
-            wait = self._rhythm.next(changed=changed, cost=drawn + (looked - started) / 4)
+            wait = self._interval.next(changed=changed, cost=drawn + (looked - started) / 4)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), wait)
 
-    def _look(self, runs: tuple[Path, ...], fresh: frozenset[Path]) -> Seen:
-        return Seen(self.folder.look(fresh), self.curves.read(runs))
-
-    def _runs_to_read(self) -> tuple[Path, ...]:
-        baseline = self.selection.baseline
-        runs = self._grouped or self.selection.runs
-        return (*runs, baseline) if runs and baseline is not None and baseline not in runs else runs
-
-    def _is_seen(self) -> bool:
-        return bool(self.display) and self.size.width > 0
+    def _look(self, runs: tuple[Path, ...], changed: frozenset[Path]) -> Seen:
+        return Seen(self.folder.look(changed), self.curves.read(runs))
 
     def _take(self, seen: Seen) -> bool:
         """Show what there is now; whether anything is new."""
         before, self.seen, first = self.seen, seen, not self._looked
         self._looked = True
-        new = first or seen.look is not before.look
-        if new:
+        if first or seen.look is not before.look:
             self.selection.keep({entry.path for entry in seen.look.entries})
             self.redraw()
-        elif seen.metrics != before.metrics:
+            return True
+        if seen.metrics != before.metrics:
             self.draw_charts()
             return True
-        return new
+        return False
 
     def look_now(self, run: Path) -> None:
-        """A run has changed."""
-        self._fresh.add(run)
+        """Read a run again that has changed."""
+        self._changed.add(run)
         self._wake.set()
 
     def on_show(self) -> None:
-        """The pane is shown: look at once."""
         self._wake.set()
 
     # Showing
 
     def redraw(self) -> None:
-        """Filter, sort and show."""
-        selection = self.selection
+        selection, look = self.selection, self.seen.look
         self.options = replace(self.options, baseline=selection.baseline, selected=selection.runs)
-        self.shown = self.view.arrange(self.seen.look.entries, self.options, self.seen.look.studies)
+        self.shown = shown = self.view.arrange(look.entries, self.options, look.studies)
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
         if selection.baseline is not None:
             marks[selection.baseline] = (selection.slot(selection.baseline), True)
-        marks |= {v.path: (self.slot_of(v), v.is_baseline) for v in self.shown.variants}
-        turned = bool(self.shown.rows) == self.has_class("-empty")
+        marks |= {v.path: (self._slot_of(v), v.is_baseline) for v in shown.variants}
+        turned = bool(shown.rows) == self.has_class("-empty")
         with self.app.batch_update():
-            self.set_class(not self.shown.rows, "-empty")
-            self._table.show(self.shown, marks, self.chosen)
+            self.set_class(not shown.rows, "-empty")
+            self._table.show(shown, marks, self.chosen)
             self.chosen = self._table.chosen or self.chosen
-            self._show_head()
-            self._say_words()
+            self._head.show(shown, self._table.layout_of, reverse=self.options.reverse)
+            self.set_class(bool(shown.mistake), "-mistaken")
+            self._say_in(self._mistake, Text(clean_line(shown.mistake)))
+            self._say_in(self._title, _title(shown, self.options, look.problem))
+            self._say_hint()
+            if not shown.rows and self._looked:
+                self._say_in(self._nothing, _nothing(shown, look.problem))
             self.draw_charts()
         if turned:
             self.refresh_bindings()
             if self.has_focus or self._table.has_focus or self.app.focused is None:
                 self._focus_runs()
 
-    def _show_head(self) -> None:
-        self._head.show(self.shown, self._table.layout_of, reverse=self.options.reverse)
-
-    def _say_words(self) -> None:
-        shown, problem = self.shown, self.seen.look.problem
-        self.set_class(bool(shown.mistake), "-mistaken")
-        self._say_in(self._mistake, Text(clean_line(shown.mistake)))
-        self._say_in(self._title, words.title(shown, self.options, problem))
-        self._say_hint()
-        if not shown.rows and self._looked:
-            self._say_in(self._nothing, words.nothing(shown, problem))
-
     def _say_hint(self) -> None:
         """The verdict under the cursor where the table does not say all of it, and what to do next."""
-        verdict = words.said(self._table.row, cut=self._table.verdict_is_cut)
-        lines = [line for line in (verdict, words.hint(self.shown, self.options)) if line]
+        row, lines = self._table.row, []
+        if row is not None and isinstance(row.entry, VariantResult):
+            lines.append(f"{row.entry.name}: {verdict_sentence(row.entry)}")
+        elif row is not None and self._table.verdict_is_cut:
+            lines.append(f"{row.entry.name}: {row.verdict}")
+        if self.shown.rows and not self.options.selected:
+            if self.shown.by == VARIANTS:
+                lines.append("space draws its curves   enter opens it   p pins the baseline   v every run")
+            elif self.shown.total == 1:
+                lines.append("a comparison needs two runs: 1 designs another, 2 shows it learn")
+            else:
+                lines.append("space draws a run's curves   p pins the baseline   ← → columns   / filters")
         self.set_class(bool(lines), "-hinted")
-        text = "\n".join(map(clean_line, lines))
-        self._say_in(self._hint, Text(text, no_wrap=True, overflow="ellipsis"))
+        self._say_in(self._hint, Text("\n".join(map(clean_line, lines)), no_wrap=True, overflow="ellipsis"))
 
     def _say_in(self, where: Static, text: Text) -> None:
         """Nothing is painted again where the words are the same."""
@@ -215,7 +225,6 @@ class ComparePane(CompareDrawing, can_focus=True):
             where.update(text)
 
     def on_resize(self) -> None:
-        """One chart or two."""
         self._charts.two = self.app.size.width >= TWO
         if self._looked:
             self.call_after_refresh(self.redraw)
@@ -224,18 +233,18 @@ class ComparePane(CompareDrawing, can_focus=True):
     # Choosing
 
     def current(self) -> Entry | None:
-        """The run under the cursor; None where variants are shown, or on a row that is no run."""
+        """Return the run under the cursor; None where variants are shown, or on a row that is no run."""
         row = self._table.row
         if row is None or not isinstance(row.entry, Entry) or row.entry.state == NO_RUN:
             return None
         return row.entry
 
     def variant(self) -> VariantResult | None:
-        """The variant under the cursor; None where runs are shown."""
+        """Return the variant under the cursor; None where runs are shown."""
         row = self._table.row
         return row.entry if row is not None and isinstance(row.entry, VariantResult) else None
 
-    def _standing_for(self) -> Entry | None:
+    def _representative(self) -> Entry | None:
         """The run under the cursor, or the one that stands for the variant there: what is selected or pinned of it."""
         variant = self.variant()
         if variant is None:
@@ -243,45 +252,30 @@ class ComparePane(CompareDrawing, can_focus=True):
         chosen = {*self.selection.runs, self.selection.baseline}
         return next((run for run in variant.runs if run.path in chosen), variant.group.representative)
 
-    def what_is_shown(self) -> tuple[Shown, bool]:
-        """The runs as they are shown, and whether with every setting."""
-        return self.shown, self.options.all_settings
-
-    def what_is_reported(self) -> ReportSelection:
-        """The study, or the runs, that a report is asked for."""
-        look, selection = self.seen.look, self.selection
-        if self.shown.by == VARIANTS:
-            return of_variants(look, self.shown.variants, selection.baseline, self.variant(), selection.runs)
-        return of_runs(look, selection.runs, selection.baseline, self.current())
-
-    def on_run_table_chosen(self, event: RunTable.Chosen) -> None:
-        """The cursor went to another run."""
+    def on_line_list_chosen(self, event: RunTable.Chosen) -> None:
         event.stop()
         self.chosen = event.run
         self._say_hint()
 
-    def on_run_table_opened(self, event: RunTable.Opened) -> None:
-        """A run was clicked twice."""
+    def on_line_list_opened(self, event: RunTable.Opened) -> None:
         event.stop()
         self.action_detail()
 
     def on_run_table_moved(self, event: RunTable.Moved) -> None:
-        """Other columns are seen."""
         event.stop()
-        self._show_head()
+        self._head.show(self.shown, self._table.layout_of, reverse=self.options.reverse)
         self._say_hint()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """None, which greys it in the footer, where there is no run to do it to."""
-        if action in OF_SINGLE_RUNS and self.shown.by == VARIANTS:
+        if action in NEEDS_A_RUN and self.shown.by == VARIANTS:
             return None
-        return None if action in OF_RUNS and not self.shown.rows else True
+        return None if action in (*NEEDS_A_ROW, *NEEDS_A_CURVE, *NEEDS_A_RUN) and not self.shown.rows else True
 
     def action_by_variant(self) -> None:
         """Variants over their seeds, or every run; the cursor stays with what it was on."""
-        by = RUNS if self.shown.by == VARIANTS else VARIANTS
-        at = self._standing_for()
-        self.options = replace(self.options, by=by)
+        at = self._representative()
+        self.options = replace(self.options, by=RUNS if self.shown.by == VARIANTS else VARIANTS)
         self.redraw()
         self.refresh_bindings()
         if at is not None:
@@ -291,29 +285,19 @@ class ComparePane(CompareDrawing, can_focus=True):
 
     def action_select(self) -> None:
         """Draw the run's curves, or no longer; of a variant, the mean of its runs'."""
-        entry = self._standing_for()
+        entry = self._representative()
         if entry is not None:
             if not self.selection.turn(entry.path):
-                self.say(f"{MOST} curves are as many as can be told apart: unselect one first", "warning")
+                self.warn(f"{MOST} curves are as many as can be told apart: unselect one first")
             self._selected()
 
     def action_pin(self) -> None:
-        """Make the run, or the variant, the baseline, or take that back."""
-        entry = self._standing_for()
+        entry = self._representative()
         if entry is not None:
             self.selection.pin(entry.path)
             self._selected()
 
-    def action_play(self) -> None:
-        """Write with the run under the cursor, or with the two that are selected."""
-        entry, two = self._standing_for(), self.selection.runs
-        if len(two) == 2:
-            cast("Studio", self.app).play(*two)
-        elif entry is not None:
-            cast("Studio", self.app).play(entry.path)
-
     def action_unselect(self) -> None:
-        """Draw none."""
         self.selection.clear()
         self._selected()
 
@@ -323,24 +307,25 @@ class ComparePane(CompareDrawing, can_focus=True):
         self.redraw()
         self._wake.set()
 
+    def action_play(self) -> None:
+        entry, two = self._representative(), self.selection.runs
+        if len(two) == 2:
+            self.post_message(Play(*two))
+        elif entry is not None:
+            self.post_message(Play(entry.path))
+
     # Filter and order
 
     def action_filter(self) -> None:
-        """Type a filter."""
         self._filter.display = True
         self.screen.set_focus(self._filter)  # now: what is typed next is meant for it
 
-    def _leave_filter(self) -> None:
-        self.screen.set_focus(self._table if self.shown.rows else self)  # now: what is typed next is no filter
-
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter while it is typed."""
         event.stop()
         self.options = replace(self.options, query=event.value)
         self.redraw()
 
     def on_descendant_blur(self, event: DescendantBlur) -> None:
-        """An empty filter goes."""
         if event.widget is self._filter and not self._filter.value:
             self._filter.display = False
 
@@ -354,31 +339,26 @@ class ComparePane(CompareDrawing, can_focus=True):
         self._focus_runs()
 
     def action_only(self) -> None:
-        """Only the selected runs, or all."""
         if not self.selection.runs and not self.options.only:
-            self.say("no run is selected: space selects one", "warning")
+            self.warn("no run is selected: space selects one")
             return
         self.options = replace(self.options, only=not self.options.only)
         self.redraw()
 
     def action_all_settings(self) -> None:
-        """Every setting, or only those that differ."""
         self.options = replace(self.options, all_settings=not self.options.all_settings)
         self.redraw()
 
     def action_sort(self) -> None:
-        """By the next column; after the last, the newest first again."""
         keys = ["", *(column.key for column in self.shown.columns)]
         now = self.options.sort if self.options.sort in keys else ""
         self._sort(keys[(keys.index(now) + 1) % len(keys)])
 
     def action_reverse(self) -> None:
-        """The other way round."""
         self.options = replace(self.options, reverse=not self.options.reverse)
         self.redraw()
 
     def on_table_head_clicked(self, event: TableHead.Clicked) -> None:
-        """By a column; once more, the other way round."""
         event.stop()
         if event.key == self.options.sort:
             self.action_reverse()
@@ -388,3 +368,263 @@ class ComparePane(CompareDrawing, can_focus=True):
     def _sort(self, key: str) -> None:
         self.options = replace(self.options, sort=key, reverse=False)
         self.redraw()
+
+    # Charts: the curves of the selected runs, or means over the seeds of variants
+
+    def draw_charts(self) -> None:
+        if self.shown.by == VARIANTS and self.selection.runs:
+            drawn = [(slot, v) for v in self.shown.variants if (slot := self._slot_of(v)) is not None]
+            baselines = [v.family.baseline for _, v in drawn if v.family.baseline is not None]
+            groups = [(slot, Group(v.name, v.group.drawn)) for slot, v in sorted(drawn, key=lambda pair: pair[0])]
+            self._draw_groups(groups, Group(baselines[0].name, baselines[0].drawn) if baselines else None)
+            return
+        entries, baseline = self.seen.look.entries, self.shown.baseline
+        by_path = {entry.path: entry for entry in entries}
+        runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
+        if not self.over_seeds or not runs:
+            self._grouped = ()
+            self._charts.show(Drawn(tuple(runs), baseline, self.seen.metrics) if runs else None)
+            return
+        groups = [
+            (next(slot for slot, run in runs if run in group.runs), group)
+            for group in seeds_of([run for _, run in runs], entries)
+        ]
+        self._draw_groups(groups, next(iter(seeds_of([baseline], entries)), None) if baseline is not None else None)
+
+    def _slot_of(self, variant: VariantResult) -> int | None:
+        """The number of the letter of a variant: that of its first run that is selected."""
+        return next((slot for run in variant.runs if (slot := self.selection.slot(run.path)) is not None), None)
+
+    def _draw_groups(self, groups: Sequence[tuple[int, Group]], baseline: Group | None) -> None:
+        """Draw variants as means over their seeds.
+
+        Args:
+            groups: by the number of their letter.
+            baseline: the one that differences are to.
+        """
+        drawn = [group for _, group in groups] + ([baseline] if baseline is not None else [])
+        runs = tuple(dict.fromkeys(run.path for group in drawn for run in group.runs))
+        if set(runs) - set(self._grouped):
+            self._wake.set()  # some are not read yet
+        self._grouped = runs
+        self._charts.show(DrawnGroups(tuple(groups), baseline, self.seen.metrics))
+
+    def action_x_axis(self) -> None:
+        self._charts.turn_axis()
+
+    def action_other_chart(self) -> None:
+        self._charts.turn_view()
+
+    def action_over_seeds(self) -> None:
+        self.over_seeds = not self.over_seeds
+        self.draw_charts()
+        self._wake.set()
+
+    def action_probe(self) -> None:
+        self._charts.turn_probe()
+
+    def action_log_y(self) -> None:
+        self._charts.change(replace(self._charts.options, log=not self._charts.options.log))
+
+    def action_train_curves(self) -> None:
+        self._charts.change(replace(self._charts.options, train=not self._charts.options.train))
+
+    # Detail, notes and tags
+
+    def action_detail(self) -> None:
+        entry, variant, palette = self.current(), self.variant(), Palette.of(self.app.theme_variables)
+        if entry is not None:
+            blocks = detail(entry, self.shown.baseline)
+            self.app.push_screen(DetailPage(f"{entry.name}   {entry.state}", blocks, palette))
+        elif variant is not None:
+            title = f"{variant.group.title}   {variant.seeds}"
+            self.app.push_screen(DetailPage(title, group_detail(variant), palette))
+
+    def action_note(self) -> None:
+        entry = self.current()
+        if entry is None:
+            return
+
+        def note(text: str) -> str:
+            write_notes(entry.path, text=text)
+            return f"{entry.name}: noted" if text else f"{entry.name} has no note now"
+
+        def noted(text: str | None) -> None:
+            if text is not None:
+                self._write(lambda: note(text), entry.path)
+
+        self.app.push_screen(NotePage(entry.name, entry.notes), noted)
+
+    def action_tags(self) -> None:
+        entry = self.current()
+        if entry is None:
+            return
+
+        def tags_in(text: str) -> list[str]:
+            return list(dict.fromkeys(tag for part in text.split(",") if (tag := part.strip().lstrip("#").strip())))
+
+        def wrong(text: str) -> str:
+            try:
+                for one in tags_in(text):
+                    check_tag(one)
+            except InputError as error:
+                return str(error)
+            return ""
+
+        def tag(tags: list[str]) -> str:
+            write_notes(entry.path, add=tags, remove=set(entry.tags) - set(tags))
+            return f"{entry.name}: {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{entry.name} has no tags now"
+
+        def tagged(text: str | None) -> None:
+            if text is not None:
+                self._write(lambda: tag(tags_in(text)), entry.path)
+
+        asked = AskText(f"Tags of {entry.name}", ", ".join(entry.tags), text="With commas between them.", wrong=wrong)
+        self.app.push_screen(asked, tagged)
+
+    def _write(self, work: Callable[[], str], run: Path | None = None, *, group: str = "notes") -> None:
+        """Write in a thread and say what came of it; a run that was changed is read again."""
+
+        async def write() -> None:
+            try:
+                self.say(await asyncio.to_thread(work))
+            except (InputError, OSError) as error:
+                self.post_message(Say(str(error), "error"))
+            if run is not None:
+                self.look_now(run)
+
+        self.run_worker(write(), group=group, exclusive=group == "report", exit_on_error=False)
+
+    # Exports and reports
+
+    def action_export(self) -> None:
+        if not self.shown.rows:
+            self.warn("no run is shown that could be exported")
+            return
+
+        def format_chosen(key: str | None) -> None:
+            if key is not None:
+                title, kind = f"Write {FORMATS[key].name} to", FORMATS[key]
+                wrong = lambda text: wrong_place(text, "file")
+                asked = AskText(title, str(Path.cwd() / f"{FILE}.{kind.ending}"), wrong=wrong)
+                self.app.push_screen(asked, lambda text: place_chosen(key, text))
+
+        def place_chosen(key: str, text: str | None) -> None:
+            if text is None:
+                return
+            path = Path(text).expanduser()
+            if path.exists():
+                answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
+                question: Ask[bool] = Ask(f"{path} exists already.", answers)
+                self.app.push_screen(question, lambda yes: export(key, path) if yes else None)
+            else:
+                export(key, path)
+
+        def export(key: str, path: Path) -> None:
+            shown, everything = self.shown, self.options.all_settings
+
+            def work() -> str:
+                made = (
+                    group_table(shown.variants, data=key in DATA, all_settings=everything)
+                    if shown.by == VARIANTS
+                    else table(shown.runs, shown.baseline, all_settings=everything)
+                )
+                save(FORMATS[key].write(made), path)
+                what = shown.by if len(shown.rows) > 1 else shown.by.removesuffix("s")
+                return f"{len(shown.rows):,} {what} written to {path.absolute()}"
+
+            self._write(work, group="export")
+
+        answers = [Answer(key, f"{kind.name}: {kind.what}") for key, kind in FORMATS.items()]
+        rows, what = len(self.shown.rows), self.shown.by
+        count = f"{rows:,} {what}" if rows > 1 else f"one {what.removesuffix('s')}"
+        question: Ask[str] = Ask("Export the comparison", answers, f"{count}, in the order and with the filter shown.")
+        self.app.push_screen(question, format_chosen)
+
+    def what_is_reported(self) -> ReportSelection:
+        """Return the study, or the runs, that a report is asked for."""
+        look, selection = self.seen.look, self.selection
+        if self.shown.by == VARIANTS:
+            return of_variants(look, self.shown.variants, selection.baseline, self.variant(), selection.runs)
+        return of_runs(look, selection.runs, selection.baseline, self.current())
+
+    def action_report(self) -> None:
+        chosen = self.what_is_reported()
+        if not chosen.entries:
+            self.warn("no run is selected that could be reported")
+            return
+
+        def format_chosen(key: tuple[str, str] | None) -> None:
+            if key is not None:
+                folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
+                wrong = lambda text: wrong_place(text, "folder")
+                asked = AskText("Write the report into the folder", folder, wrong=wrong)
+                self.app.push_screen(asked, lambda text: folder_chosen(*key, text))
+
+        def folder_chosen(kind: str, language: str, text: str | None) -> None:
+            if text is not None:
+                self.say(f"writing a report on {chosen.name} …")
+                self._write(lambda: report(kind, language, Path(text).expanduser()), group="report")
+
+        def report(kind: str, language: str, out: Path) -> str:
+            from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
+
+            made = make(chosen.entries, chosen.studies, kind=kind, language=language, out=out, pinned=chosen.pinned)
+            return f"the report is {made.main.absolute()}"
+
+        keys = [(kind, language) for kind in ("html", "latex", "markdown") for language in LANGUAGES]
+        answers = [Answer(key, f"{REPORTS[key[0]].name} {SPOKEN[key[1]]}: {REPORTS[key[0]].what}") for key in keys]
+        words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
+        words += f"\nRuns: {clean_line(chosen.names)}"
+        question: Ask[tuple[str, str]] = Ask(f"A report on {chosen.name}", answers, words)
+        self.app.push_screen(question, format_chosen)
+
+
+def _title(shown: Shown, options: Options, problem: str) -> Text:
+    """How many runs, what they are held against, in which order, and what a loss is the mean over."""
+    count = f"{shown.count:,} of {shown.total:,}" if shown.count != shown.total else f"{shown.total:,}"
+    parts = [f"{shown.by.upper()}  {count}"]
+    if options.selected:
+        parts.append(f"{len(options.selected)} selected")
+    baselines = dict.fromkeys(v.name for v in shown.variants if v.is_baseline)
+    if shown.by == VARIANTS and len(baselines) > 1:
+        parts.append(f"◆ {len(baselines)} baselines")
+    elif shown.by == VARIANTS:
+        parts += [f"◆ {name}" for name in baselines]
+    elif shown.baseline is not None:
+        parts.append(f"◆ {shown.baseline.name}")
+    if shown.sorted_by is not None:
+        parts.append(f"by {shown.sorted_by.title} {'↓' if options.reverse else '↑'}")
+    if shown.rows:
+        parts.append(f"loss: {unit_of([row.entry for row in shown.rows])}")
+    return Text(clean_line(problem or " · ".join(parts)), no_wrap=True, overflow="ellipsis")
+
+
+def _nothing(shown: Shown, problem: str) -> Text:
+    """Why no run is shown, and what to do about it."""
+    words = Text(justify="center")
+    if problem:
+        words.append(f"{clean_line(problem)}\n\n", "bold")
+        return words.append("The studio looks again every two seconds.")
+    if shown.total:
+        words.append(f"{clean_line(shown.nothing)}\n\n", "bold")
+        words.append("escape", "bold").append("  shows all runs again      ")
+        return words.append("/", "bold").append("  changes the filter")
+    words.append("There is nothing to compare yet\n\n", "bold")
+    words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
+    return words.append("Two runs make a comparison: the settings that differ, curves over each other.", "dim")
+
+
+def wrong_place(text: str, what: Literal["file", "folder"]) -> str:
+    """Return why nothing can be written there; "" if it can, as far as a look tells."""
+    try:
+        path = Path(text).expanduser()
+        if not text.strip():
+            return f"a {what}'s name is needed"
+        if what == "folder":
+            return f"{path} is a file: a report is a folder" if path.is_file() else ""
+        if path.is_dir():
+            return f"{path} is a folder: add a file's name"
+        return "" if path.parent.is_dir() else f"there is no folder {path.parent}"
+    except (OSError, ValueError, RuntimeError) as error:
+        return f"this cannot be a {what}: {error}"

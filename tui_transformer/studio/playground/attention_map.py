@@ -7,7 +7,7 @@ from textual.widgets import Static
 
 from engine.clean import clean_line
 from tui_transformer.lab.play.pictures import SHADES, half_blocks, shaded
-from tui_transformer.lab.play.written import Attended, number, sign
+from tui_transformer.lab.play.written import AttentionView, number, sign
 from tui_transformer.studio.shared.palette import Palette
 
 MARGIN, GAP = 5, 3  # columns left of a picture: a position and the frame; between two pictures
@@ -24,17 +24,16 @@ class AttentionMap(Static, can_focus=False):
 
     def __init__(self) -> None:
         super().__init__("", id="attention-map")
-        self._looks: Attended | None = None
+        self._looks: AttentionView | None = None
         self._row = 0
         self._words = ""
 
-    def show(self, looks: Attended | None, row: int, words: str = "") -> None:
+    def show(self, looks: AttentionView | None, row: int, words: str = "") -> None:
         """Show where the token at `row` looks, and the rows around it; or only words."""
         self._looks, self._row, self._words = looks, row, words
         self._draw()
 
     def on_resize(self) -> None:
-        """Other pictures."""
         self._draw()
 
     def _draw(self) -> None:
@@ -45,59 +44,61 @@ class AttentionMap(Static, can_focus=False):
         width, height = self.content_size.width, self.content_size.height
         row = max(0, min(self._row, len(looks.queries) - 1))
         colour = not self.app.no_color
-        lines = [_title(looks, row, palette), _most(looks, row, palette), Text(clean_line(looks.rule), palette.dim)]
-        lines = [line for line in lines if line.plain]
+
+        # In words: which token of which head, the keys that it looks at most, the rule of the mask.
+        title = Text.assemble((looks.title, "bold"), ("  token ", palette.dim), (sign(looks.queries[row]), "bold"))
+        title.append(f" at {row}", palette.dim).append("    h l: another head, layer", palette.dim)
+        weights, seen = looks.weights[row], int(looks.visible[row].sum())
+        most = Text(f"sees {seen} of {len(looks.keys)}, most at", palette.dim)
+        for key in map(int, weights.argsort()[::-1][: min(NAMED, seen)]):
+            most.append(f"  {sign(looks.keys[key])}", "bold")
+            most.append(f" {number(float(weights[key]))}").append(f" at {key}", palette.dim)
+        rule = Text(clean_line(looks.rule), palette.dim)
+        lines = [line for line in (title, most, rule) if line.plain]
         for line in lines:
             line.truncate(max(10, width), overflow="ellipsis")
+
+        # As pictures: the rows and keys that there is room for, the chosen row among them.
         room = max(1, height - HEAD)
         both = width >= 2 * MARGIN + GAP + 2 * min(len(looks.keys), 24)
         columns = (width - 2 * MARGIN - GAP - 2) // 2 if both else width - MARGIN - 1
         rows = 2 * room if colour else room
         if len(looks.keys) > columns:  # a taller picture would show rows without their keys
             rows = min(rows, columns)
-        top = _window(row, rows, len(looks.queries))
-        near = row if looks.weights.shape[0] == looks.weights.shape[1] else int(looks.weights[row].argmax())
-        left = _window(near, columns, len(looks.keys))
-        queries, keys = range(*top), range(*left)
-        first = _picture(_shares(looks, queries, keys), colour)
-        second, name = _allowed(looks, queries, keys, colour)
-        heads = [_caption("weights", keys), _caption(name, keys)]
-        lines.append(_beside(heads[0], heads[1] if both else None, len(keys), palette.dim))
+        near = row if looks.weights.shape[0] == looks.weights.shape[1] else int(weights.argmax())
+        queries, keys = _window(row, rows, len(looks.queries)), _window(near, columns, len(looks.keys))
+        left = _picture(_shares(looks, queries, keys), colour)
+        right, name = _allowed(looks, queries, keys, colour)
+
+        shown = f"keys {keys.start}–{keys.stop - 1}"
+        head = Text(" " * MARGIN, no_wrap=True).append(f"weights, {shown}", palette.dim)
+        if both:
+            head.append(" " * max(1, len(keys) + MARGIN - head.cell_len + GAP)).append(f"{name}, {shown}", palette.dim)
+        lines.append(head)
         step = 2 if colour else 1
-        for i, line in enumerate(first):
+        for i, cells in enumerate(left):
             at = queries.start + i * step
             here = at <= row < at + step
             mark = Text(f"{'▸' if here else ' '}{at:>3}│", palette.accent if here else palette.dim)
-            right = second[i] if both and i < len(second) else None
-            lines.append(_beside(mark + line, right, len(keys) + MARGIN, palette.dim))
+            line = Text(no_wrap=True).append_text(mark + cells)
+            if both and i < len(right):
+                line.append(" " * max(1, len(keys) + MARGIN - line.cell_len + GAP))
+                line.append("│", palette.dim).append_text(right[i])
+            lines.append(line)
         self.update(Text("\n", no_wrap=True).join(lines))
 
 
-def _title(looks: Attended, row: int, palette: Palette) -> Text:
-    token = Text.assemble((sign(looks.queries[row]), "bold"), (f" at {row}", palette.dim))
-    turn = ("    h l: another head, layer", palette.dim)
-    return Text.assemble((looks.title, "bold"), ("  token ", palette.dim), token, turn)
-
-
-def _most(looks: Attended, row: int, palette: Palette) -> Text:
-    """The keys it looks at most."""
-    weights = looks.weights[row]
-    seen = int(looks.visible[row].sum())
-    best = weights.argsort()[::-1][: min(NAMED, seen)]
-    words = Text(f"sees {seen} of {len(looks.keys)}, most at", palette.dim)
-    for key in best:
-        words.append(f"  {sign(looks.keys[int(key)])}", "bold")
-        words.append(f" {number(float(weights[key]))}").append(f" at {int(key)}", palette.dim)
-    return words
-
-
-def _window(at: int, room: int, length: int) -> tuple[int, int]:
+def _window(at: int, room: int, length: int) -> range:
     """`room` of `length` places, the chosen one among them."""
     start = max(0, min(length - room, at - 2 * room // 3))
-    return start, min(length, start + max(1, room))
+    return range(start, min(length, start + max(1, room)))
 
 
-def _shares(looks: Attended, queries: range, keys: range) -> list[list[float | None]]:
+def _picture(values: Sequence[Sequence[float | None]], colour: bool) -> list[Text]:
+    return shaded(values, colour=colour, characters=1, shades=SHADES[1:])
+
+
+def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[float | None]]:
     """Each row as shares of its largest weight; None where a key is not seen."""
     rows: list[list[float | None]] = []
     for q in queries:
@@ -107,11 +108,7 @@ def _shares(looks: Attended, queries: range, keys: range) -> list[list[float | N
     return rows
 
 
-def _picture(values: Sequence[Sequence[float | None]], colour: bool) -> list[Text]:
-    return shaded(values, colour=colour, characters=1, shades=SHADES[1:])
-
-
-def _allowed(looks: Attended, queries: range, keys: range, colour: bool) -> tuple[list[Text], str]:
+def _allowed(looks: AttentionView, queries: range, keys: range, colour: bool) -> tuple[list[Text], str]:
     """What is let through, or what is added where positions add something; and its name."""
     seen = looks.visible[queries.start : queries.stop, keys.start : keys.stop].tolist()
     if looks.bias is None:
@@ -123,28 +120,5 @@ def _allowed(looks: Attended, queries: range, keys: range, colour: bool) -> tupl
         for row, line in zip(bias.tolist(), seen, strict=True)
     ]
     known = [value for row in values for value in row if value is not None]
-    return _picture(values, colour), f"added {_signed(min(known, default=0.0))} … {_signed(max(known, default=0.0))}"
-
-
-def _signed(value: float) -> str:
-    return f"{value + 0.0:.3g}".replace("-", "−")
-
-
-def _caption(name: str, keys: range) -> Text:
-    return Text(f"{name}, keys {keys.start}–{keys.stop - 1}")
-
-
-def _beside(left: Text, right: Text | None, width: int, style: str) -> Text:
-    """Two lines side by side."""
-    line = Text(no_wrap=True)
-    if left.plain.startswith("weights"):
-        line.append(" " * MARGIN).append(left.plain, style)
-        width += MARGIN
-    else:
-        line.append_text(left)
-    if right is None:
-        return line
-    line.append(" " * max(1, width - line.cell_len + GAP))
-    if left.plain.startswith("weights"):
-        return line.append(right.plain, style)
-    return line.append("│", style).append_text(right)
+    low, high = (f"{value + 0.0:.3g}".replace("-", "−") for value in (min(known, default=0.0), max(known, default=0.0)))
+    return _picture(values, colour), f"added {low} … {high}"

@@ -5,7 +5,8 @@ What it does to a text happens in the engine's thread; one thing at a time, and 
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Literal
@@ -21,10 +22,10 @@ from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writer import Writers, Writes, checkpoints
-from tui_transformer.lab.play.written import Attended, Piece, Surprised, in_words, level
+from tui_transformer.lab.play.writer import Writer
+from tui_transformer.lab.play.writers import Writers, checkpoints
+from tui_transformer.lab.play.written import AnswerToken, AttentionView, TokenScores, in_words, level
 from tui_transformer.studio.playground.likeliest import LIKELIEST
-from tui_transformer.studio.playground.stream import pieces_of
 from tui_transformer.studio.playground.token_text import WEIGHTS, Token, TokenText
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
@@ -32,7 +33,37 @@ from tui_transformer.studio.shared.palette import Palette
 Mode = Literal["write", "surprise", "attention"]
 OTHERS = 3  # answers that are told besides the one that is given
 FAINT = 0.02  # share of a row's largest weight under which a token is not shaded
+SLICE = 0.04  # seconds between two looks at what was written
+PAUSE = 0.04  # seconds after each: a training in this process wants the interpreter too
 FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)
+
+
+async def pieces_of(writer: Writer, text: str, settings: Settings) -> AsyncIterator[list[AnswerToken]]:
+    """Yield what a model makes of a text: its first token at once, then what comes in each slice of time.
+
+    It is drawn in the engine's own thread, a slice at a time, so that others get their turn.
+    """
+    source = writer.pieces(text, settings, 0, LIKELIEST)
+    seconds = 0.0
+    while True:
+        some, more = await in_engine_thread(lambda seconds=seconds: _some(source, seconds))  # type: ignore[misc]
+        if some:
+            yield some
+        if not more:
+            return
+        if seconds:
+            await asyncio.sleep(PAUSE)
+        seconds = SLICE
+
+
+def _some(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerToken], bool]:
+    """At least one piece, and what else comes in so many seconds; whether there is more."""
+    until, some = time.monotonic() + seconds, []
+    for piece in source:
+        some.append(piece)
+        if time.monotonic() >= until:
+            return some, True
+    return some, False
 
 
 class RunColumn(Vertical):
@@ -70,27 +101,21 @@ class RunColumn(Vertical):
         self.writers = writers
         self.run_path: Path | None = None
         self.which = "best"
-        self.writer: Writes | None = None
+        self.writer: Writer | None = None
         self.mode: Mode = "write"
         self.given = ""
-        self.pieces: list[Piece] = []
-        self.surprised: Surprised | None = None
-        self.looks: Attended | None = None
+        self.pieces: list[AnswerToken] = []
+        self.surprised: TokenScores | None = None
+        self.looks: AttentionView | None = None
         self.writing = False
         self._files: tuple[object, ...] = ()
         self._heading, self._said = Static("", classes="run-name"), Static("", classes="run-words")
-        self._page = TokenText()
+        self.text = TokenText()
 
     def compose(self) -> ComposeResult:
-        """Name, text, words."""
         yield self._heading
-        yield self._page
+        yield self.text
         yield self._said
-
-    @property
-    def text(self) -> TokenText:
-        """The text."""
-        return self._page
 
     # Its model
 
@@ -107,7 +132,9 @@ class RunColumn(Vertical):
     async def _load(self) -> None:
         run = self.run_path
         assert run is not None
-        self.which = self.which or await asyncio.to_thread(_usual, run)
+        if not self.which:
+            live = await asyncio.to_thread(lambda: RunReader(run).state in LIVE_STATES)
+            self.which = "last" if live else "best"
         what = "model" if "torch" in sys.modules else "engine, then the model"
         self._title()
         self._say(f"loading the {what} of {run.name} @{self.which} …")
@@ -136,7 +163,7 @@ class RunColumn(Vertical):
                 self._do(self._get)
 
     async def _freshen(self) -> None:
-        """The model that its files now say, loaded if need be."""
+        """Load the model, or load it again where training has saved a newer one."""
         if self.run_path is None:
             return
         if self.writer is None:
@@ -149,60 +176,60 @@ class RunColumn(Vertical):
 
     @property
     def busy(self) -> bool:
-        """Whether it is loading, writing or reading."""
         return any(one.group == "work" and one.node is self and not one.is_finished for one in self.workers)
 
     def _do(self, work: Callable[[], Awaitable[None]]) -> None:
-        """One thing at a time."""
-        self.run_worker(self._guarded(work), group="work", exclusive=True, exit_on_error=False)
+        """Do one thing at a time; what fails is said."""
 
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await work()
-        except FAILURES as error:
-            self.writing = False
-            self._say(str(error) or type(error).__name__, "wrong")
-            self.post_message(self.Changed(self))
+        async def guarded() -> None:
+            try:
+                await work()
+            except FAILURES as error:
+                self.writing = False
+                self._say(str(error) or type(error).__name__, "wrong")
+                self.post_message(self.Changed(self))
+
+        self.run_worker(guarded(), group="work", exclusive=True, exit_on_error=False)
 
     # What it does to a text
 
     def announce(self, text: str) -> None:
         """Show a text that is read once the model is loaded."""
-        self._page.show([Token(character, "given") for character in text])
+        self.text.show([Token(character, "given") for character in text])
 
-    def answer(self, text: str, settings: Settings, keep: Sequence[Piece] = ()) -> None:
+    def answer(self, text: str, settings: Settings, keep: Sequence[AnswerToken] = ()) -> None:
         """Make something of a text; `keep` is what is already written after it."""
-        self.stop()
-        self._do(lambda: self._answer(text, dict(settings), list(keep)))
+        settings, kept = dict(settings), list(keep)
 
-    async def _answer(self, text: str, settings: Settings, keep: list[Piece]) -> None:
-        await self._freshen()
-        writer = self._ready()
-        self.mode, self.given, self.pieces, self.writing = "write", text, keep, True
-        self.surprised, self.looks = None, None
-        self._page.stand(None)
-        self._page.show(self._tokens(), follow=True)
-        self._say("writing … escape stops")
-        self.post_message(self.Changed(self))
-        length = int(settings["length"])
-        settings["length"] = max(1, length - len(keep))
-        begun = monotonic()
-        before = text + "".join(piece.text for piece in keep)
-        async for some in pieces_of(writer, before, settings):
-            self.pieces += some
-            self._page.put([_written(piece) for piece in some])
-        self.writing = False
-        seconds = max(1e-3, monotonic() - begun)
-        ask = lambda: writer.wholes(before, self.written, OTHERS)
-        wholes = await in_engine_thread(ask) if writer.ranks else ()
-        done = f"{len(self.pieces):,} tokens at step {writer.step:,} in {seconds:.1f} s, seed {settings['seed']}"
-        done = f"{in_words(wholes)}\n{done}" if wholes else done
-        notice = writer.notice(before, settings)
-        self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
-        self.post_message(self.Changed(self))
+        async def work() -> None:
+            await self._freshen()
+            writer = self._ready()
+            self.mode, self.given, self.pieces, self.writing = "write", text, kept, True
+            self.surprised, self.looks = None, None
+            self.text.stand(None)
+            self.text.show(self._tokens(), follow=True)
+            self._say("writing … escape stops")
+            self.post_message(self.Changed(self))
+            settings["length"] = max(1, int(settings["length"]) - len(kept))
+            begun = monotonic()
+            before = text + "".join(piece.text for piece in kept)
+            async for some in pieces_of(writer, before, settings):
+                self.pieces += some
+                self.text.put([_written(piece) for piece in some])
+            self.writing = False
+            seconds = max(1e-3, monotonic() - begun)
+            ask = lambda: writer.wholes(before, self.written, OTHERS)
+            wholes = await in_engine_thread(ask) if writer.ranks else ()
+            done = f"{len(self.pieces):,} tokens at step {writer.step:,} in {seconds:.1f} s, seed {settings['seed']}"
+            done = f"{in_words(wholes)}\n{done}" if wholes else done
+            notice = writer.notice(before, settings)
+            self._say(f"{done} · {notice}" if notice else done, "notice" if notice else "")
+            self.post_message(self.Changed(self))
+
+        self.stop()
+        self._do(work)
 
     def stop(self) -> bool:
-        """Stop writing; whether it was."""
         was, self.writing = self.writing, False
         if was:
             self.workers.cancel_group(self, "work")
@@ -211,51 +238,50 @@ class RunColumn(Vertical):
         return was
 
     def be_surprised(self, text: str, notice: str = "") -> None:
-        """By a text; `notice` is what is to be known of its numbers."""
-        self.stop()
-        self._do(lambda: self._be_surprised(text, notice))
+        """Score a text token by token; `notice` is a caveat about its numbers."""
 
-    async def _be_surprised(self, text: str, notice: str) -> None:
-        writer = self._ready()
-        self.mode, self.surprised = "surprise", None
-        self._say("reading …")
-        try:
-            found = await in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
-        except FAILURES:
-            self._page.show([Token(character, "given") for character in text])
-            raise
-        self.surprised = found
-        self._page.stand(None)
-        self._page.show(self._tokens())
-        lines = (found.words, notice or found.rule)
-        self._say("\n".join(lines), "notice" if notice else "")
-        self.post_message(self.Changed(self))
+        async def work() -> None:
+            writer = self._ready()
+            self.mode, self.surprised = "surprise", None
+            self._say("reading …")
+            try:
+                found = await in_engine_thread(lambda: writer.surprise(text, LIKELIEST))
+            except FAILURES:
+                self.announce(text)
+                raise
+            self.surprised = found
+            self.text.stand(None)
+            self.text.show(self._tokens())
+            self._say(f"{found.words}\n{notice or found.rule}", "notice" if notice else "")
+            self.post_message(self.Changed(self))
+
+        self.stop()
+        self._do(work)
 
     def look(self, text: str, written: str, layer: int, head: int, which: str) -> None:
-        """Where a head looks."""
+        async def work() -> None:
+            writer = self._ready()
+            self.mode = "attention"
+            try:
+                looks = await in_engine_thread(lambda: writer.attention(text, written, layer, head, which))
+            except FAILURES:
+                self.looks = None
+                self.announce(text + written)
+                raise
+            kept = self.text.cursor if self.looks is not None and self.looks.queries == looks.queries else None
+            self.looks = looks
+            at = len(self._tokens()) - 1 if kept is None else kept
+            self.text.cursor = at
+            self.text.show(self._tokens())
+            self.text.stand(at)
+            left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
+            self._say(f"the newest {len(looks.queries)} tokens, all that it sees at once" if left > 0 else "")
+            self.post_message(self.Changed(self))
+
         self.stop()
-        self._do(lambda: self._look(text, written, layer, head, which))
+        self._do(work)
 
-    async def _look(self, text: str, written: str, layer: int, head: int, which: str) -> None:
-        writer = self._ready()
-        self.mode = "attention"
-        try:
-            looks = await in_engine_thread(lambda: writer.attention(text, written, layer, head, which))
-        except FAILURES:
-            self.looks = None
-            self._page.show([Token(character, "given") for character in text + written])
-            raise
-        kept = self._page.cursor if self.looks is not None and self.looks.queries == looks.queries else None
-        self.looks = looks
-        at = len(self._tokens()) - 1 if kept is None else kept
-        self._page.cursor = at
-        self._page.show(self._tokens())
-        self._page.stand(at)
-        left = len(text + written) - len(looks.queries) if which == "self" and writer.continues else 0
-        self._say(f"the newest {len(looks.queries)} tokens, all that it sees at once" if left > 0 else "")
-        self.post_message(self.Changed(self))
-
-    def _ready(self) -> Writes:
+    def _ready(self) -> Writer:
         if self.writer is None:
             name = self.run_path.name if self.run_path else "no run"
             raise InputError(f"{name}: no model is loaded")
@@ -264,31 +290,29 @@ class RunColumn(Vertical):
     # What is shown
 
     def forget(self) -> None:
-        """Nothing is written."""
         self.stop()
         self.mode, self.given, self.pieces, self.surprised, self.looks = "write", "", [], None, None
-        self._page.show([])
+        self.text.show([])
 
     def show(self, mode: Mode) -> None:
         """Look at what was written before."""
         self.mode = mode
-        self._page.show(self._tokens())
+        self.text.show(self._tokens())
         if mode == "write" and self.pieces:
             self._say(f"{len(self.pieces):,} tokens")
 
     def redraw(self) -> None:
-        """Other colours, after the cursor moved."""
+        """Colour by the token under the cursor."""
         if self.mode == "attention" and self.looks is not None:
-            self._page.show(self._tokens())
+            self.text.show(self._tokens())
 
     @property
     def written(self) -> str:
-        """The answer."""
         return "".join(piece.text for piece in self.pieces)
 
     @property
     def whole(self) -> str:
-        """The text with what it goes on from."""
+        """The answer, after its prompt where it goes on from it."""
         continues = self.writer is not None and self.writer.continues
         return self.given + self.written if continues else self.written or self.given
 
@@ -296,25 +320,21 @@ class RunColumn(Vertical):
     def lead(self) -> int:
         """Tokens that are shown before those that can be asked about."""
         if self.mode == "attention":
-            return len(self.looks.keys) + 1 if self.looks is not None and self._crosses else 0
+            return len(self.looks.keys) + 1 if self.looks is not None and self.looks.crosses else 0
         if self.mode == "surprise":
             return len(self.surprised.source) + 1 if self.surprised is not None and self.surprised.source else 0
         continues = self.writer is not None and self.writer.continues
         return len(self.given) + (0 if continues or not self.given else 1)
 
     @property
-    def _crosses(self) -> bool:
-        return self.looks is not None and self.looks.crosses
-
-    @property
-    def asked(self) -> Sequence[Piece]:
+    def asked(self) -> Sequence[AnswerToken]:
         """The tokens that can be asked about."""
         return self.surprised.pieces if self.mode == "surprise" and self.surprised is not None else self.pieces
 
     @property
     def at(self) -> int | None:
-        """Which of them the cursor is on."""
-        cursor = self._page.cursor
+        """The index in `asked` of the token under the cursor."""
+        cursor = self.text.cursor
         return None if cursor is None or cursor < self.lead else cursor - self.lead
 
     def _tokens(self) -> list[Token]:
@@ -329,16 +349,16 @@ class RunColumn(Vertical):
         looks = self.looks
         if looks is None:
             return []
-        cursor = self._page.cursor
+        cursor = self.text.cursor
         row = max(0, (len(looks.queries) + self.lead - 1 if cursor is None else cursor) - self.lead)
         row = min(row, len(looks.queries) - 1)
         weights, seen = looks.weights[row].tolist(), looks.visible[row].tolist()
         largest = max(weights) or 1.0
         keys = [
-            Token(text, _shade(weight / largest) if let else "unseen")
+            Token(text, f"w{_shade(weight / largest)}" if let else "unseen")
             for text, weight, let in zip(looks.keys, weights, seen, strict=True)
         ]
-        if not self._crosses:
+        if not looks.crosses:
             return keys
         return [*keys, Token("\n", "given"), *(Token(text, "p0") for text in looks.queries)]
 
@@ -358,18 +378,13 @@ class RunColumn(Vertical):
         self._said.set_class(style == "notice", "-notice")
 
     def on_click(self, event: Click) -> None:
-        """A click on its name asks for another run."""
         if event.widget is self._heading:
             self.post_message(self.Pressed(self))
 
 
-def _usual(run: Path) -> str:
-    return "last" if RunReader(run).state in LIVE_STATES else "best"
-
-
-def _written(piece: Piece) -> Token:
+def _written(piece: AnswerToken) -> Token:
     return Token(piece.text, "given" if piece.probability is None else f"p{level(piece.probability)}")
 
 
-def _shade(share: float) -> str:
-    return f"w{max(1, round(share * WEIGHTS)) if share > FAINT else 0}"
+def _shade(share: float) -> int:
+    return max(1, round(share * WEIGHTS)) if share > FAINT else 0

@@ -1,14 +1,16 @@
 """What could have stood in a token's place: the likeliest tokens with bars, to read, and to go on from with another."""
 
+import math
 from typing import ClassVar
 
+from rich.cells import set_cell_size
 from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
 from textual.widgets import Static
 
-from tui_transformer.lab.play.written import Alternative, Piece, level, number, sign
+from tui_transformer.lab.play.written import Alternative, AnswerToken, level, number, sign
 from tui_transformer.studio.shared.palette import Palette
 
 LIKELIEST = 5
@@ -38,11 +40,11 @@ class Likeliest(Static, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__("", id="likeliest")
-        self._piece: Piece | None = None
+        self._piece: AnswerToken | None = None
         self._at, self._takes = 0, False
         self._nothing = ""
 
-    def show(self, piece: Piece | None, *, takes: bool = False, nothing: str = "") -> None:
+    def show(self, piece: AnswerToken | None, *, takes: bool = False, nothing: str = "") -> None:
         """Show a token's.
 
         Args:
@@ -56,30 +58,24 @@ class Likeliest(Static, can_focus=True):
         self._draw()
 
     def on_focus(self) -> None:
-        """Show where enter leads."""
         self._draw()
 
     def on_blur(self) -> None:
-        """Or not."""
         self._draw()
 
     def on_resize(self) -> None:
-        """Other bars."""
         self._draw()
 
     def action_go(self, by: int) -> None:
-        """To another one."""
         if self._piece is not None and self._piece.alternatives:
             self._at = max(0, min(len(self._piece.alternatives) - 1, self._at + by))
             self._draw()
 
     def action_take(self) -> None:
-        """Go on from this one."""
         if self._piece is not None and self._takes and self._piece.alternatives:
             self.post_message(self.Taken(self._piece.alternatives[self._at]))
 
     def on_click(self, event: Click) -> None:
-        """A click stands on one, a double click takes it."""
         offset = event.get_content_offset(self)
         if self._piece is not None and offset is not None and 1 <= offset.y <= len(self._piece.alternatives):
             self._at = offset.y - 1
@@ -98,7 +94,7 @@ class Likeliest(Static, can_focus=True):
             ("token ", palette.dim),
             (sign(piece.text), f"bold {level_style(palette, piece.probability)}"),
             (f"  p {number(piece.probability)}", ""),
-            (f"   {nats:.2f} nats, {nats / 0.6931471805599453:.2f} bits", palette.dim),
+            (f"   {nats:.2f} nats, {nats / math.log(2):.2f} bits", palette.dim),
             (f"   chance {number(piece.chance or 0.0)}" if drawn else "", palette.dim),
             no_wrap=True,
             overflow="ellipsis",
@@ -106,9 +102,8 @@ class Likeliest(Static, can_focus=True):
         room = max(6, min(BAR, self.content_size.width - COLUMN - (24 if drawn else 10)))
         for i, one in enumerate(piece.alternatives):
             chosen = self.has_focus and i == self._at
-            name = sign(one.text)
             words.append("\n▸ " if chosen else "\n  ", palette.accent)
-            words.append(_padded(name, COLUMN - 2), "bold" if one.text == piece.text else "")
+            words.append(set_cell_size(sign(one.text), COLUMN - 2), "bold" if one.text == piece.text else "")
             words.append(_bar(one.probability, room), palette.primary)
             words.append(f" {number(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
@@ -119,15 +114,8 @@ class Likeliest(Static, can_focus=True):
 
 
 def level_style(palette: Palette, probability: float) -> str:
-    """The colour of a probability."""
     shades = ("", palette.good, palette.warn, f"{palette.bad} underline", f"{palette.bad} bold underline")
     return shades[level(probability)]
-
-
-def _padded(text: str, width: int) -> str:
-    from rich.cells import set_cell_size
-
-    return set_cell_size(text, width)
 
 
 def _bar(share: float, room: int) -> str:

@@ -4,38 +4,45 @@ One or two runs, the same prompt and seed for both. Models are loaded and asked 
 from generators of its own, so a training beside it has the same bits.
 """
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Container, Vertical
+from textual.notifications import SeverityLevel
 from textual.timer import Timer
+from textual.widgets import Static
 
 from engine.errors import InputError
-from tui_transformer.lab.play.prompt import Prompt, Settings
-from tui_transformer.lab.play.writer import Writers
-from tui_transformer.lab.play.written import Piece
+from engine.runs.reader import RunReader
+from tui_transformer.lab.play.prompt import Prompt, Settings, help_text
+from tui_transformer.lab.play.writers import Writers
+from tui_transformer.lab.play.written import AnswerToken
+from tui_transformer.lab.records.feed import Feed
+from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.studio.keys import PLAYGROUND, bindings
+from tui_transformer.studio.messages import Say
 from tui_transformer.studio.playground.attention_map import AttentionMap
 from tui_transformer.studio.playground.column import Mode, RunColumn
-from tui_transformer.studio.playground.controls import Controls
 from tui_transformer.studio.playground.likeliest import Likeliest
-from tui_transformer.studio.playground.modes import ModeLine
-from tui_transformer.studio.playground.prompt_line import PromptLine
-from tui_transformer.studio.playground.run_choice import RunChoice
+from tui_transformer.studio.playground.lines import Controls, ModeLine, PromptLine
 from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
+from tui_transformer.studio.typing_order import TypingOrder
 
 WIDE = 150  # columns of the screen from which details stand beside the text
 REST = 0.35  # seconds that a control must rest before the answer is written anew
+NEWER = 2.0  # seconds between two looks for runs and newer checkpoints
+NOBODY = "no second run"
 EACH_ITS_OWN = "the other run reads another text, so these numbers compare nothing: /surprise TEXT gives both the same"
 HELD = "escape, then arrows: the cursor stands on a token, and what else could have stood there is shown here"
 
 
-class PlaygroundPane(RunChoice):
+class PlaygroundPane(Vertical):
     """The fourth pane.
 
     Args:
@@ -74,9 +81,20 @@ class PlaygroundPane(RunChoice):
     BINDINGS: ClassVar[list[BindingType]] = bindings(PLAYGROUND)
 
     def __init__(self, *, runs_dir: Path, device: str = "auto", writers: Writers | None = None) -> None:
-        super().__init__(runs_dir, writers or Writers(device), id="playground")
-        self._controls, self._modes = Controls(), ModeLine()
-        self._likeliest, self._map = Likeliest(), AttentionMap()
+        super().__init__(id="playground")
+        self.runs_dir = runs_dir
+        writers = writers or Writers(device)
+        self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
+        self._active = self._first
+        self._controls, self._modes, self._line = Controls(), ModeLine(), PromptLine()
+        self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Static("", id="nothing")
+        # The runs that there are
+        self._feed = Feed(runs_dir)
+        self._rows: tuple[RunRow, ...] = ()
+        self._looking = self._looked = False
+        self._asked: tuple[RunColumn, Ask[Path | str]] | None = None  # the last question
+        self._heard = 0  # key count when the pane was shown, or was found to have no run
+        # What is asked of them
         self._mode: Mode = "write"
         self._layer, self._head, self._kind = 1, 1, "self"
         self._own: dict[Path | None, Settings] = {}  # settings made by hand, per run
@@ -87,11 +105,11 @@ class PlaygroundPane(RunChoice):
             {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200},
             self.give,
             {
-                "alternatives": self._to_surprising,
+                "alternatives": self.action_surprising,
                 "surprise": self._surprise,
                 "attention": self._attention,
                 "run": lambda name: self._take_named(self._first, name),
-                "vs": self._vs,
+                "vs": lambda name: self._take_named(self._second, name),
                 "checkpoint": self._checkpoint,
                 "copy": lambda _: self.action_copy_answer(),
                 "history": lambda _: self._show_history(),
@@ -104,7 +122,6 @@ class PlaygroundPane(RunChoice):
         )
 
     def compose(self) -> ComposeResult:
-        """Controls, texts, details, the line to type on."""
         yield self._controls
         yield self._modes
         with Container(id="parts"):
@@ -118,11 +135,152 @@ class PlaygroundPane(RunChoice):
         yield self._nothing
 
     def on_mount(self) -> None:
-        """The line's invitation, the controls' numbers."""
         self._line.placeholder = "a text, or / and a command (/help lists them); escape leaves this line"
         self._controls.show(self.session.settings)
         self.watch(self.app, "theme", self._redraw, init=False)
         self._activate(self._first)
+        self.set_interval(NEWER, self._look)
+
+    def say(self, words: str, severity: SeverityLevel = "information") -> None:
+        self.post_message(Say(words, severity))
+
+    # The runs: found by itself, asked for, named; one, or a second one beside it
+
+    @property
+    def columns(self) -> list[RunColumn]:
+        return [column for column in (self._first, self._second) if column.run_path is not None]
+
+    def choose(self, run: Path, vs: Path | None = None) -> None:
+        self._take(self._first, run)
+        self._take(self._second, vs)
+
+    def _take(self, column: RunColumn, run: Path | None) -> None:
+        """Give a column a run; without one, the second column goes."""
+        if column is self._first and run is not None:
+            self.remove_class("-empty")
+            column.take(run)
+        elif run is not None:
+            self.add_class("-two")
+            column.take(run)
+        else:
+            self.remove_class("-two")
+            column.run_path, column.writer = None, None
+            column.forget()
+            self._activate(self._first)
+
+    def focus_first(self) -> None:
+        """Take the keys when the pane is shown."""
+        self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: what is typed next is for it
+        self._heard = self._keys_heard
+        self.run_worker(self._look(), group="look")
+
+    @property
+    def _keys_heard(self) -> int:
+        return cast(TypingOrder, self.app).keys_heard
+
+    async def _look(self) -> None:
+        """Find runs while there is none; else take what training has saved since."""
+        if not self.display or self._looking:
+            return
+        self._looking = True
+        try:
+            self._rows = (await asyncio.to_thread(self._feed.look, full=False)).rows
+        finally:
+            self._looking = False
+        self._looked = True
+        if self._asked is not None:
+            column, question = self._asked
+            question.show(self._answers(column))
+        if self.columns:
+            for column in self.columns:
+                await column.look_for_newer()
+            return
+        found = next((row for row in self._rows if row.saved is not None), None)
+        if found is None:
+            self._say_nothing()
+            return
+        self._take(self._first, found.path)
+        if self.has_focus and self._heard == self._keys_heard:  # leave the focus alone if keys were pressed meanwhile
+            self.screen.set_focus(self._line)
+
+    def _say_nothing(self) -> None:
+        if not self.has_class("-empty"):
+            self._heard = self._keys_heard
+            if self._line.has_focus:
+                self.screen.set_focus(self)
+            self.add_class("-empty")
+        words, waits = Text(justify="center"), bool(self._rows)
+        words.append("No run has a checkpoint yet\n\n" if waits else "Nothing has trained yet\n\n", "bold")
+        if waits:
+            words.append("A training saves its first one as it begins; then it can be played with here.\n\n")
+        else:
+            words.append("1", "bold").append("  choose a design      ").append("f5", "bold").append("  train it\n\n")
+        words.append(f"Runs in {self.runs_dir} appear here by themselves.", "dim")
+        self._nothing.update(words)
+
+    def action_choose_run(self) -> None:
+        self._ask(self._first)
+
+    def action_choose_vs(self) -> None:
+        self._ask(self._second)
+
+    def on_run_column_pressed(self, event: RunColumn.Pressed) -> None:
+        self._ask(event.column)
+
+    def _ask(self, column: RunColumn) -> None:
+        """Ask at once; runs found meanwhile are added to the answers."""
+        title = "Which run writes?" if column is self._first else "Which run stands beside it?"
+
+        def chosen(run: Path | str | None) -> None:
+            self._asked = None
+            if isinstance(run, Path):
+                self._take(column, run)
+            elif run is not None and column is self._second:
+                self._take(column, None)
+
+        question: Ask[Path | str] = Ask(title, self._answers(column), at=column.run_path)
+        self._asked = column, question
+        self.app.push_screen(question, chosen)
+        self.run_worker(self._look(), group="look")
+
+    def _answers(self, column: RunColumn) -> list[Answer[Path | str]]:
+        answers: list[Answer[Path | str]] = [Answer(NOBODY, NOBODY)] if column is self._second else []
+        if not self._looked:
+            return [*answers, Answer("", "reading the runs…", "the list appears in a moment")]
+        for row in self._rows:
+            loss = "" if row.loss is None else f" · {'' if row.scored else 'train '}loss {row.loss:.3f}"
+            label = f"{row.name} · {row.state} · step {row.step:,}{loss}"
+            answers.append(Answer(row.path, label, "" if row.saved is not None else "it has no checkpoint yet"))
+        return answers
+
+    def _take_named(self, column: RunColumn, name: str) -> None:
+        async def find() -> None:
+            try:
+                found = await asyncio.to_thread(RunReader.resolve, name.strip(), self.runs_dir)
+            except InputError as error:
+                self.say(str(error), "warning")
+            else:
+                self._take(column, found.path)
+
+        if column is self._second and not name.strip():
+            self._take(column, None)
+        else:
+            self.run_worker(find(), group="ask", exclusive=True)
+
+    def _checkpoint(self, which: str) -> None:
+        if not which.strip():
+            raise InputError("/checkpoint: best, last or a step must follow")
+        for column in self.columns:
+            assert column.run_path is not None
+            column.take(column.run_path, which.strip())
+
+    def action_turn_checkpoint(self) -> None:
+        self._checkpoint("best" if self._first.which == "last" else "last")
+
+    def _activate(self, column: RunColumn) -> None:
+        self._active = column
+        for one in (self._first, self._second):
+            one.set_class(one is column and self.has_class("-two"), "-active")
 
     # Prompts
 
@@ -156,7 +314,6 @@ class PlaygroundPane(RunChoice):
             self.screen.set_focus(self._active.text)
 
     def give(self, text: str) -> None:
-        """A prompt for all runs."""
         self._set_mode("write")
         for column in self.columns:
             column.answer(text, self.session.settings)
@@ -171,20 +328,16 @@ class PlaygroundPane(RunChoice):
             self._rest = self.set_timer(REST, lambda: self.give(self._first.given))
 
     def action_again(self) -> None:
-        """The same prompt with the next seed."""
         self._take_line("/again")
 
     def action_stop_writing(self) -> bool:
-        """Stop all answers; whether there was one."""
         stopped = [column.stop() for column in self.columns]
         return any(stopped)
 
     def action_prompt(self) -> None:
-        """To the line."""
         self.screen.set_focus(self._line)
 
     def action_command(self) -> None:
-        """To the line, for a command."""
         self.screen.set_focus(self._line)
         self._line.value = "/"
         self._line.cursor_position = 1
@@ -198,8 +351,6 @@ class PlaygroundPane(RunChoice):
         self.say("copied, if the terminal lets programs copy (OSC 52)")
 
     def _help(self) -> None:
-        from tui_transformer.lab.play.prompt import help_text
-
         self.app.push_screen(Read("At the prompt", Text(help_text(self.session.settings, "pane"))))
 
     def _show_history(self) -> None:
@@ -216,11 +367,9 @@ class PlaygroundPane(RunChoice):
     # Looking
 
     def on_mode_line_chosen(self, event: ModeLine.Chosen) -> None:
-        """A mode was clicked."""
         self.action_mode(event.mode)
 
     def action_mode(self, mode: Mode) -> None:
-        """Look at the same text in another way."""
         self._set_mode(mode)
         if mode == "write":
             for column in self.columns:
@@ -237,7 +386,7 @@ class PlaygroundPane(RunChoice):
         self._modes.show(mode)
 
     def _show_of(self, text: str | None = None) -> None:
-        """Surprise or attention of a text; without one, of what each run wrote."""
+        """Show surprise or attention for a text; without one, for what each run wrote."""
         if text is not None:
             for column in self.columns:
                 column.given, column.pieces = text, []
@@ -264,15 +413,12 @@ class PlaygroundPane(RunChoice):
         self.action_mode("attention")
 
     def action_turn_head(self, by: int) -> None:
-        """The next head."""
         self._turn(lambda layers, heads: (self._layer, (self._head - 1 + by) % heads + 1))
 
     def action_turn_layer(self, by: int) -> None:
-        """The next layer."""
         self._turn(lambda layers, heads: ((self._layer - 1 + by) % layers + 1, self._head))
 
     def action_turn_kind(self) -> None:
-        """The next kind of attention, where there are several."""
         writer = self._active.writer
         if writer is not None:
             kinds = writer.kinds
@@ -289,11 +435,8 @@ class PlaygroundPane(RunChoice):
             self._layer, self._head = to(*writer.shape(self._kind))
         self.action_mode("attention")
 
-    def action_surprising(self) -> None:
-        """To the next most surprising token."""
-        self._to_surprising("")
-
-    def _to_surprising(self, argument: str) -> None:
+    def action_surprising(self, argument: str = "") -> None:
+        """Go to the next most surprising token, or to the one at a place among them."""
         column = self._active
         known = [(i, piece.nats) for i, piece in enumerate(column.asked) if piece.nats is not None]
         ranked = [i for i, _ in sorted(known, key=lambda one: -(one[1] or 0.0))]
@@ -312,7 +455,6 @@ class PlaygroundPane(RunChoice):
     # What is shown
 
     def on_run_column_changed(self, event: RunColumn.Changed) -> None:
-        """A model was loaded, or a text is another."""
         column = event.column
         if event.loaded and column is self._first and column.writer is not None:
             by_hand = self._own.setdefault(column.run_path, {}) | self._own.pop(None, {})
@@ -341,7 +483,6 @@ class PlaygroundPane(RunChoice):
             self._show_of()
 
     def on_token_text_moved(self, event: TokenText.Moved) -> None:
-        """The cursor went to another token."""
         column = self._first if event.text is self._first.text else self._second
         self._activate(column)
         column.redraw()
@@ -361,20 +502,21 @@ class PlaygroundPane(RunChoice):
             self._map.show(column.looks, row, "give a text: where a head looks over it is drawn here")
             return
         at = column.at
-        piece: Piece | None = column.asked[at] if at is not None and at < len(column.asked) else None
+        piece: AnswerToken | None = column.asked[at] if at is not None and at < len(column.asked) else None
         takes = column.mode == "write" and column.writer is not None and column.writer.continues
         self._likeliest.show(piece, takes=takes, nothing=HELD)
 
     def on_likeliest_taken(self, event: Likeliest.Taken) -> None:
-        """Go on from another token."""
         column, at = self._active, self._active.at
         if at is not None:
             one = event.alternative
-            kept = [*column.pieces[:at], Piece(one.text, one.probability, one.chance, column.pieces[at].alternatives)]
+            kept = [
+                *column.pieces[:at],
+                AnswerToken(one.text, one.probability, one.chance, column.pieces[at].alternatives),
+            ]
             column.answer(column.given, self.session.settings, kept)
 
     def on_resize(self) -> None:
-        """Details beside the text, or under it."""
         self.set_class(self.app.size.width >= WIDE, "-wide")
 
     def _redraw(self) -> None:

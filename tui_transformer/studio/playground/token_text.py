@@ -1,9 +1,15 @@
-"""A text in which each token has a colour of its own and can be stood on with a cursor. Draws only what is in view."""
+"""A text in which each token has a colour of its own and can be stood on with a cursor. Draws only what is in view.
 
-from collections.abc import Sequence
+Every token keeps cells of its own. Breaks come after spaces and at wide characters; growing at the end wraps only the
+last line again.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -13,7 +19,123 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui_transformer.studio.playground.layout import Layout, sign_of
+from engine.clean import clean
+from tui_transformer.lab.play.written import HIDDEN, SIGNS
+
+BARE = "◌"  # what carries a mark that stands alone
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A character of a token, as it is drawn.
+
+    Args:
+        token: whose it is.
+        text: what is drawn; of a line end a space.
+        width: columns.
+        ends: the line ends after it.
+        breaks: a line may be broken after it.
+    """
+
+    token: int
+    text: str
+    width: int
+    ends: bool = False
+    breaks: bool = False
+
+
+def cells(token: int, text: str) -> list[Cell]:
+    """How a token is drawn: at least one cell, nothing that commands a terminal, nothing without a width."""
+    found: list[Cell] = []
+    for character in text:
+        if character == "\n":
+            found.append(Cell(token, " ", 1, ends=True))
+            continue
+        shown = " " if character == "\t" else clean(character) or HIDDEN
+        width = cell_len(shown)
+        if width == 0 and unicodedata.category(character) == "Mn":
+            if found and not found[-1].ends:  # it belongs to the character before it
+                found[-1] = Cell(token, found[-1].text + shown, found[-1].width, breaks=found[-1].breaks)
+                continue
+            shown, width = BARE + shown, 1
+        elif width == 0:  # joiners and selectors: drawn, since a terminal would melt their neighbours together
+            shown, width = HIDDEN, 1
+        found.append(Cell(token, shown, width, breaks=shown == " " or width > 1))
+    return found or [Cell(token, HIDDEN, 1)]
+
+
+class Layout:
+    """Cells on lines of a width.
+
+    Args:
+        width: columns; one of them is kept for a space or line end that hangs over.
+    """
+
+    def __init__(self, width: int = 80) -> None:
+        self.width = width
+        self.cells: list[Cell] = []
+        self.lines: list[tuple[int, int]] = [(0, 0)]  # of cells; the last one is open
+        self.first: list[int] = []  # by token: its first cell
+
+    def clear(self) -> None:
+        self.cells, self.lines, self.first = [], [(0, 0)], []
+
+    def extend(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.first.append(len(self.cells))
+            self.cells += cells(len(self.first) - 1, text)
+        self._wrap(self.lines.pop()[0])
+
+    def reflow(self, width: int) -> None:
+        if width != self.width:
+            self.width, self.lines = width, []
+            self._wrap(0)
+
+    def _wrap(self, start: int) -> None:
+        room = max(2, self.width - 1)
+        at, x, after = start, 0, start
+        while at < len(self.cells):
+            cell = self.cells[at]
+            hangs = cell.text == " " and x <= room
+            if x + cell.width > room and at > start and not hangs:
+                cut = after if start < after else at
+                self.lines.append((start, cut))
+                start, after = cut, cut
+                x = sum(one.width for one in self.cells[cut:at])
+                continue
+            x += cell.width
+            at += 1
+            if cell.ends:
+                self.lines.append((start, at))
+                start, after, x = at, at, 0
+            elif cell.breaks:
+                after = at
+        self.lines.append((start, at))
+
+    def line_of(self, token: int) -> int:
+        cell = self.first[token]
+        low, high = 0, len(self.lines) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.lines[middle][0] <= cell else (low, middle - 1)
+        return low
+
+    def column_of(self, token: int) -> int:
+        start = self.lines[self.line_of(token)][0]
+        return sum(cell.width for cell in self.cells[start : self.first[token]])
+
+    def token_at(self, line: int, column: int) -> int | None:
+        """Return the token at a place, or the nearest before it on that line."""
+        if not self.cells or not 0 <= line < len(self.lines):
+            return None
+        start, end = self.lines[line]
+        x, found = 0, None
+        for cell in self.cells[start:end]:
+            if x > column:
+                break
+            found, x = cell.token, x + cell.width
+        return found
+
 
 WEIGHTS = 8  # shades of how much is looked at
 STYLES = ("given", "unseen", *(f"p{i}" for i in range(5)), *(f"w{i}" for i in range(WEIGHTS + 1)), "cursor")
@@ -79,7 +201,7 @@ class TokenText(ScrollView, can_focus=True):
         self._lines = Layout()
 
     def show(self, tokens: Sequence[Token], *, follow: bool = False) -> None:
-        """Show these; what is already there and stays is not laid out again."""
+        """Show these tokens; those already there are not laid out again."""
         old = len(self.tokens)
         grown = len(tokens) >= old and all(a.text == b.text for a, b in zip(self.tokens, tokens, strict=False))
         self.tokens = list(tokens)
@@ -92,14 +214,13 @@ class TokenText(ScrollView, can_focus=True):
         self._settle(follow=follow)
 
     def put(self, tokens: Sequence[Token]) -> None:
-        """More of them at the end, which is kept in view if it was."""
+        """Add tokens at the end, which is kept in view if it was."""
         follow = self.scroll_offset.y >= self.max_scroll_y - 1
         self.tokens += tokens
         self._lines.extend(token.text for token in tokens)
         self._settle(follow=follow)
 
     def stand(self, at: int | None) -> None:
-        """Put the cursor on a token, or nowhere."""
         self.cursor = at
         if at is not None and self.tokens:
             y = self._lines.line_of(at)
@@ -113,28 +234,23 @@ class TokenText(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        """Other lines."""
         self._lines.reflow(max(4, self.scrollable_content_region.width))
         self._settle()
 
     def on_focus(self) -> None:
-        """The cursor is brighter, and stands somewhere."""
         if self.cursor is None and self.tokens:
             self._go(len(self.tokens) - 1)
         self.refresh()
 
     def on_blur(self) -> None:
-        """Or darker."""
         self.refresh()
 
     def action_step(self, by: int) -> None:
-        """To another token."""
         if self.tokens:
             here = len(self.tokens) - 1 if self.cursor is None else self.cursor
             self._go(max(0, min(len(self.tokens) - 1, here + by)))
 
     def action_line(self, by: int) -> None:
-        """To another line, at the same column."""
         if not self.tokens:
             return
         here = len(self.tokens) - 1 if self.cursor is None else self.cursor
@@ -144,7 +260,6 @@ class TokenText(ScrollView, can_focus=True):
             self._go(found)
 
     def on_click(self, event: Click) -> None:
-        """To the token under the mouse."""
         offset = event.get_content_offset(self)
         if offset is not None:
             found = self._lines.token_at(offset.y + self.scroll_offset.y, offset.x)
@@ -156,7 +271,6 @@ class TokenText(ScrollView, can_focus=True):
         self.post_message(self.Moved(self, at))
 
     def render_line(self, y: int) -> Strip:
-        """One line."""
         width, at = self.scrollable_content_region.width, y + self.scroll_offset.y
         lines = self._lines.lines
         if not 0 <= at < len(lines):
@@ -165,10 +279,11 @@ class TokenText(ScrollView, can_focus=True):
         for cell in self._lines.cells[slice(*lines[at])]:
             name = self.tokens[cell.token].style
             style = self.get_component_rich_style(f"token-text--{name}")
-            text = sign_of(cell) if name in LOUD else cell.text
+            visible = SIGNS["\n"] if cell.ends else cell.text
+            text = visible if name in LOUD else cell.text
             if cell.token == self.cursor:
                 marked = self.get_component_rich_style("token-text--cursor")
                 style += Style(reverse=True) if self.has_focus else Style(bgcolor=marked.bgcolor)
-                text = sign_of(cell)
+                text = visible
             segments.append(Segment(text, base + style))
         return Strip(Segment.simplify(segments)).adjust_cell_length(width, Style(bgcolor=base.bgcolor))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import ClassVar
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -63,7 +64,6 @@ class Chart(Widget, can_focus=True):
         raise NotImplementedError
 
     def title(self, width: int) -> list[Cell]:
-        """The first line."""
         raise NotImplementedError
 
     def values(self, width: int, x: float | None) -> list[Cell]:
@@ -71,7 +71,6 @@ class Chart(Widget, can_focus=True):
         raise NotImplementedError
 
     def redraw(self) -> None:
-        """There is something else to draw."""
         self._drawn = ()
         self.refresh()
 
@@ -82,7 +81,6 @@ class Chart(Widget, can_focus=True):
             self.refresh()
 
     def action_move(self, columns: int) -> None:
-        """Move the cursor by columns."""
         canvas = self._canvas
         if canvas is None:
             return
@@ -93,15 +91,12 @@ class Chart(Widget, can_focus=True):
         self.post_message(self.Pointed(canvas.x_at(column), self))
 
     def on_mouse_move(self, event: MouseMove) -> None:
-        """The cursor follows the mouse."""
         self._point(event)
 
     def on_click(self, event: Click) -> None:
-        """The cursor goes where it was clicked."""
         self._point(event)
 
     def on_leave(self, event: Leave) -> None:
-        """And goes when the mouse does."""
         if not self.has_focus:
             self.post_message(self.Pointed(None))
 
@@ -111,15 +106,12 @@ class Chart(Widget, can_focus=True):
             self.post_message(self.Pointed(self._canvas.x_at(at.x), self))
 
     def on_focus(self) -> None:
-        """The title says so."""
         self.refresh()
 
     def on_blur(self) -> None:
-        """The title says so."""
         self.post_message(self.Pointed(None))
 
     def render_line(self, y: int) -> Strip:
-        """One row."""
         width, height = self.content_size
         if self._drawn != (width, height, self.has_focus):
             started = time.perf_counter()
@@ -163,7 +155,7 @@ class Chart(Widget, can_focus=True):
 
 
 def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
-    """The first parts that fit, each in full: a truncated number is a different number."""
+    """Return the first parts that fit, each in full: a truncated number is a different number."""
     cells: list[Cell] = []
     for part in parts:
         if len(cells) + len(part) > width:
@@ -173,5 +165,13 @@ def whole(parts: Iterable[list[Cell]], width: int) -> list[Cell]:
 
 
 def cells_of(text: str, style: str) -> list[Cell]:
-    """A text in one style."""
     return [(character, style) for character in text]
+
+
+def title_line(label: str, style: str, legend: list[tuple[str, str]], width: int, gap: int) -> list[Cell]:
+    """Return a label at the left and a legend of (text, style) at the right, a gap before each part of it."""
+    cells = cells_of(label, style)
+    cells += [BLANK] * (width - cell_len(label) - sum(cell_len(text) + gap for text, _ in legend))
+    for text, of in legend:
+        cells += [BLANK] * gap + cells_of(text, of)
+    return cells

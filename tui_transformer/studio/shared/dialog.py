@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
+from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.suggester import Suggester
 from textual.validation import Function
@@ -53,7 +53,6 @@ class Ask(ModalScreen[T | None], Generic[T]):
         self._title, self._answers, self._text, self._at = title, answers, text, at
 
     def compose(self) -> ComposeResult:
-        """Title, words, answers."""
         with Vertical(classes="dialog"):
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
@@ -61,7 +60,6 @@ class Ask(ModalScreen[T | None], Generic[T]):
             yield OptionList(*map(_option, self._answers))
 
     def on_mount(self) -> None:
-        """Highlight the likely answer."""
         self._highlight()
 
     def show(self, answers: "list[Answer[T]]") -> None:
@@ -81,7 +79,6 @@ class Ask(ModalScreen[T | None], Generic[T]):
         self.query_one(OptionList).highlighted = next(iter(wanted or allowed), None)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """An answer was given."""
         event.stop()
         self.dismiss(self._answers[event.option_index].value)
 
@@ -130,7 +127,6 @@ class AskText(ModalScreen[str | None]):
         self._suggester = suggester
 
     def compose(self) -> ComposeResult:
-        """Title, words, the line, what is wrong with it."""
         with Vertical(classes="dialog"):
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             if self._text:
@@ -161,25 +157,19 @@ class AskText(ModalScreen[str | None]):
 
 
 class Read(ModalScreen[None]):
-    """A text to read, over the screen; any of escape, enter, q closes it."""
+    """Texts to read, over the screen; any of escape, enter, q closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "back")]
 
-    def __init__(self, title: str, body: Text) -> None:
+    def __init__(self, title: str, *texts: Text | Static) -> None:
         super().__init__()
-        self._title, self._body = title, body
+        self._title, self._texts = title, texts
 
     def compose(self) -> ComposeResult:
-        """Title and text."""
-        from textual.containers import VerticalScroll
-
         with Vertical(classes="dialog wide"):
             yield Static(Text(clean_line(self._title), style="bold"), classes="dialog-title")
             with VerticalScroll():
-                yield Static(self._body)
+                yield from (Static(text) if isinstance(text, Text) else text for text in self._texts)
 
     def on_mount(self) -> None:
-        """Arrows scroll."""
-        from textual.containers import VerticalScroll
-
-        self.query_one(VerticalScroll).focus()
+        self.query_one(VerticalScroll).focus()  # arrows scroll

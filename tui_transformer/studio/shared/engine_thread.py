@@ -23,7 +23,7 @@ def _prepare() -> None:
 
 
 async def in_engine_thread(work: Callable[[], T]) -> T:
-    """What `work` gives, done in that thread; what is cancelled before its turn is never done."""
+    """Return the result of `work`, done in that thread; what is cancelled before its turn is never done."""
     result = await asyncio.get_running_loop().run_in_executor(_thread(), work)
     _spare_the_collector(len(sys.modules))
     return result

@@ -16,7 +16,6 @@ class Page(Widget):
         self._lines: list[Strip] = []
 
     def show(self, renderable: RenderableType, width: int) -> None:
-        """Draw it in so many columns."""
         console = self.app.console
         lines = console.render_lines(renderable, console.options.update(width=width, height=None), pad=True)
         self._lines = [Strip([Segment(s.text, s.style) for s in line], width) for line in lines]
@@ -25,7 +24,6 @@ class Page(Widget):
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One of them, on the widget's own colours."""
         if y >= len(self._lines):
             return Strip.blank(self.size.width, self.rich_style)
         return self._lines[y].adjust_cell_length(self.size.width).apply_style(self.rich_style)

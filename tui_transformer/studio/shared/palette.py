@@ -18,7 +18,6 @@ class Palette:
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> "Palette":
-        """Those of a theme."""
         names = {"accent": "accent", "primary": "primary", "good": "success", "warn": "warning", "bad": "error"}
         found = {ours: variables.get(theirs, "") for ours, theirs in names.items()}
         behind = variables.get("background", "")
@@ -27,7 +26,6 @@ class Palette:
 
 
 def _mixed(foreground: str, background: str, share: float = 0.68) -> str:
-    """A colour between two of the form #rrggbb."""
     if not (len(foreground) == len(background) == 7):
         return ""
     pairs = [(int(foreground[i : i + 2], 16), int(background[i : i + 2], 16)) for i in (1, 3, 5)]

@@ -28,10 +28,8 @@ class SearchLine(Input):
         self._leave = leave
 
     def action_leave(self) -> None:
-        """To what is filtered."""
         self._leave()
 
     def action_clear(self) -> None:
-        """Show all again."""
         self.value = ""
         self._leave()

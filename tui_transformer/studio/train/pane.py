@@ -1,34 +1,43 @@
 """Train: the runs, their curves as they grow, and what can be done with them. Reads run directories only.
 
 A worker looks at the runs folder in a thread, never twice at once, the rarer the more drawing costs; nothing is drawn
-while another pane is shown. What can be done with a run is in `widgets.run_actions`.
+while another pane is shown. What is done to a run may wait for a disk or a process, and is done in a thread as well.
 """
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+from filelock import Timeout
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 from textual.events import Key as KeyPress
+from textual.notifications import SeverityLevel
 from textual.timer import Timer
 from textual.widgets import Static
 
 from engine.clean import clean_line
+from engine.errors import InputError
+from engine.runs.commands import Command
+from engine.runs.manage import delete, rename
+from engine.runs.names import check_name
+from engine.runs.reader import RunReader
 from tui_transformer.lab.launch.launches import Launches
-from tui_transformer.lab.records.feed import QUEUED, Feed, RunRow, Snapshot
-from tui_transformer.lab.records.pace import SLOW, Rhythm
-from tui_transformer.lab.records.run_view import RunView
+from tui_transformer.lab.records.feed import QUEUED, Feed, Snapshot
+from tui_transformer.lab.records.pace import SLOW, PollInterval
+from tui_transformer.lab.records.run_view import RunRow, RunView
 from tui_transformer.studio.keys import TRAIN, bindings
-from tui_transformer.studio.train.gauges import Gauges
-from tui_transformer.studio.train.run_actions import RunActions
+from tui_transformer.studio.messages import Play, Resume, Say
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.shared.run_states import Pending, why_not
 from tui_transformer.studio.train.run_charts import RunCharts
-from tui_transformer.studio.train.run_header import RunHeader
+from tui_transformer.studio.train.run_header import Gauges, RunHeader
 from tui_transformer.studio.train.run_list import RunList
 from tui_transformer.studio.train.run_tabs import RunTabs
 
@@ -36,9 +45,10 @@ TWO, WIDE = 100, 160  # columns of the screen from which there are two charts, a
 SHORT, TALL = 22, 30  # lines under which there are no gauges, and from which there is some air
 SETTLE = 0.05  # seconds that the choice must rest before its run is read
 BLANK = 0.25  # seconds after which the curves of the run before are taken away
+PATIENCE = 60.0  # seconds that an action is shown as pending
 
 
-class TrainPane(RunActions):
+class TrainPane(Horizontal):
     """The second pane."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings(TRAIN)
@@ -70,13 +80,13 @@ class TrainPane(RunActions):
         self._gauges, self._tabs = Gauges(), RunTabs()
         self._titled = ""
         self._place = 0  # of the chosen run in the list, for when it goes
-        self._rhythm = Rhythm()
+        self._interval = PollInterval()
         self._wake = asyncio.Event()
         self._blank: Timer | None = None
         self._allowed: object = None
+        self._pending: dict[Path, Pending] = {}
 
     def compose(self) -> ComposeResult:
-        """The list; the chosen run; what stands there while there is none."""
         with Vertical(id="left"):
             yield self._title
             yield self._list
@@ -88,18 +98,16 @@ class TrainPane(RunActions):
         yield self._nothing
 
     def on_mount(self) -> None:
-        """Begin to look."""
         self.add_class("-empty")
         self.run_worker(self._watch(), name="look at the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
-        """Where keys go when the pane is shown."""
+        """Take the keys when the pane is shown."""
         self.screen.set_focus(self._list)
         self._wake.set()
 
-    def show(self, run: Path) -> None:
-        """Choose a run, which may only just have been made."""
-        self._choose(run)
+    def say(self, text: str, severity: SeverityLevel = "information") -> None:
+        self.post_message(Say(text, severity))
 
     # Looking
 
@@ -111,7 +119,7 @@ class TrainPane(RunActions):
             looked = time.perf_counter()
             self._take(snapshot)
             drawn = time.perf_counter() - looked + (self._charts.cost if snapshot.changed else 0.0)
-            wait = self._rhythm.next(changed=snapshot.changed, cost=drawn + (looked - started) / 4)
+            wait = self._interval.next(changed=snapshot.changed, cost=drawn + (looked - started) / 4)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), wait if seen else SLOW)
                 await asyncio.sleep(SETTLE)
@@ -119,28 +127,30 @@ class TrainPane(RunActions):
     def _seen(self) -> bool:
         return bool(self.display) and self.size.width > 0
 
+    def look_now(self) -> None:
+        """Do not wait for the next look."""
+        self._wake.set()
+
     def _take(self, snapshot: Snapshot) -> None:
-        """Show what there is now."""
-        self.snapshot = snapshot = self._begun(snapshot)
-        rows = snapshot.rows
+        """Show what there is now; a run that this app is about to begin as starting: its process may take seconds."""
+        begun = [row.state == QUEUED and self.launches.begins(row.path) for row in snapshot.rows]
+        if any(begun):
+            rows = zip(snapshot.rows, begun, strict=True)
+            snapshot = replace(
+                snapshot, rows=tuple(replace(row, state="starting") if begins else row for row, begins in rows)
+            )
+        self.snapshot = snapshot
         if snapshot.row(self.chosen) is None and (self.chosen is None or snapshot.chosen == self.chosen):
-            self.chosen = rows[min(self._place, len(rows) - 1)].path if rows else None
+            rows_left = snapshot.rows
+            self.chosen = rows_left[min(self._place, len(rows_left) - 1)].path if rows_left else None
         if snapshot.chosen != self.chosen:
             self._wake.set()
-        self.settle(rows)
+        self._settle_pending()
         if self._seen():
             self.redraw()
 
-    def _begun(self, snapshot: Snapshot) -> Snapshot:
-        """The same, a run that this app is about to begin as starting: its process may take seconds to say so."""
-        begun = [row.state == QUEUED and self.launches.begins(row.path) for row in snapshot.rows]
-        if not any(begun):
-            return snapshot
-        rows = (replace(row, state="starting") if now else row for row, now in zip(snapshot.rows, begun, strict=True))
-        return replace(snapshot, rows=tuple(rows))
-
     def redraw(self) -> None:
-        """Everything that says something else than before."""
+        """Show everything that says something else than before."""
         snapshot, rows = self.snapshot, self.snapshot.rows
         self.set_class(not rows, "-empty")
         if not rows:
@@ -149,19 +159,21 @@ class TrainPane(RunActions):
             return
         row, view = self.current()
         self._list.show(rows, self.chosen)
-        if row is not None:
-            self._place = rows.index(row)
         live = sum(row.live for row in rows)
-        title = f"RUNS  {len(rows):,}" + (f" · {live} live" if live else "")
-        self._say_title(snapshot.problem or title)
+        title = snapshot.problem or f"RUNS  {len(rows):,}" + (f" · {live} live" if live else "")
+        if title != self._titled:
+            self._titled = title
+            self._title.update(Text(clean_line(title), no_wrap=True, overflow="ellipsis"))
         self._refresh_allowed(row)
         if row is None:
             return
+        self._place = rows.index(row)
         if view is not None and self._blank is not None:
             self._blank.stop()
             self._blank = None
         with self.app.batch_update():
-            self._header.show(row, view, self.pending_words(row))
+            pending = self._pending.get(row.path)
+            self._header.show(row, view, pending.words if pending is not None else "")
             if view is None and self._blank is not None:
                 return  # the curves of the run before stay for a moment: most runs are read faster than that
             self._charts.show(row, view)
@@ -169,18 +181,9 @@ class TrainPane(RunActions):
             self._tabs.show(view)
 
     def current(self) -> tuple[RunRow | None, RunView | None]:
-        """The chosen run, as far as it is known."""
+        """Return the chosen run, as far as it is known."""
         row, view = self.snapshot.row(self.chosen), self.snapshot.view
         return row, view if view is not None and view.path == self.chosen else None
-
-    def look_now(self) -> None:
-        """Do not wait for the next look."""
-        self._wake.set()
-
-    def _say_title(self, text: str) -> None:
-        if text != self._titled:
-            self._titled = text
-            self._title.update(Text(clean_line(text), no_wrap=True, overflow="ellipsis"))
 
     def _say_nothing(self) -> None:
         words = Text(justify="center")
@@ -195,28 +198,25 @@ class TrainPane(RunActions):
         self._nothing.update(words)
 
     def _refresh_allowed(self, row: RunRow | None) -> None:
-        allowed = None if row is None else (row.path, row.state, row.saved is None, self.is_here(row))
+        allowed = None if row is None else (row.path, row.state, row.saved is None, self._is_here(row))
         if allowed != self._allowed:
             self._allowed = allowed
             self.refresh_bindings()
 
     # Choosing
 
-    def on_run_list_chosen(self, event: RunList.Chosen) -> None:
-        """The cursor went to another run."""
+    def on_line_list_chosen(self, event: RunList.Chosen) -> None:
         event.stop()
-        self._choose(event.run)
+        self.show(event.run)
 
-    def _choose(self, run: Path) -> None:
-        if run == self.chosen:
-            self._wake.set()
-            return
-        self.chosen = run
-        if self._blank is not None:
-            self._blank.stop()
-        self._blank = self.set_timer(BLANK, self._take_away)
-        if self._seen():
-            self.redraw()
+    def show(self, run: Path) -> None:
+        if run != self.chosen:
+            self.chosen = run
+            if self._blank is not None:
+                self._blank.stop()
+            self._blank = self.set_timer(BLANK, self._take_away)
+            if self._seen():
+                self.redraw()
         self._wake.set()
 
     def _take_away(self) -> None:
@@ -224,14 +224,12 @@ class TrainPane(RunActions):
         if self._seen():
             self.redraw()
 
-    # Looks
+    # How it looks
 
     def on_show(self) -> None:
-        """The pane is shown: look at once."""
         self._wake.set()
 
     def on_resize(self) -> None:
-        """One chart or two, a list narrow or wide."""
         width = self.app.size.width
         self.set_class(width >= TWO, "-two")
         self.set_class(width >= WIDE, "-wide")
@@ -243,41 +241,167 @@ class TrainPane(RunActions):
             self.call_after_refresh(self.redraw)
         self._wake.set()
 
-    def on_key(self, event: KeyPress) -> None:
-        """A key of an action that makes no sense now says why."""
-        active = self.screen.active_bindings.get(event.key)
-        if active is not None and active.node is self and not active.enabled:
-            self.explain(active.binding.action)
-
     def action_zoom(self) -> None:
-        """One chart on the whole pane, or all again."""
         self._charts.zoom(not self._charts.zoomed)
         self.set_class(self._charts.zoomed, "-zoom")
 
     def action_back(self) -> None:
-        """All charts again, the keys to the list."""
         if self._charts.zoomed:
             self.action_zoom()
         self.screen.set_focus(self._list)
 
     def action_x_axis(self) -> None:
-        """The next x axis."""
         self._charts.turn_axis()
 
     def action_log_y(self) -> None:
-        """Logarithmic, or not."""
         self._charts.turn_log()
 
     def action_smooth(self) -> None:
-        """The next smoothing."""
         self.say(f"training loss smoothed: {self._charts.turn_smoothing()}")
 
     def action_next_chart(self) -> None:
-        """The next measure."""
         self._charts.turn_measure()
 
     def action_tab(self, tab: str) -> None:
-        """Samples, checks or log."""
         if self._charts.zoomed:
             self.action_zoom()
         self._tabs.choose(tab)
+
+    # What is allowed, and what is on its way
+
+    def _is_here(self, row: RunRow) -> bool:
+        """Whether a run trains in this process."""
+        return self.launches.busy and self.launches.here == row.path
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys it in the footer, where it makes no sense for the chosen run."""
+        row, _ = self.current()
+        return None if why_not(action, row, row is not None and self._is_here(row)) else True
+
+    def on_key(self, event: KeyPress) -> None:
+        """Say why an action makes no sense now."""
+        active = self.screen.active_bindings.get(event.key)
+        if active is not None and active.node is self and not active.enabled:
+            row, _ = self.current()
+            action = active.binding.action.partition("(")[0]
+            self.say(why_not(action, row, row is not None and self._is_here(row)), "warning")
+
+    def _settle_pending(self) -> None:
+        """Forget what was obeyed, and say so."""
+        for run, pending in list(self._pending.items()):
+            row, clock = self.snapshot.row(run), time.monotonic()
+            if row is None:
+                del self._pending[run]
+            elif pending.over(row, clock):
+                del self._pending[run]
+                if pending.done and clock <= pending.until:
+                    self.say(f"{row.name} {pending.done(row)}")
+
+    def _wait_for(self, row: RunRow, words: str, done: Callable[[RunRow], str] | None, *, live: bool = True) -> None:
+        self._pending[row.path] = Pending(words, row.control_id, time.monotonic() + PATIENCE, live, done)
+        self.redraw()
+
+    # What is done to a run
+
+    def _do(self, work: Callable[[], object], run: Path, done: Callable[[], object] = lambda: None) -> None:
+        """Do it in a thread, and `done` if it went well; what goes wrong is said."""
+        self.run_worker(self._done(work, run, done), group="actions", exit_on_error=False)
+
+    async def _done(self, work: Callable[[], object], run: Path, done: Callable[[], object]) -> None:
+        try:
+            await asyncio.to_thread(work)
+        except (InputError, OSError, Timeout) as error:
+            self._pending.pop(run, None)
+            self.say(str(error), "error")
+            self.redraw()
+        else:
+            done()
+        finally:
+            self.look_now()
+
+    def action_pause(self) -> None:
+        row, _ = self.current()
+        if row is not None and row.state == "paused":
+            self._tell(row, Command.CONTINUE, "going on…", lambda now: f"goes on from step {now.step:,}")
+        elif row is not None:
+            self._tell(row, Command.PAUSE, "pausing…", lambda now: f"is {now.state} at step {now.step:,}")
+
+    def action_stop(self) -> None:
+        row, _ = self.current()
+        if row is not None:  # of a run in this process the app says itself how it ended
+            done = None if self._is_here(row) else lambda now: f"is {now.state} at step {now.step:,}"
+            self._tell(row, Command.STOP, "stopping…", done)
+
+    def action_checkpoint(self) -> None:
+        row, _ = self.current()
+        if row is not None:
+            self._tell(row, Command.CHECKPOINT, "saving…", lambda now: f"has a checkpoint of step {now.saved or 0:,}")
+
+    def _tell(self, row: RunRow, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
+        self._wait_for(row, words, done)
+        self._do(lambda: self.launches.tell(row.path, command), row.path)
+
+    def action_resume(self, how: str) -> None:
+        row, _ = self.current()
+        if row is not None:
+            self._wait_for(row, "resuming…", None, live=False)
+            self.post_message(Resume(row.path, how))
+
+    def action_detach(self) -> None:
+        """Hand the run that trains here over."""
+        row, _ = self.current()
+        if row is None:
+            return
+        said: list[str] = []
+
+        def done() -> None:
+            self._pending.pop(row.path, None)
+            self.say(said[0])
+
+        self._wait_for(row, "handing over…", None)
+        self._do(lambda: said.append(self.launches.hand_over()), row.path, done)
+
+    def action_play(self) -> None:
+        row, _ = self.current()
+        if row is not None:
+            self.post_message(Play(row.path))
+
+    def action_rename(self) -> None:
+        row, _ = self.current()
+        if row is None:
+            return
+
+        def wrong(name: str) -> str:
+            try:
+                taken = name != row.name and (self.runs_dir / check_name(name)).exists()
+            except (InputError, OSError) as error:
+                return str(error)
+            return f"a run called {name} exists already" if taken else ""
+
+        def named(name: str | None) -> None:
+            if name and name != row.name:
+                self._do(lambda: rename(RunReader(row.path), name), row.path, lambda: renamed(name))
+
+        def renamed(name: str) -> None:
+            if self.chosen == row.path:
+                self.chosen = row.path.with_name(name)
+            self.say(f"{row.name} is now called {name}")
+
+        self.app.push_screen(AskText(f"A new name for {row.name}", row.name, wrong=wrong), named)
+
+    def action_delete(self) -> None:
+        row, _ = self.current()
+        if row is None:
+            return
+        answers = [Answer("keep", "Keep it"), Answer("delete", "Delete it, with its checkpoints")]
+        question: Ask[str] = Ask(f"Delete {row.name}?", answers, "What is deleted cannot be brought back.")
+
+        def answered(answer: str | None) -> None:
+            if answer == "delete":
+                self._do(
+                    lambda: delete(RunReader(row.path)),
+                    row.path,
+                    lambda: self.say(f"{row.name} is deleted"),
+                )
+
+        self.app.push_screen(question, answered)

@@ -1,4 +1,7 @@
-"""The lines over the charts: which run, what it does, how far it is, and what there is to know of its state."""
+"""A run in words and numbers: the lines over its charts, and the gauges of its machine under them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from textual.content import Content
 from textual.widgets import Static
@@ -6,12 +9,11 @@ from textual.widgets import Static
 from engine.clean import clean_line
 from engine.runs.lineage import drawn
 from engine.runs.records import Origin
-from tui_transformer.lab.formatting import duration, short
+from tui_transformer.lab.charts.curves import curve_of
+from tui_transformer.lab.formatting import BARS, duration, memory, short
 from tui_transformer.lab.records.badges import badge
-from tui_transformer.lab.records.facts import number
-from tui_transformer.lab.records.feed import RunRow
-from tui_transformer.lab.records.run_view import RunView
-from tui_transformer.studio.shared.run_words import look, notice
+from tui_transformer.lab.records.run_view import RunRow, RunView
+from tui_transformer.studio.shared.run_states import STATES, UNKNOWN, notice
 
 COLOURS = {
     "live": "$accent bold",
@@ -37,14 +39,14 @@ class RunHeader(Static):
 
     def __init__(self) -> None:
         super().__init__("", id="run-header")
-        self._shown: tuple[object, ...] = ()
+        self._shown: Content | None = None
         self._of: tuple[RunRow, RunView | None, str] | None = None
 
     def show(self, row: RunRow, view: RunView | None, pending: str) -> None:
-        """Show a run; nothing is redrawn if it says the same."""
+        """Show a run, and what was asked of it; nothing is redrawn if it says the same."""
         self._of = row, view, pending
         width = max(30, self.content_size.width)
-        lines = [_first(row, view, pending, width), _progress(row, view, width)]
+        lines = [_first_line(row, view, pending, width), _progress(row, view, width)]
         if view is not None and view.origin is not None:
             lines.append(Content.styled(_lineage(row, view.origin, width), COLOURS["dim"]))
         said = notice(row, view)
@@ -52,21 +54,21 @@ class RunHeader(Static):
             lines.append(Content.styled(clean_line(said.text), COLOURS[said.style]))
         if view is not None and view.problems:
             lines.append(Content.styled(f"damaged: {', '.join(view.problems)}", COLOURS["warning"]))
-        shown = tuple(lines)
-        if shown != self._shown:
+        shown = Content("\n").join(lines)
+        if self._shown is None or not shown.is_same(self._shown):
             self._shown = shown
-            self.update(Content("\n").join(lines))
+            self.update(shown)
 
     def on_resize(self) -> None:
-        """The same at another width."""
         if self._of is not None:
             self.show(*self._of)
 
 
-def _first(row: RunRow, view: RunView | None, pending: str, width: int) -> Content:
-    seen = look(row.state)
+def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> Content:
+    """Name and facts at the left, badges and state at the right; facts go first where there is little room."""
+    style = STATES.get(row.state, UNKNOWN)
     words = row.state if row.state != "running" or row.phase in ("", "training") else row.phase.replace("-", " ")
-    state = f"{seen.sign} {clean_line(pending or words)}"
+    state = f"{style.sign} {clean_line(pending or words)}"
     badges = [(clean_line(name) + "  ", ALARMS[badge(name).severity]) for name in row.badges]
     facts = [clean_line(view.corpus)] if view is not None and view.corpus else []
     if view is not None and view.parameters:
@@ -81,7 +83,7 @@ def _first(row: RunRow, view: RunView | None, pending: str, width: int) -> Conte
     if len(name) > room:
         name = name[: max(1, room - 1)] + "…"
     left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
-    right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[seen.style]))
+    right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[style.style]))
     return Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
 
 
@@ -96,11 +98,12 @@ def _lineage(row: RunRow, origin: Origin, width: int) -> str:
 def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     parts = [f"{row.share:.0%}", f"step {row.step:,} / {row.steps:,}"]
     if row.live and view is not None:
-        speed = number((view.newest or {}).get("tokens_per_second"))
-        if speed:
-            parts.append(f"{short(speed).replace(' ', '')} tok/s")
-        if row.state == "running":
-            parts.append(_left(row, view))
+        if view.newest is not None and view.newest.tokens_per_second:
+            parts.append(f"{_tight(view.newest.tokens_per_second)} tok/s")
+        if row.state == "running" and row.step >= row.steps:
+            parts.append("finishing")
+        elif row.state == "running":
+            parts.append(f"{duration(view.eta)} left" if view.eta is not None else "warming up…")
     text = " · ".join(parts)
     if len(text) + LEAST_BAR + 2 > width and len(parts) > 2:
         text = " · ".join([parts[0], f"{row.step:,} / {row.steps:,}", *parts[2:]])
@@ -109,12 +112,114 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
         text = " · ".join(parts)
     room = max(LEAST_BAR, width - len(text) - 2)
     full = row.share * room
-    colour = {"bad": "$error", "good": "$success", "paused": "$warning"}.get(look(row.state).style, "$accent")
+    style = STATES.get(row.state, UNKNOWN).style
+    colour = {"bad": "$error", "good": "$success", "paused": "$warning"}.get(style, "$accent")
     done = "━" * int(full) + ("╸" if full % 1 >= 0.5 and int(full) < room else "")
     return Content.assemble((done, colour), ("━" * (room - len(done)), "$foreground 20%"), f"  {text}")
 
 
-def _left(row: RunRow, view: RunView) -> str:
-    if row.step >= row.steps:
-        return "finishing"
-    return f"{duration(view.eta)} left" if view.eta is not None else "warming up…"
+ROOMY = 88  # columns from which all five gauges stand in one row, their past under their value
+GAP = 2
+
+
+def _tight(value: float) -> str:
+    return short(value).replace(" ", "")
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A field of a train record, its names, how a value is written, what a full bar is if not the most."""
+
+    key: str
+    label: str
+    brief: str
+    write: Callable[[float], str]
+    full: float | None = None
+
+
+GAUGES = (
+    Gauge("lr", "learning rate", "lr", lambda value: f"{value:.2g}"),
+    Gauge("grad_norm", "gradient norm", "grad", lambda value: f"{value:.3g}"),
+    Gauge("tokens_per_second", "tokens/s", "tok/s", _tight),
+    Gauge("device_load", "{device} load", "{device}", lambda value: f"{value:.0%}", 1.0),
+    Gauge("memory_bytes", "memory", "mem", memory),
+)
+
+
+class Gauges(Static):
+    """What a machine does while it trains: a value and its recent past each, on two lines whatever the width."""
+
+    DEFAULT_CSS = """
+    Gauges { height: 2; padding: 0 1; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__("", id="gauges")
+        self._of: tuple[RunRow, RunView] | None = None
+        self._seen: object = None
+
+    def show(self, row: RunRow, view: RunView | None) -> None:
+        """Show a run's; nothing is redrawn where there is no new record."""
+        seen = (row.path, row.device, None if view is None else view.version, self.content_size)
+        if seen != self._seen:
+            self._seen = seen
+            self._of = (row, view) if view is not None else None
+            self.on_resize()
+
+    def on_resize(self) -> None:
+        width = self.content_size.width
+        if self._of is None or not self._of[1].train or width < 20:
+            self.update("")
+        else:
+            self.update((_in_one_row if width >= ROOMY else _in_two_rows)(*self._of, width))
+
+
+def _label(gauge: Gauge, row: RunRow, *, brief: bool) -> str:
+    device = "CPU" if row.device.startswith("cpu") or not row.device else "GPU"
+    return (gauge.brief if brief else gauge.label).format(device=device)
+
+
+def _now(view: RunView, gauge: Gauge) -> str:
+    value = getattr(view.newest, gauge.key, None)
+    return gauge.write(value) if value is not None else "–"
+
+
+def _past(view: RunView, gauge: Gauge, room: int) -> str:
+    """The newest values, as many as there is room for, as bars from zero: what hardly changes looks calm."""
+    values = curve_of(view.train[-4 * room :], "step", gauge.key).y
+    stride = max(1, len(values) // max(1, room)) if gauge.key == "lr" else 1
+    values = values[::-1][::stride][:room][::-1]
+    high = gauge.full or max(values, default=0.0)
+    if len(values) < 2 or not high > 0:
+        return " " * room
+    bars = [BARS[round(min(1.0, max(0.0, value / high)) * (len(BARS) - 1))] for value in values]
+    return "".join(bars).ljust(room)[:room]
+
+
+def _in_one_row(row: RunRow, view: RunView, width: int) -> Content:
+    each = (width - GAP * (len(GAUGES) - 1)) // len(GAUGES)
+    top, bottom = Content(""), Content("")
+    brief = any(len(f"{_label(gauge, row, brief=False)} {_now(view, gauge)}") > each for gauge in GAUGES)
+    for i, gauge in enumerate(GAUGES):
+        gap = " " * (GAP if i else 0)
+        label, value = _label(gauge, row, brief=brief), _now(view, gauge)
+        if gauge.key == "memory_bytes" and view.memory_total and row.device == "cpu":
+            value += f" of {memory(view.memory_total)}" if each > len(label) + 20 else ""
+        text = Content.assemble((label, "$foreground 65%"), " ", (value, "bold"))
+        top = Content.assemble(top, gap, text, " " * max(0, each - text.cell_length))
+        bottom = Content.assemble(bottom, gap, (_past(view, gauge, each), "$primary 70%"))
+    return Content.assemble(top, "\n", bottom)
+
+
+def _in_two_rows(row: RunRow, view: RunView, width: int) -> Content:
+    each = (width - 2 * GAP) // 3
+    rows = []
+    for gauges in (GAUGES[:3], GAUGES[3:]):
+        line = Content("")
+        for i, gauge in enumerate(gauges):
+            label, value = _label(gauge, row, brief=True), _now(view, gauge)
+            past = _past(view, gauge, max(0, each - len(label) - len(value) - 2))
+            words = ((label, "$foreground 65%"), " ", (value, "bold"), " ", (past, "$primary 70%"))
+            line = Content.assemble(line, " " * (GAP if i else 0), *words)
+        rows.append(line)
+    return Content("\n").join(rows)

@@ -6,20 +6,22 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.events import Click
+from textual.message import Message
 from textual.widgets import Static
 
-from engine.clean import clean, clean_line
+from engine.clean import clean_line
+from engine.runs.records import WrittenRow
 from tui_transformer.lab.records.run_view import RunView
 
-TABS = (("samples", "t", "samples"), ("checks", "v", "checks"), ("log", "l", "log"))
+TABS = (("samples", "t"), ("checks", "v"), ("log", "l"))
 DIM = "$foreground 65%"
 STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
 BAR = 10  # columns of a probe's bar
-SCROLLS = (
+SCROLLS = (  # while a text has the keys
     "  ↑ ↓ scroll · escape: back to the runs",
     "  ↑↓ scroll · esc runs",
     " esc: runs",
-)  # while a text has the keys
+)
 
 
 class TabLine(Static):
@@ -28,6 +30,13 @@ class TabLine(Static):
     DEFAULT_CSS = """
     TabLine { height: 1; padding: 0 1; }
     """
+
+    class Chosen(Message):
+        """A tab was clicked."""
+
+        def __init__(self, tab: str) -> None:
+            super().__init__()
+            self.tab = tab
 
     def __init__(self) -> None:
         super().__init__("", id="tab-line")
@@ -43,10 +52,10 @@ class TabLine(Static):
             scrolls: whether a text has the keys, which is said then.
         """
         line, self._places = Content.styled("── ", "$foreground 25%"), []
-        for name, key, label in TABS:
+        for name, key in TABS:
             start = line.cell_length
             style = "$accent bold" if name == chosen else "$foreground bold" if name == beside else "$foreground 75%"
-            line = Content.assemble(line, (f"{label} ", style), (key, DIM))
+            line = Content.assemble(line, (f"{name} ", style), (key, DIM))
             if name == "checks" and wrong:
                 line = Content.assemble(line, (f" ✗{wrong}", "$error bold"))
             self._places.append((start, line.cell_length, name))
@@ -54,17 +63,13 @@ class TabLine(Static):
         room = self.content_size.width - line.cell_length
         words = next((words for words in SCROLLS if len(words) <= room), "") if scrolls else ""
         rule = "─" * max(0, room - len(words))
-        line = Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent"))
-        self.update(line)
+        self.update(Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")))
 
     def on_click(self, event: Click) -> None:
-        """Choose the tab under the mouse."""
         offset = event.get_content_offset(self)
-        tabs = self.parent
-        if offset is not None and isinstance(tabs, RunTabs):
-            for start, end, name in self._places:
-                if start <= offset.x < end:
-                    tabs.choose(name)
+        for start, end, name in self._places:
+            if offset is not None and start <= offset.x < end:
+                self.post_message(self.Chosen(name))
 
 
 class TabBody(VerticalScroll):
@@ -82,12 +87,15 @@ class TabBody(VerticalScroll):
         self._shown: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """A text of any length."""
         yield self._text
 
     def show(self, tab: str, view: RunView | None) -> None:
         """Show one; nothing is redrawn where the text is the same."""
-        shown = (tab, None if view is None else view.path, _parts(tab, view))
+        if view is None:
+            shown: tuple[object, ...] = (tab, None)
+        else:
+            parts = {"samples": view.samples, "checks": (view.findings, view.probes), "log": (view.events, view.log)}
+            shown = (tab, view.path, parts[tab])
         if shown == self._shown:
             return
         other = shown[:2] != self._shown[:2]
@@ -119,11 +127,14 @@ class RunTabs(Vertical):
         self._shown: object = None
 
     def compose(self) -> ComposeResult:
-        """The names, and the texts."""
         yield self._line
         with Horizontal():
             yield self._first
             yield self._beside
+
+    def on_tab_line_chosen(self, event: TabLine.Chosen) -> None:
+        event.stop()
+        self.choose(event.tab)
 
     def choose(self, tab: str) -> None:
         """Show one of them."""
@@ -146,25 +157,17 @@ class RunTabs(Vertical):
             self._beside.show(beside, view)
 
     def on_resize(self) -> None:
-        """The rule goes across."""
         self.show(self._view)
 
     def on_descendant_focus(self) -> None:
-        """A text has the keys: say what arrows do."""
         self.show(self._view)
 
     def on_descendant_blur(self) -> None:
-        """They choose runs again."""
         self.show(self._view)
 
 
-def _parts(tab: str, view: RunView | None) -> object:
-    if view is None:
-        return None
-    return {"samples": view.samples, "checks": (view.findings, view.probes), "log": (view.events, view.log)}[tab]
-
-
-def _samples(view: RunView) -> Content:
+def samples_text(view: RunView) -> Content:
+    """Return what the run wrote, the newest first."""
     if not view.samples:
         return Content.styled("no samples yet: evaluation.sample_every says how often one is written", DIM)
     parts = []
@@ -172,15 +175,14 @@ def _samples(view: RunView) -> Content:
         head = f"step {sample.step:,}" + (f", temperature {sample.temperature:g}" if sample.temperature else "")
         if sample.translations:
             parts.append(Content("\n").join([Content.styled(head, DIM), *map(_translation, sample.translations)]))
-            continue
-        prompt, text = clean(sample.prompt), clean(sample.text)
-        middle = "" if sample.continues else "\n→ "
-        parts.append(Content.assemble((head, DIM), "\n", (prompt, "bold"), middle, text.rstrip()))
+        else:
+            middle = "" if view.continues else "\n→ "
+            parts.append(Content.assemble((head, DIM), "\n", (sample.prompt, "bold"), middle, sample.text.rstrip()))
     return Content("\n\n").join(parts)
 
 
-def _translation(row: tuple[str, str, str]) -> Content:
-    source, reference, written = (clean_line(part) for part in row)
+def _translation(row: WrittenRow) -> Content:
+    source, reference, written = clean_line(row.source), clean_line(row.reference), clean_line(row.text)
     exact = bool(reference) and written.strip() == reference.strip()
     lines = [
         Content.styled(source, "bold"),
@@ -191,25 +193,26 @@ def _translation(row: tuple[str, str, str]) -> Content:
     return Content("\n").join(lines)
 
 
-def _checks(view: RunView) -> Content:
+def checks_text(view: RunView) -> Content:
+    """Return what the checks found, and how often the probes were right."""
     if not (view.findings or view.probes):
         return Content.styled("no checks yet: the first come before training and at evaluations", DIM)
     lines = []
     for finding in view.findings:
         style = STYLES[finding.style]
-        words = ("", "") if finding.fine else (clean_line(finding.words), style)
-        rest = clean_line(finding.words) if finding.fine else ""
-        lines.append(Content.assemble((f"{finding.sign} ", style), words, rest, (f": {clean_line(finding.why)}", DIM)))
+        words = (clean_line(finding.words), "" if finding.fine else style)
+        lines.append(Content.assemble((f"{finding.sign} ", style), words, (f": {clean_line(finding.why)}", DIM)))
     if view.probes:
         width = max(len(clean_line(probe.name)) for probe in view.probes)
         counted = max(len(f"{probe.places:,}") for probe in view.probes)
         for probe in view.probes:
+            full, rest = divmod(round(max(0.0, min(1.0, probe.right)) * BAR * 8), 8)
+            bar = "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
             chance = f"chance {probe.chance:>4.0%}" if probe.chance is not None else " " * 11
-            bar = _bar(probe.right)
             lines.append(
                 Content.assemble(
                     f"{clean_line(probe.name):<{width}}  ",
-                    (bar, "$success" if probe.beats_chance else DIM),
+                    (bar.ljust(BAR, "·"), "$success" if probe.beats_chance else DIM),
                     (f" {probe.right:>4.0%}", "bold"),
                     (f" of {probe.places:>{counted},}" if probe.places else "", DIM),
                     (f"  {chance}  {clean_line(probe.what)}", DIM),
@@ -218,28 +221,18 @@ def _checks(view: RunView) -> Content:
     return Content("\n").join(lines)
 
 
-def _bar(share: float) -> str:
-    eighths = round(max(0.0, min(1.0, share)) * BAR * 8)
-    full, rest = divmod(eighths, 8)
-    blocks = "▏▎▍▌▋▊▉"
-    return ("█" * full + (blocks[rest - 1] if rest else "")).ljust(BAR, "·")
-
-
-def _log(view: RunView) -> Content:
+def log_text(view: RunView) -> Content:
+    """Return what happened, and the end of log.txt."""
     lines = []
     for event in view.events:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]
-        said = clean_line(event.text)
-        lines.append(
-            Content.assemble(
-                (f"{time}  step {event.step:<6,} ", DIM), (clean_line(event.event), "bold"), f"  {said}" if said else ""
-            )
-        )
+        said = f"  {clean_line(event.text)}" if event.text else ""
+        head = (f"{time}  step {event.step:<6,} ", DIM)
+        lines.append(Content.assemble(head, (clean_line(event.event), "bold"), said))
     if view.log:
-        if lines:
-            lines.append(Content.styled("log.txt", DIM))
+        lines += [Content.styled("log.txt", DIM)] if lines else []
         lines += [Content(clean_line(line)) for line in view.log]
     return Content("\n").join(lines) if lines else Content.styled("nothing was logged yet", DIM)
 
 
-WRITE: dict[str, Callable[[RunView], Content]] = {"samples": _samples, "checks": _checks, "log": _log}
+WRITE: dict[str, Callable[[RunView], Content]] = {"samples": samples_text, "checks": checks_text, "log": log_text}

@@ -10,8 +10,8 @@ from engine.runs.reader import RunReader
 from engine.runs.records import Origin
 from tests.tui_transformer.lab.analysis.studies import cell
 from tests.tui_transformer.lab.analysis.variants import change, variant
-from tui_transformer.cli.compare import compare_command
-from tui_transformer.cli.runs import runs_command
+from tui_transformer.cli.compare import compare
+from tui_transformer.cli.runs import runs as list_runs
 from tui_transformer.cli.summary import print_summary
 from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail, group_detail
@@ -81,11 +81,10 @@ def test_in_a_study_the_stage_is_named_so_that_seeds_have_their_settings_in_comm
 
 def test_earlier_stages_are_in_no_table_of_variants_and_a_note_says_so(tmp_path, capsys) -> None:
     staged(tmp_path)
-    options = {"query": "", "sort_by": "", "baseline": "st.scratch.s1", "all_settings": False}
-    assert compare_command(["st"], **options, by="", written_as=[], out=None, runs_dir=tmp_path) == 0
+    assert compare(["st"], baseline="st.scratch.s1", runs_dir=tmp_path) == 0
     said = capsys.readouterr().out
     assert "both     2" in said and "2 runs of earlier stages (pretrain) are not in this table" in said
-    assert compare_command([], **options, by="run", written_as=["csv"], out=None, runs_dir=tmp_path) == 0
+    assert compare([], baseline="st.scratch.s1", by="run", csv=True, runs_dir=tmp_path) == 0
     assert '"st: both, pretrain, seed 1"' in capsys.readouterr().out
 
 
@@ -112,7 +111,7 @@ def test_what_a_run_says_of_its_origin_never_reaches_the_terminal_raw(tmp_path, 
     poison = Origin(id="x", name="\x1b]0;owned\x07\u202eevil", checkpoint="be\x9bst", step=3, sha256="\x1b[2J" * 8)
     run = started_from(variant(tmp_path, "finetune"), poison)
     said = str(lines_of(detail(read_entry(run), None)))
-    runs_command(as_json=False, runs_dir=tmp_path)
+    list_runs(runs_dir=tmp_path)
     print_summary(RunReader(run), as_json=False)
     said += capsys.readouterr().out
     assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(said) and "evil" in said

@@ -10,7 +10,7 @@ from tui_transformer.lab.analysis.view import Options, Selection, View
 from tui_transformer.lab.charts.colours import LETTERS, ON_DARK, ON_LIGHT
 from tui_transformer.lab.charts.curves import Curve
 from tui_transformer.lab.charts.overlay import Drawn, differences, overlaid
-from tui_transformer.studio.compare.layout import MARKS, fitted, lay_out
+from tui_transformer.studio.compare.run_table import MARKS, fitted, lay_out
 from tui_transformer.studio.themes import THEMES
 
 

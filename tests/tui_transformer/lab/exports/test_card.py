@@ -1,12 +1,11 @@
 from engine.runs.manage import write_notes
-from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record
 from tui_transformer.lab.exports.huggingface import card
-from tui_transformer.lab.exports.recorded import Recorded
+from tui_transformer.lab.exports.recorded import ExportedRun
 
 
 def made(root, which="best", step=2000, **options) -> str:
-    return card(Recorded(RunReader(record(root, "run", **options))), which, step)
+    return card(ExportedRun(record(root, "run", **options)), which, step)
 
 
 def test_a_leak_is_told_before_the_scores_and_before_other_badges(tmp_path) -> None:
@@ -37,7 +36,7 @@ def test_what_others_wrote_is_text_and_nothing_else(tmp_path) -> None:
     poison = "```\n# Heading\n<script>alert(1)</script>\n\x1b[31m![x](http://evil) **bold**\n---\nlicense: mit"
     run = record(tmp_path, "run", text=poison, verdicts=[("leak", "LEAK", poison)])
     write_notes(run, text=poison)
-    text = card(Recorded(RunReader(run)), "last", 2000)
+    text = card(ExportedRun(run), "last", 2000)
     assert "\x1b" not in text
     # Only the front matter's rules, only our own headings, fences and pictures.
     assert [line for line in text.splitlines() if line.startswith("---")] == ["---", "---"]

@@ -6,17 +6,17 @@ from engine.runs.reader import RunReader
 from engine.runs.records import Event, TrainRecord
 from tests.tui_transformer.recorded import lines, record
 from tui_transformer.lab.exports.formats import to_csv, to_json
-from tui_transformer.lab.exports.recorded import Recorded, wall_times
+from tui_transformer.lab.exports.recorded import ExportedRun, wall_times
 
 
-def recorded(root, name="run", **options) -> Recorded:
-    return Recorded(RunReader(record(root, name, **options)))
+def recorded(root, name="run", **options) -> ExportedRun:
+    return ExportedRun(record(root, name, **options))
 
 
 def test_csv_has_a_row_a_record_and_every_number_to_its_last_digit(tmp_path) -> None:
     runs = [recorded(tmp_path, "a"), recorded(tmp_path, "b", step=300)]
     rows = list(csv.DictReader(io.StringIO(to_csv(runs))))
-    records = [(run.name, r) for run in runs for r in RunReader(run.reader.path).raw_lines("metrics")]
+    records = [(run.name, r) for run in runs for r in RunReader(run.path).raw_lines("metrics")]
     assert len(rows) == len(records)
     for row, (name, said) in zip(rows, records, strict=True):
         assert row["run"] == name and row["kind"] == said["kind"] and int(row["step"]) == said["step"]
@@ -30,14 +30,14 @@ def test_no_cell_is_a_formula(tmp_path) -> None:
     run = record(tmp_path, "run")
     text = lines([{"kind": "=1+1", "step": 1, "@loss": 1.0, "note": "+cmd|' /C calc'!A0"}])
     (run / "metrics.jsonl").write_text(text)
-    (head, row) = csv.reader(io.StringIO(to_csv([Recorded(RunReader(run))])))
+    (head, row) = csv.reader(io.StringIO(to_csv([ExportedRun(run)])))
     assert not [cell for cell in head + row if cell[:1] in ("=", "+", "-", "@")]
 
 
 def test_json_is_one_document_of_all_that_the_runs_say(tmp_path) -> None:
     run = recorded(tmp_path, verdicts=[("leak", "LEAK", "sees it all")])
     (found,) = json.loads(to_json([run]))["runs"]
-    assert found["metrics"] == list(run.reader.raw_lines("metrics"))
+    assert found["metrics"] == list(run.raw_lines("metrics"))
     assert found["badges"] == {"LEAK": "sees it all"} and found["config"] == run.config.dump()
     assert len(found["samples"]) == 4 and found["events"][0]["event"] == "started"
 

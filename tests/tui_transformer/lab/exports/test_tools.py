@@ -11,14 +11,13 @@ import numpy as np
 import pytest
 
 from engine.errors import InputError
-from engine.runs.reader import RunReader
 from tests.tui_transformer.recorded import record
 from tui_transformer.lab.exports import formats, mlflow, tensorboard, wandb
-from tui_transformer.lab.exports.recorded import Recorded, scalars
+from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 
-def recorded(root, **options) -> Recorded:
-    return Recorded(RunReader(record(root, "run", **options)))
+def recorded(root, **options) -> ExportedRun:
+    return ExportedRun(record(root, "run", **options))
 
 
 def test_tensorboard_reads_every_point_back_with_its_step_and_time(tmp_path) -> None:
@@ -30,7 +29,7 @@ def test_tensorboard_reads_every_point_back_with_its_step_and_time(tmp_path) -> 
     read = EventAccumulator(str(folder), size_guidance={"scalars": 0, "tensors": 0})
     read.Reload()
     expected: dict[str, list] = {}
-    for metrics, time in zip(run.metrics, run.times, strict=True):
+    for metrics, time in zip(run.lines, run.times, strict=True):
         for tag, value in scalars(metrics):
             expected.setdefault(tag, []).append((metrics["step"], time, np.float32(value)))
     assert expected.keys() == set(read.Tags()["scalars"])
@@ -91,7 +90,7 @@ def test_mlflow_has_every_point_and_setting_in_a_local_database(tmp_path, monkey
     (found,) = client.search_runs([experiment.experiment_id])
     assert found.info.status == "FINISHED" and found.data.params["model.n_heads"] == "4"
     points = client.get_metric_history(found.info.run_id, "train/loss")
-    expected = [(r["step"], r["loss"]) for r in run.metrics if r["kind"] == "train"]
+    expected = [(r["step"], r["loss"]) for r in run.lines if r["kind"] == "train"]
     assert sorted((p.step, p.value) for p in points) == expected
     assert client.get_metric_history(found.info.run_id, "validation/probes/recall_110")
 
@@ -101,9 +100,9 @@ def test_wandb_stays_on_this_machine_unless_the_environment_says_otherwise(tmp_p
     pytest.importorskip("wandb")
     run = recorded(tmp_path, step=400)
     program = (
-        "from pathlib import Path; import sys; from engine.runs.reader import RunReader;"
-        "from tui_transformer.lab.exports.recorded import Recorded; from tui_transformer.lab.exports import wandb;"
-        f"print(*wandb.write(Recorded(RunReader(Path({str(run.reader.path)!r}))), Path({str(tmp_path / 'out')!r}), ''))"
+        "from pathlib import Path; import sys; "
+        "from tui_transformer.lab.exports.recorded import ExportedRun; from tui_transformer.lab.exports import wandb;"
+        f"print(*wandb.write(ExportedRun(Path({str(run.path)!r})), Path({str(tmp_path / 'out')!r}), ''))"
     )
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WANDB")}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, timeout=60)

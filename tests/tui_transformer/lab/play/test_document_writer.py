@@ -13,7 +13,7 @@ from engine.errors import InputError
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main
 from tui_transformer.lab.play.document_writer import GREEDY, DocumentWriter, Example
-from tui_transformer.lab.play.writer import Writers
+from tui_transformer.lab.play.writers import Writers
 
 CORPUS = load_documents(DataConfig(corpus="biographies", corpus_size=20))
 QUESTION = CORPUS.questions["validation"][0].text

@@ -1,13 +1,15 @@
 import pytest
 
 from engine.errors import InputError
+from tui_transformer.cli.output import complain, say
 from tui_transformer.lab.play.prompt import SETTINGS, Prompt, checked
 
 
 @pytest.fixture
 def session():
     answers: list[str] = []
-    prompt = Prompt({"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200}, answers.append)
+    settings = {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200}
+    prompt = Prompt(settings, answers.append, remark=say, complain=complain)
     prompt.answers = answers
     return prompt
 

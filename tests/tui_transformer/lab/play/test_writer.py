@@ -11,7 +11,8 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.writer import Writer, Writers
+from tui_transformer.lab.play.text_writer import TextWriter
+from tui_transformer.lab.play.writers import Writers
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
 GIVEN = {"masked": "the g_te", "copy": "the gate"}
@@ -22,8 +23,8 @@ def runs(tmp_path_factory) -> Path:
     return train_all(tmp_path_factory.mktemp("runs"))
 
 
-def writer(runs: Path, name: str) -> Writer:
-    return Writer(RunReader(runs / name), "best", "cpu")
+def writer(runs: Path, name: str) -> TextWriter:
+    return TextWriter(RunReader(runs / name), "best", "cpu")
 
 
 @pytest.mark.parametrize("name", KINDS)

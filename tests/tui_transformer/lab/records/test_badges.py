@@ -7,7 +7,7 @@ import pytest
 from engine.evaluation import verdict as engine_verdict
 from tests.tui_transformer.lab.analysis.variants import variant
 from tests.tui_transformer.recorded import record
-from tui_transformer.cli.runs import runs_command
+from tui_transformer.cli.runs import runs as list_runs
 from tui_transformer.lab.analysis.columns import FIXED
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.groups import comparable, why_not
@@ -61,7 +61,7 @@ def test_what_passed_what_was_not_checked_and_what_is_wrong_are_three_cells(tmp_
     (record(tmp_path, "d-unscored", verdicts=[passed]) / "summary.json").unlink()
     entries = [read_entry(tmp_path / name) for name in ("a-passed", "b-wrong", "c-unchecked", "d-unscored")]
     compared = [FIXED["checks"].shown(entry, None) for entry in entries]
-    runs_command(as_json=False, runs_dir=tmp_path)
+    list_runs(runs_dir=tmp_path)
     listed = [line.split()[-1] for line in capsys.readouterr().out.splitlines()[1:]]
     assert compared[0] == listed[0] == "✓" and compared[2:] == listed[2:] == ["–", "–"]
     assert compared[1] == "OVERLAP SUSPECT" and listed[1] == "SUSPECT"
@@ -77,5 +77,5 @@ def test_the_worst_badge_comes_first(tmp_path) -> None:
 
 def test_json_keeps_names(tmp_path, capsys) -> None:
     record(tmp_path, "run", verdicts=[SUSPICIOUS])
-    runs_command(as_json=True, runs_dir=tmp_path)
+    list_runs(json=True, runs_dir=tmp_path)
     assert json.loads(capsys.readouterr().out)["badges"] == ["SUSPICIOUS"]

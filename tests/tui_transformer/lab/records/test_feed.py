@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from engine.runs.reader import LIVE_STATES
+from engine.runs.tail import end_of, newest_lines
 from tests.tui_transformer.recorded import TEXT, everything, grow, lines, put_status, record, train_record
 from tui_transformer.lab.records import feed as feeds
 from tui_transformer.lab.records import run_view
-from tui_transformer.lab.records.facts import end_of, newest_lines, number, whole
+from tui_transformer.lab.records.facts import number, whole
 from tui_transformer.lab.records.feed import RESTING, Feed
-from tui_transformer.lab.records.pace import QUICK, SLOW, Pace, Rhythm
+from tui_transformer.lab.records.pace import QUICK, SLOW, Pace, PollInterval
 
 
 class Clock:
@@ -71,8 +72,8 @@ def test_the_view_has_everything_of_the_chosen_run(root) -> None:
     view = Feed(root).look(run).view
     assert view is not None
     assert (view.corpus, view.unit, view.parameters) == ("playlets@1", "character", 108_288)
-    assert len(view.train) == 200 and len(view.validation) == 10 and view.newest["step"] == 2000
-    assert [floor.nats for floor in view.floors] == [pytest.approx(0.3573)] and view.best["loss"] <= view.last["loss"]
+    assert len(view.train) == 200 and len(view.validation) == 10 and view.newest.step == 2000
+    assert [floor.nats for floor in view.floors] == [pytest.approx(0.3573)] and view.best.loss <= view.last.loss
     assert view.samples[0].step == 2000 and view.samples[0].text == TEXT
     assert view.findings[0].fine and view.probes[0].chance == pytest.approx(0.083)
     assert view.events[0].event == "started" and "begins" in view.log[-1]
@@ -93,16 +94,16 @@ def test_new_metrics_are_a_new_version(root) -> None:
     grow(run, to=200)
     after = feed.look(run)
     assert after.changed and after.view.version > before.version
-    assert after.view.newest["step"] == 200 and after.rows[0].step == 200
+    assert after.view.newest.step == 200 and after.rows[0].step == 200
 
 
 def test_a_resume_that_cuts_the_metrics_is_seen(root) -> None:
     run = record(root, "win16", state="running", step=500)
     feed = Feed(root, Clock())
-    assert feed.look(run).view.newest["step"] == 500
+    assert feed.look(run).view.newest.step == 500
     (run / "metrics.jsonl").write_text(lines(train_record(at, 2000) for at in range(10, 210, 10)))
     put_status(run, attempt=2, step=200)
-    assert feed.look(run).view.newest["step"] == 200
+    assert feed.look(run).view.newest.step == 200
 
 
 def test_runs_at_rest_are_looked_at_now_and_then_only(root, monkeypatch) -> None:
@@ -292,12 +293,12 @@ def test_after_a_resume_the_time_left_is_that_of_the_new_attempt(root) -> None:
 
 
 def test_looks_are_quick_while_things_change_and_rare_while_not() -> None:
-    rhythm = Rhythm()
-    assert rhythm.next(changed=True, cost=0.005) == QUICK
-    waits = [rhythm.next(changed=False, cost=0.0) for _ in range(12)]
+    interval = PollInterval()
+    assert interval.next(changed=True, cost=0.005) == QUICK
+    waits = [interval.next(changed=False, cost=0.0) for _ in range(12)]
     assert waits[0] == QUICK and waits == sorted(waits) and waits[-1] == SLOW
-    assert rhythm.next(changed=True, cost=0.005) == QUICK
+    assert interval.next(changed=True, cost=0.005) == QUICK
 
 
 def test_costly_drawing_makes_looks_rarer() -> None:
-    assert Rhythm().next(changed=True, cost=0.2) >= 1.0
+    assert PollInterval().next(changed=True, cost=0.2) >= 1.0

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, picture
 from tui_transformer.lab.records.floors import Floor, floors
-from tui_transformer.lab.records.run_view import Followed
-from tui_transformer.studio.train.run_chart import RunChart
-from tui_transformer.studio.train.run_tabs import _checks
+from tui_transformer.lab.records.run_view import Followed, RunRow
+from tui_transformer.studio.train.run_charts import RunChart
+from tui_transformer.studio.train.run_tabs import checks_text
 
 PAST = {"nats_per_char": 0.3573, "se": 0.0013}
 WINDOW = {"nats_per_char": 0.3688, "se": 0.0014, "context": 256, "stride": 128, "luck": 0.0014}
@@ -51,6 +51,6 @@ def test_a_probe_says_of_how_many_places_it_is(tmp_path: Path) -> None:
         ({}, ["50%  ", "100%  "]),
     ):
         (tmp_path / "summary.json").write_text(json.dumps({"last": last | {"probe_places": places}}))
-        arguments = {"state": "finished", "phase": "", "step": 1, "steps": 1, "attempt": 1, "before": ()}
-        shown = _checks(Followed(tmp_path).view(0.0, **arguments)).plain
+        row = RunRow(tmp_path, "finished", step=1, steps=1, attempt=1)
+        shown = checks_text(Followed(tmp_path).view(0.0, row)).plain
         assert all(part in shown for part in said), shown

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from tui_transformer.cli.meant import find
+from tui_transformer.cli.names import resolve_names
 from tui_transformer.lab.reports.document import (
     Bullets,
     Cell,
@@ -25,7 +25,7 @@ from tui_transformer.lab.reports.report_data import gather
 
 def document(root: Path, *names: str, language: str = "en") -> Document:
     """The report on runs or studies of a folder."""
-    meant = find(names, root)
+    meant = resolve_names(names, root)
     chosen = language_of(language)
     return report(gather(meant.entries, meant.studies), chosen, chosen)
 

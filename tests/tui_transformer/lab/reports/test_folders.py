@@ -8,15 +8,13 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import change, variant
 from tests.tui_transformer.lab.reports.reports import document, files
 from tui_transformer.__main__ import main
-from tui_transformer.cli.app import app
-from tui_transformer.cli.report import report_command
+from tui_transformer.cli.report import report
 from tui_transformer.lab.reports.figures.style import Fonts, Image, rendered
 from tui_transformer.lab.reports.folder import write
 from tui_transformer.lab.reports.formats import FORMATS
@@ -50,7 +48,7 @@ def undrawn(monkeypatch):
 
 
 def written(root: Path, out: Path, *names: str, kind: str = "markdown", language: str = "en") -> dict[str, bytes]:
-    assert report_command(names or ("att",), kind=kind, language=language, out=out, as_json=False, runs_dir=root) == 0
+    assert report(list(names or ("att",)), kind, language, out=out, runs_dir=root) == 0
     return files(out)
 
 
@@ -219,17 +217,15 @@ def test_a_study_without_a_run_says_so(tmp_path, undrawn) -> None:
         written(tmp_path, tmp_path / "out", "s")
 
 
-def test_json_lists_the_files(root, tmp_path, undrawn) -> None:
+def test_json_lists_the_files(root, tmp_path, undrawn, capsys) -> None:
     out = tmp_path / "out"
-    found = CliRunner().invoke(
-        app, ["report", "att", "--format", "html", "--json", "-o", str(out), "--runs-dir", str(root)]
-    )
-    assert json.loads(found.stdout)["files"] == [str(out / "report.html")]
+    assert main(["report", "att", "--format", "html", "--json", "-o", str(out), "--runs-dir", str(root)]) == 0
+    assert json.loads(capsys.readouterr().out)["files"] == [str(out / "report.html")]
 
 
 def test_without_out_a_report_has_a_folder_of_its_own(root, tmp_path, monkeypatch, capsys, undrawn) -> None:
     monkeypatch.chdir(tmp_path)
-    report_command(["att"], kind="html", language="en", out=None, as_json=False, runs_dir=root)
+    report(["att"], "html", runs_dir=root)
     assert capsys.readouterr().out == "reports/att/report.html\n"
 
 
@@ -246,12 +242,12 @@ def test_latex_says_how_to_make_a_pdf_and_whether_it_can_be_done_here(
 
 
 def test_without_a_chinese_font_the_figures_are_english_and_the_report_says_so(root) -> None:
-    from tui_transformer.cli.meant import find
+    from tui_transformer.cli.names import resolve_names
     from tui_transformer.lab.reports.languages import language
     from tui_transformer.lab.reports.report import report
     from tui_transformer.lab.reports.report_data import gather
 
-    meant = find(["att"], root)
+    meant = resolve_names(["att"], root)
     made = report(gather(meant.entries, meant.studies), language("zh"), language("en"))
     image = rendered(made.figures[0].draw, Fonts())
     assert b"layer norm" in image.svg

@@ -10,7 +10,7 @@ from tests.tui_transformer.lab.analysis.seeds import attention as by_distance
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import change, variant
 from tests.tui_transformer.lab.reports.reports import document, first, headings, table, words
-from tui_transformer.cli.meant import find
+from tui_transformer.cli.names import resolve_names
 from tui_transformer.lab.analysis import language as comparison
 from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.language import ENGLISH
@@ -41,7 +41,7 @@ def test_a_study_has_every_section_in_order(study) -> None:
 
 
 def test_the_ablation_table_has_the_numbers_and_the_verdicts_of_compare(study) -> None:
-    made, meant = document(study, "att"), find(["att"], study)
+    made, meant = document(study, "att"), resolve_names(["att"], study)
     standings = {s.name: s for s in gather(meant.entries, meant.studies).standings}
     rows = {row[0].text: [cell.text for cell in row] for row in table(made, "variants and their baseline").rows}
     for name, standing in standings.items():
@@ -200,7 +200,7 @@ def test_a_chinese_report_has_no_english_sentence_of_this_program(study) -> None
 
 
 def test_a_language_phrases_judgements_from_their_amounts(study) -> None:
-    meant = find(["att"], study)
+    meant = resolve_names(["att"], study)
     found = {s.name: s for s in gather(meant.entries, meant.studies).standings}["win16"]
     assert ENGLISH.judgement(found.judgement(LAST)).startswith("worse by 0.0508 ± ")
     assert language("zh").judgement(found.judgement(LAST)).startswith("劣于基线，差值 0.0508 ± ")

@@ -10,7 +10,7 @@ from tests.tui_transformer.recorded import lines, validation_record
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
 from tests.tui_transformer.studio.test_snapshots import PICTURES, pressing, studio, when
 from tui_transformer.lab.charts.overlay import DrawnGroups
-from tui_transformer.studio.compare.charts import CompareCharts
+from tui_transformer.studio.compare.overlay_charts import CompareCharts
 
 __all__ = ["root"]  # a fixture
 

@@ -17,8 +17,7 @@ from tests.tui_transformer.studio.train.test_train_pane import shown, until
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.records.badges import BADGES
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.compare.detail_page import DetailPage
-from tui_transformer.studio.compare.note_page import NotePage
+from tui_transformer.studio.compare.pages import DetailPage, NotePage
 from tui_transformer.studio.compare.pane import ComparePane
 from tui_transformer.studio.compare.run_table import RunTable
 from tui_transformer.studio.shared.dialog import Ask, AskText

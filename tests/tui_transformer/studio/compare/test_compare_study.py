@@ -4,23 +4,12 @@ import csv
 import json
 
 import pytest
-from typer.testing import CliRunner
 
 from engine.errors import InputError
 from tests.tui_transformer.lab.analysis.studies import attention, cell
 from tests.tui_transformer.lab.analysis.variants import variant
-from tui_transformer.cli.app import app
-from tui_transformer.cli.compare import compare_command
-
-USUAL = {
-    "query": "",
-    "sort_by": "",
-    "baseline": "",
-    "by": "",
-    "all_settings": False,
-    "written_as": (),
-    "out": None,
-}
+from tui_transformer.__main__ import main
+from tui_transformer.cli import compare as command
 
 
 @pytest.fixture
@@ -30,7 +19,7 @@ def root(tmp_path):
 
 
 def compare(root, *runs: str, **more) -> int:
-    return compare_command(runs, **{**USUAL, **more}, runs_dir=root)
+    return command.compare(list(runs), **more, runs_dir=root)
 
 
 def test_a_study_is_compared_by_variant_under_its_name_and_by_its_file(root, capsys) -> None:
@@ -51,16 +40,16 @@ def test_runs_are_grouped_or_listed_as_asked(root, capsys) -> None:
 
 
 def test_a_filter_takes_variants_away_and_never_seeds(root, capsys) -> None:
-    compare(root, "att", query="win16 seed=2", written_as=["json"])
+    compare(root, "att", filter_="win16 seed=2", json=True)
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["variant"], row["n"]) for row in rows] == [("win16", 3)]
-    compare(root, "att", written_as=["json"])
+    compare(root, "att", json=True)
     whole = {row["variant"]: row for row in map(json.loads, capsys.readouterr().out.splitlines())}["win16"]
     assert rows[0]["Δlast p_adjusted"] == whole["Δlast p_adjusted"] != rows[0]["Δlast p"]  # hidden ones count
 
 
 def test_variants_are_sorted_by_their_columns(root, capsys) -> None:
-    compare(root, "att", sort_by="-last", written_as=["json"])
+    compare(root, "att", sort_by="-last", json=True)
     names = [json.loads(line)["variant"] for line in capsys.readouterr().out.splitlines()]
     assert names == ["hot", "win16", "heads2", "global", "leaky"] or names[:2] == ["hot", "win16"]
 
@@ -102,7 +91,7 @@ def test_a_study_without_a_run_says_so(tmp_path) -> None:
         compare(tmp_path, "s")
 
 
-def test_the_command_line_takes_by(root) -> None:
+def test_the_command_line_takes_by(root, capsys) -> None:
     cell(root, "other", "x", 1)
-    found = CliRunner().invoke(app, ["compare", "--by", "variant", "--json", "--runs-dir", str(root)])
-    assert found.exit_code == 0 and len(found.stdout.splitlines()) == 6
+    assert main(["compare", "--by", "variant", "--json", "--runs-dir", str(root)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 6

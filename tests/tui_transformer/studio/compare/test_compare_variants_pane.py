@@ -15,7 +15,7 @@ from tests.tui_transformer.studio.compare.test_compare_pane import SIZES, Open, 
 from tui_transformer.lab.analysis.entry import LAST, read_entry
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import VARIANTS, Options, View
-from tui_transformer.studio.compare.detail_page import DetailPage
+from tui_transformer.studio.compare.pages import DetailPage
 from tui_transformer.studio.shared.dialog import Ask
 
 pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
@@ -153,7 +153,7 @@ def test_five_hundred_runs_by_variant_are_arranged_while_nobody_waits(tmp_path: 
             seed=seed,
             last=like.last + (i * 7919 + seed * 31 % 97) / 1e5,
             config=like.config | {"seed": seed, "model.d_ff": 64 + i // 5},
-            study=StudyPlace(f"s{i // 50}", f"v{i // 5}", seed) if i < 400 else None,
+            study=StudyPlace(name=f"s{i // 50}", variant=f"v{i // 5}", seed=seed) if i < 400 else None,
         )
         for i in range(0, 500, 5)
         for seed in seeds

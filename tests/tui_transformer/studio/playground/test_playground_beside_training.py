@@ -12,8 +12,8 @@ from engine.training.control import Control
 from tests.conftest import TINY
 from tests.tui_transformer.trained import train
 from tui_transformer.lab.launch.launch import Training
-from tui_transformer.lab.play.writer import Writers
-from tui_transformer.studio.playground.stream import pieces_of
+from tui_transformer.lab.play.writers import Writers
+from tui_transformer.studio.playground.column import pieces_of
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 
 STEPS = 250

@@ -16,7 +16,7 @@ from tui_transformer.lab.play.prompt import COMMANDS, SETTINGS, Prompt
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.keys import PANES
 from tui_transformer.studio.playground import pane as playground
-from tui_transformer.studio.playground.controls import stepped
+from tui_transformer.studio.playground.lines import stepped
 from tui_transformer.studio.playground.pane import EACH_ITS_OWN, PlaygroundPane
 from tui_transformer.studio.shared.dialog import Ask, AskText, Read
 

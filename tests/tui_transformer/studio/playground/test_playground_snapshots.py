@@ -26,7 +26,7 @@ def fakes(monkeypatch) -> Iterator[FakeWriters]:
     found = FakeWriters()
     monkeypatch.setattr(playground, "Writers", lambda device: found)
     monkeypatch.setattr("tui_transformer.studio.playground.column.monotonic", lambda: 0.0)
-    monkeypatch.setattr("tui_transformer.studio.playground.stream.SLICE", 0.0)  # a piece at a time
+    monkeypatch.setattr("tui_transformer.studio.playground.column.SLICE", 0.0)  # a piece at a time
     monkeypatch.setattr("textual.widgets.Input._toggle_cursor", lambda line: None)  # it does not blink in a picture
     record(Path("runs"), "baseline", created="2026-11-21T01:01:00+00:00")
     record(Path("runs"), "win16", created="2026-11-21T01:02:00+00:00")

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from engine.clean import clean
 from tests.tui_transformer.fake_writer import POISON, WIDE
-from tui_transformer.studio.playground.layout import Layout, cells
+from tui_transformer.studio.playground.token_text import Layout, cells
 
 TEXTS = st.lists(st.text(st.characters() | st.sampled_from(string.printable + WIDE + POISON), max_size=4), max_size=60)
 

@@ -19,8 +19,7 @@ from tests.tui_transformer.recorded import everything, grow, loss_at, put_status
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.shared.dialog import Ask, AskText
 from tui_transformer.studio.train.pane import TrainPane
-from tui_transformer.studio.train.run_chart import RunChart
-from tui_transformer.studio.train.run_charts import RunCharts
+from tui_transformer.studio.train.run_charts import RunChart, RunCharts
 from tui_transformer.studio.train.run_list import RunList
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
@@ -186,7 +185,7 @@ async def test_the_choice_stays_when_the_list_changes(root) -> None:
         studio.pane.look_now()
         await studio.until(lambda: "newer" in studio.text)
         assert studio.pane.chosen == root / "baseline"
-        assert studio.app.query_one(RunList)._at == 1
+        assert studio.app.query_one(RunList).at == 1
 
 
 async def test_a_run_that_was_only_just_made_can_be_chosen(root) -> None:
@@ -307,7 +306,7 @@ async def test_a_key_that_makes_no_sense_says_why(root, run, key, why) -> None:
 async def test_resume_asks_the_app(root, monkeypatch) -> None:
     everything(root)
     asked = []
-    monkeypatch.setattr(Studio, "resume", lambda app, run, how: asked.append((run, how)))
+    monkeypatch.setattr(Studio, "on_resume", lambda app, event: asked.append((event.run, event.how)))
     async with Open(root, "rope-base-500") as studio:
         await studio.pilot.press("r", "R")
         assert asked[0] == (root / "rope-base-500", "usual")

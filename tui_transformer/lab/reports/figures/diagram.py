@@ -1,6 +1,5 @@
 """A model as a picture, from its config alone: what stands on what, where the norms are, how often it repeats."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,8 +12,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EMBED, NORM, ATTEND, FEED, LINEAR, TEXT = "#fbe3e4", "#f8f3cf", "#fde2c4", "#d6e9f8", "#e2dcf1", "#ffffff"
+MEMORY = "#B15C00"  # the way from the encoder to the decoder
 BOX, HIGH, GAP, PLUS = 3.3, 0.62, 0.3, 0.13  # width and height of a box, air between two, radius of a ⊕
 STEP, SIDE = HIGH + GAP, 0.42  # from box to box; from a box to the line that goes round it
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Sublayer:
-    """A part of a layer with its norm and what goes past it.
-
-    Args:
-        box: what it does.
-        norm: of its input or output; None without one.
-        memory: whether it reads what the encoder made.
-    """
+    """A part of a layer with the norm of its input or output; `memory` says that it reads what the encoder made."""
 
     box: Box
     norm: Box | None
@@ -53,44 +48,33 @@ class Stack:
 def stacks(model: ModelConfig, language: Language) -> tuple[Stack, ...]:
     """What a model consists of: one stack, or an encoder and a decoder."""
     if model.architecture != "encoder-decoder":
-        return (_stack(model, language, model.n_layers, causal=model.causal, over_source=False, head=True),)
-    encoder = _stack(model, language, model.encoder_layers, causal=False, over_source=False, head=False)
-    return encoder, _stack(model, language, model.n_layers, causal=model.causal, over_source=True, head=True)
+        return (_stack(model, language, "tokens", model.n_layers),)
+    encoder = _stack(model, language, "source", model.encoder_layers)
+    return encoder, _stack(model, language, "target", model.n_layers)
 
 
-def _stack(model: ModelConfig, language: Language, times: int, *, causal: bool, over_source: bool, head: bool) -> Stack:
+def _stack(model: ModelConfig, language: Language, reads: str, times: int) -> Stack:
     say = language.say
     norm = None if model.norm == "none" else Box(say(f"diagram.norm.{model.norm}"), NORM)
-    two = model.architecture == "encoder-decoder"
-    text = say("diagram.tokens" if not two else "diagram.target" if over_source else "diagram.source")
-    embed = say("diagram.embedding", d=model.d_model, position=_added(model, language))
-    attend = say("diagram.attention", what=_attention(model, language, causal=causal), heads=_heads(model, language))
-    feed = say("diagram.ff", d=model.d_ff, activation=model.activation)
+    heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
+    heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
+    what = (
+        say("diagram.causal" if model.causal and reads != "source" else "diagram.bidirectional"),
+        say(f"diagram.attention.{model.attention}", window=model.window, every=model.link_every),
+        say(f"diagram.position.{model.position}"),
+    )
+    attend = say("diagram.attention", what=", ".join(filter(None, what)), heads=heads)
     layer = [Sublayer(Box(attend, ATTEND), norm)]
-    if over_source:
-        cross = say("diagram.cross", heads=_heads(model, language))
-        layer.append(Sublayer(Box(cross, ATTEND), norm, memory=True))
+    if reads == "target":
+        layer.append(Sublayer(Box(say("diagram.cross", heads=heads), ATTEND), norm, memory=True))
+    feed = say("diagram.ff", d=model.d_ff, activation=model.activation)
     layer.append(Sublayer(Box(feed, FEED), norm))
-    final = [Box(say(f"diagram.norm.{model.norm}"), NORM)] if model.final_norm and model.norm != "none" else []
-    tied = say("diagram.tied") if model.tie_embeddings else ""
-    top = [Box(say("diagram.head", tied=tied), LINEAR)] if head else []
-    return Stack((Box(text, TEXT), Box(embed, EMBED)), tuple(layer), times, (*final, *top))
-
-
-def _heads(model: ModelConfig, language: Language) -> str:
-    key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
-    return language.say(key, n=model.n_heads, kv=model.kv_heads)
-
-
-def _attention(model: ModelConfig, language: Language, *, causal: bool) -> str:
-    mask = language.say("diagram.causal" if causal else "diagram.bidirectional")
-    kind = language.say(f"diagram.attention.{model.attention}", window=model.window, every=model.link_every)
-    inside = language.say(f"diagram.position.{model.position}")
-    return ", ".join(part for part in (mask, kind, inside) if part)
-
-
-def _added(model: ModelConfig, language: Language) -> str:
-    return language.say(f"diagram.added.{model.position}")
+    above = [norm] if model.final_norm and norm is not None else []
+    if reads != "source":
+        tied = say("diagram.tied") if model.tie_embeddings else ""
+        above.append(Box(say("diagram.head", tied=tied), LINEAR))
+    embed = say("diagram.embedding", d=model.d_model, position=say(f"diagram.added.{model.position}"))
+    return Stack((Box(say(f"diagram.{reads}"), TEXT), Box(embed, EMBED)), tuple(layer), times, tuple(above))
 
 
 def diagram(model: ModelConfig, language: Language) -> "Figure":
@@ -105,7 +89,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     axes.set(xlim=(-wide / 2, wide / 2), ylim=(-0.45, rows + 0.1), aspect="auto")
     axes.axis("off")
     centres = (0.25,) if len(columns) == 1 else (-2.45, 2.45)
-    memory: tuple[float, float] | None = None
+    memory: Point | None = None
     for stack, x in zip(columns, centres, strict=True):
         y = 0.0
         for box in stack.below:
@@ -120,7 +104,7 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
         axes.text(far, (bottom + y) / 2 - 0.1, f"{stack.times} ×", ha=side, va="center", fontsize=11)
         for i, box in enumerate(stack.above):
             y = _box(axes, x, y + (0.14 if i == 0 else 0.0), box)
-        if not stack.above or stack is not columns[-1]:
+        if stack is not columns[-1]:
             memory = (x + BOX / 2, y - GAP) if stack.above else (x, y - GAP)
         else:
             _arrow(axes, (x, y - GAP), (x, y + 0.12))
@@ -147,9 +131,7 @@ def _box(axes: "Axes", x: float, y: float, box: Box, *, arrow: bool = True) -> f
     return y + STEP
 
 
-def _sublayer(
-    axes: "Axes", x: float, y: float, part: Sublayer, model: ModelConfig, memory: tuple[float, float] | None
-) -> float:
+def _sublayer(axes: "Axes", x: float, y: float, part: Sublayer, model: ModelConfig, memory: Point | None) -> float:
     """Norm, what it does, ⊕ — or ⊕ before the norm; where the next one begins."""
     pre = model.norm_placement == "pre"
     branch = y - GAP * 0.55
@@ -157,8 +139,12 @@ def _sublayer(
         y = _box(axes, x, y, part.norm)
     at = y
     y = _box(axes, x, y, part.box)
-    if part.memory and memory is not None:
-        _memory(axes, memory, (x - BOX / 2, at + HIGH / 2))
+    if part.memory and memory is not None:  # from the top of the encoder to where the decoder reads it
+        end = (x - BOX / 2, at + HIGH / 2)
+        top, between = memory[1] + 0.12, end[0] - SIDE - 0.75
+        way = [memory[0], memory[0], between, between], [memory[1], top, top, end[1]]
+        axes.plot(*way, color=MEMORY, linewidth=1.1, zorder=2)
+        _arrow(axes, (between, end[1]), end, MEMORY)
     if model.residual:
         y = _plus(axes, x, y, branch)
     if part.norm is not None and not pre:
@@ -180,21 +166,7 @@ def _plus(axes: "Axes", x: float, y: float, branch: float) -> float:
     return centre + PLUS + GAP
 
 
-def _memory(axes: "Axes", start: tuple[float, float], end: tuple[float, float]) -> None:
-    """From the top of the encoder to where the decoder reads it."""
-    between = end[0] - SIDE - 0.75
-    top = start[1] + 0.12
-    points: Sequence[tuple[float, float]] = [start, (start[0], top), (between, top), (between, end[1])]
-    axes.plot([x for x, _ in points], [y for _, y in points], color="#B15C00", linewidth=1.1, zorder=2)
-    _arrow(axes, (between, end[1]), end, "#B15C00")
-
-
-def _arrow(axes: "Axes", start: tuple[float, float], end: tuple[float, float], colour: str = INK) -> None:
-    shape = {
-        "arrowstyle": "-|>,head_length=0.3,head_width=0.14",
-        "color": colour,
-        "lw": 0.9,
-        "shrinkA": 0,
-        "shrinkB": 0,
-    }
+def _arrow(axes: "Axes", start: Point, end: Point, colour: str = INK) -> None:
+    style = "-|>,head_length=0.3,head_width=0.14"
+    shape = {"arrowstyle": style, "color": colour, "lw": 0.9, "shrinkA": 0, "shrinkB": 0}
     axes.annotate("", xy=end, xytext=start, arrowprops=shape)

@@ -8,7 +8,7 @@ from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, Stroke, distances, probes_of
+from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, distances, probes_of
 from tui_transformer.lab.reports.figures.style import (
     COLOURS,
     DASHES,
@@ -41,11 +41,9 @@ def by_distance(data: ReportData, standings: Sequence[VariantResult]) -> tuple[O
 
 def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
     """The picture."""
-    down = -(-len(charts) // ACROSS)
-    across = min(ACROSS, len(charts))
+    down, across = -(-len(charts) // ACROSS), min(ACROSS, len(charts))
     made = figure(2.35 * down + 0.5)
-    panels = made.subplots(down, across, squeeze=False, sharey=True)
-    places = [axes for row in panels for axes in row]
+    places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
     handles: dict[str, object] = {}
     for axes, chart in zip(places, charts, strict=False):
         handles |= _panel(axes, chart, language)
@@ -56,6 +54,8 @@ def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
 
 
 def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object]:
+    from matplotlib.ticker import PercentFormatter
+
     handles: dict[str, object] = {}
     for stroke in chart.drawn:
         colour, x, y = COLOURS[stroke.slot % len(COLOURS)], stroke.curve.x, stroke.curve.y
@@ -63,16 +63,13 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object
             axes.fill_between(x, stroke.low, stroke.high, color=colour, alpha=0.16, linewidth=0)
         name, dash = label(stroke.name), DASHES[stroke.slot % len(DASHES)]
         (handles[name],) = axes.plot(x, y, color=colour, linestyle=dash, marker="o", markersize=2.6, label=name)
+    said = language.say("figure.chance")
     for chance in chart.levels:
-        said = language.say("figure.chance")
-        line = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
-        handles[said] = line
+        handles[said] = axes.axhline(chance, color=FAINT, linestyle=(0, (1, 1.5)), linewidth=1.2, label=said)
+    said = language.say("figure.reach")
     for tokens, slots in chart.reaches:
         colour = COLOURS[slots[0] % len(COLOURS)] if len(slots) == 1 else INK
-        said = language.say("figure.reach")
         handles[said] = axes.axvline(tokens, color=colour, linestyle=(0, (4, 2)), linewidth=1, label=said)
-    from matplotlib.ticker import PercentFormatter
-
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
     axes.set(title=language.word(chart.brief), xlabel=language.say("figure.distance"), ylim=(-0.03, 1.03))
     axes.set_xlim(left=0)
@@ -81,18 +78,17 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object
 
 def distance_picture(chart: Overlay) -> str:
     """Return one chart as SVG for a page without a report: letters in its legend, what they mean in words below."""
-    strokes = tuple(replace(one, name=" ".join((LETTERS[one.slot], one.name, *_seeds(one)))) for one in chart.strokes)
+    strokes = []
+    for one in chart.strokes:
+        seeds = "" if one.seeds is None else f" (n = {one.seeds})"
+        strokes.append(replace(one, name=f"{LETTERS[one.slot]} {one.name}{seeds}"))
     words = [*(f"chance {level:.0%}" for level in chart.levels), *chart.notes]
 
     def draw() -> "Figure":
-        made = distance_figure([replace(chart, brief=chart.title, strokes=strokes)], language("en"))
+        made = distance_figure([replace(chart, brief=chart.title, strokes=tuple(strokes))], language("en"))
         (axes,) = made.axes
         axes.set_xlabel(f"{axes.get_xlabel()}\n{label('; '.join(words), 200)}")
         return made
 
     declared = rendered(draw, Fonts.found(), (SVG,)).svg.decode("utf-8")
     return declared[declared.index("<svg") :]
-
-
-def _seeds(stroke: Stroke) -> tuple[str, ...]:
-    return () if stroke.seeds is None else (f"(n = {stroke.seeds})",)

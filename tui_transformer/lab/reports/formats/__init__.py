@@ -12,15 +12,7 @@ from tui_transformer.lab.reports.formats.markdown import markdown
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """A way to write a report down.
-
-    Args:
-        name: for people.
-        what: for whom it is.
-        file: the one to open.
-        forms: of its pictures.
-        write: file names -> bytes, the one to open first.
-    """
+    """A way to write a report down: for whom it is, the file to open, and the forms of its pictures."""
 
     name: str
     what: str

@@ -15,12 +15,8 @@ if TYPE_CHECKING:
 
 def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """Its one file; the template escapes all that it is given, but for formulas and pictures."""
-    from markupsafe import Markup
-
-    def svg(figure: Figure) -> Markup:
-        return Markup(svg_of(images[figure.name].svg, figure))  # matplotlib escaped its texts
-
-    page = _template().render(document=document, svg=svg, mathml=mathml)
+    pictures = {figure.name: svg_of(images[figure.name].svg, figure) for figure in document.figures}
+    page = _template().render(document=document, pictures=pictures, mathml=mathml)
     return {"report.html": page.encode("utf-8")}
 
 
@@ -50,8 +46,8 @@ def mathml(latex: str, *, display: str) -> str:
 
 
 def svg_of(svg: bytes, figure: Figure) -> str:
-    """A picture within the page: its identifiers are its own, its size is the page's."""
-    from markupsafe import escape
+    """A picture within the page: its identifiers are its own, its size is the page's. Its texts are escaped already."""
+    from markupsafe import Markup, escape
 
     body = svg.decode("utf-8")
     body = body[body.index("<svg") :]
@@ -62,4 +58,5 @@ def svg_of(svg: bytes, figure: Figure) -> str:
     head = re.sub(r'\s(?:width|height)="[^"]*"', "", head)
     size = re.search(r'width="([\d.]+)pt"', body)
     wide = f' style="max-width:{float(size[1]) * 96 / 72:.0f}px"' if size is not None and not figure.wide else ""
-    return f'{head} role="img" aria-label="{escape(clean_line(figure.caption))}"{wide}{end}{rest.rstrip()}'
+    label = f'role="img" aria-label="{escape(clean_line(figure.caption))}"'
+    return Markup(f"{head} {label}{wide}{end}{rest.rstrip()}")

@@ -4,41 +4,17 @@ Tables are `longtable`s, which pages may break; a column of words is as wide as 
 the widths of columns and where a line may end are worked out here, and LaTeX's braces fight with any template's.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping
 from importlib import resources
 
 from engine.clean import clean, clean_line
 from tui_transformer.lab.escaping import latex_text
-from tui_transformer.lab.reports.document import (
-    Block,
-    Bullets,
-    Cell,
-    Code,
-    Document,
-    Figure,
-    Formula,
-    Heading,
-    Inline,
-    Listing,
-    Math,
-    Paragraph,
-    Spans,
-    Strong,
-    Table,
-    Verdict,
-    typeset,
-)
+from tui_transformer.lab.reports import document as doc
 from tui_transformer.lab.reports.figures.style import FOLDER, Image
 
 # What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
-_IDEOGRAPHS = (
-    (0x3000, 0x303F),
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xFF00, 0xFF60),
-    (0x2018, 0x2019),
-    (0x201C, 0x201D),
-)
+_IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
 # Signs of this program's own, with the packages that a report loads.
 MORE = {
     "⊕": r"$\oplus$",
@@ -64,7 +40,7 @@ LATIN = r"""\usepackage[T1]{fontenc}
 """
 
 
-def latex(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
+def latex(document: doc.Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """Its files by their names."""
     files = {"report.tex": _Writer(chinese=document.language.startswith("zh")).whole(document).encode("utf-8")}
     return files | {f"{FOLDER}/{name}.png": image.png for name, image in images.items()}
@@ -76,10 +52,10 @@ class _Writer:
 
     def text(self, found: str) -> str:
         """Text on one line that stays text."""
-        return "".join(map(self._letter, typeset(clean_line(found))))
+        return "".join(map(self._letter, doc.typeset(clean_line(found))))
 
     def _letter(self, character: str) -> str:
-        if self.chinese and any(a <= ord(character) <= b for a, b in _IDEOGRAPHS):
+        if self.chinese and _IDEOGRAPHS.match(character):
             return character
         return MORE.get(character) or latex_text(character)
 
@@ -87,10 +63,10 @@ class _Writer:
         """Text that a line may end in, after any of some signs."""
         return "".join(self.text(c) + (command if c in after else "") for c in clean_line(words))
 
-    def whole(self, document: Document) -> str:
+    def whole(self, document: doc.Document) -> str:
         cls, engine, fonts = ("ctexart", "xelatex", CTEX) if self.chinese else ("article", "pdflatex", LATIN)
         preamble = (resources.files("tui_transformer.lab.reports") / "templates" / "preamble.tex").read_text("utf-8")
-        first, *rest = ("\n\n".join(self._block(found)) for found in document.blocks)
+        first, *rest = map(self._block, document.blocks)
         parts = [
             preamble.replace("CLASS", cls).replace("ENGINE", engine).replace("FONTS", fonts) + r"\begin{document}",
             rf"{{\LARGE\bfseries {self.text(document.title)}\par}}",
@@ -103,36 +79,35 @@ class _Writer:
         ]
         return "\n\n".join(parts) + "\n"
 
-    def _block(self, found: Block) -> Iterator[str]:
+    def _block(self, found: doc.Block) -> str:
         match found:
-            case Heading(words, level):
+            case doc.Heading(words, level):
                 command = "section" if level == 1 else "subsection"
-                yield rf"\room\{command}{{{self.text(words)}}}"
-            case Paragraph(spans):
-                yield self._line(spans)
-            case Verdict(spans, alarm):
+                return rf"\room\{command}{{{self.text(words)}}}"
+            case doc.Paragraph(spans):
+                return self._line(spans)
+            case doc.Verdict(spans, alarm):
                 colour = "alarm" if alarm else "ink"
                 inner = rf"\begin{{minipage}}{{\dimexpr\linewidth-14pt\relax}}{self._line(spans)}\end{{minipage}}"
-                yield rf"{{\color{{{colour}}}\vrule width 3pt}}\hspace{{11pt}}{inner}"
-            case Bullets(items):
+                return rf"{{\color{{{colour}}}\vrule width 3pt}}\hspace{{11pt}}{inner}"
+            case doc.Bullets(items):
                 listed = "\n".join(rf"\item {self._line(item)}" for item in items)
-                yield f"\\begin{{itemize}}\\setlength{{\\itemsep}}{{2pt}}\n{listed}\n\\end{{itemize}}"
-            case Formula(what, formula, source):
+                return f"\\begin{{itemize}}\\setlength{{\\itemsep}}{{2pt}}\n{listed}\n\\end{{itemize}}"
+            case doc.Formula(what, formula, source):
                 paper = rf" \textcolor{{faint}}{{({self.text(source)})}}" if source else ""
-                yield f"{self.text(what)}{paper}:\n\\[ {clean_line(formula)} \\]"
-            case Listing(text, title):
+                return f"{self.text(what)}{paper}:\n\\[ {clean_line(formula)} \\]"
+            case doc.Listing(text, title):
                 above = rf"\textit{{{self.text(title)}}}\nopagebreak\par" if title else ""
                 lines = "\\\\\n".join(map(self._listed, clean(text).replace("\t", "    ").split("\n")))
                 block = rf"\begin{{quote}}\footnotesize\ttfamily\raggedright{{}}{lines}\end{{quote}}"
-                yield f"{above}\n{block}"
-            case Figure(name, caption):
+                return f"{above}\n{block}"
+            case doc.Figure(name, caption):
                 width = r"\linewidth" if found.wide else r"0.62\linewidth"
                 picture = (
                     rf"\includegraphics[width={width},height=0.8\textheight,keepaspectratio]{{{FOLDER}/{name}.png}}"
                 )
-                yield f"\\begin{{center}}\n{picture}\n\\captionof{{figure}}{{{self.text(caption)}}}\n\\end{{center}}"
-            case Table():
-                yield self._table(found)
+                return f"\\begin{{center}}\n{picture}\n\\captionof{{figure}}{{{self.text(caption)}}}\n\\end{{center}}"
+        return self._table(found)
 
     def _listed(self, line: str) -> str:
         """A line of a listing; spaces at its beginning stay, and it may be broken after any sign."""
@@ -140,23 +115,23 @@ class _Writer:
         signs = {c for c in stripped if not c.isalnum() and c != " "}
         return r"\ " * (len(line) - len(stripped)) + self._breakable(stripped, "".join(signs)) + r"\strut"
 
-    def _line(self, spans: Spans) -> str:
+    def _line(self, spans: doc.Spans) -> str:
         return "".join(map(self._span, spans))
 
-    def _span(self, span: Inline) -> str:
+    def _span(self, span: doc.Inline) -> str:
         match span:
-            case Strong(words):
+            case doc.Strong(words):
                 return rf"\textbf{{{self.text(words)}}}"
-            case Code(words):
+            case doc.Code(words):
                 return self._code(words)
-            case Math(formula):
+            case doc.Math(formula):
                 return f"${formula}$"
         return self.text(span)
 
     def _code(self, words: str) -> str:
         return rf"\texttt{{{self._breakable(words, '._-/|:,', chr(92) + 'allowbreak{}')}}}"
 
-    def _table(self, found: Table) -> str:
+    def _table(self, found: doc.Table) -> str:
         size, columns, wraps = self._layout(found)
         head = " & ".join(rf"\textbf{{{self.text(h)}}}" for h in found.heads)
         lines = [
@@ -177,7 +152,7 @@ class _Writer:
         ]
         return "\n".join([*table, note])
 
-    def _layout(self, found: Table) -> tuple[str, str, list[bool]]:
+    def _layout(self, found: doc.Table) -> tuple[str, str, list[bool]]:
         """The size of its letters, its columns, and which of these are paragraphs.
 
         Where a line is too short, a column that is wider than its fair share becomes a paragraph; all paragraphs
@@ -204,7 +179,7 @@ class _Writer:
                 columns += side
         return size, columns, wraps
 
-    def _cell(self, cell: Cell, wrap: bool) -> str:
+    def _cell(self, cell: doc.Cell, wrap: bool) -> str:
         words = clean_line(cell.text)
         if cell.code and wrap and len(words) > 30 and words.isalnum():  # a hash may be broken anywhere
             return r"\texttt{" + r"\hspace{0pt}".join(map(self.text, words)) + "}"
@@ -217,10 +192,9 @@ class _Writer:
         return rf"\textbf{{{inner}}}" if cell.strong and inner else inner
 
 
-def _widest(found: Table, column: int) -> float:
+def _widest(found: doc.Table, column: int) -> float:
     """Characters of a column; a letter of Chinese is two, one in type of one width more than others."""
-    cells: Sequence[tuple[str, float]] = [
-        (found.heads[column], 1.06),
-        *((row[column].text, 1.12 if row[column].code else 1.06 if row[column].strong else 1.0) for row in found.rows),
-    ]
-    return max(factor * sum(1.0 if ord(c) < 0x2E80 else 2.0 for c in clean_line(text)) for text, factor in cells)
+    cells = [doc.Cell(found.heads[column], strong=True), *(row[column] for row in found.rows)]
+    letters = (sum(1.0 if ord(c) < 0x2E80 else 2.0 for c in clean_line(cell.text)) for cell in cells)
+    factors = (1.12 if cell.code else 1.06 if cell.strong else 1.0 for cell in cells)
+    return max(factor * count for factor, count in zip(factors, letters, strict=True))

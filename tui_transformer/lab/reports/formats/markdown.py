@@ -7,29 +7,11 @@ from collections.abc import Iterator, Mapping
 
 from engine.clean import clean
 from tui_transformer.lab.escaping import markdown_block, markdown_code, markdown_line, markdown_prose, markdown_text
-from tui_transformer.lab.reports.document import (
-    Block,
-    Bullets,
-    Cell,
-    Code,
-    Document,
-    Figure,
-    Formula,
-    Heading,
-    Inline,
-    Listing,
-    Math,
-    Paragraph,
-    Spans,
-    Strong,
-    Table,
-    Verdict,
-    typeset,
-)
+from tui_transformer.lab.reports import document as doc
 from tui_transformer.lab.reports.figures.style import FOLDER, Image
 
 
-def markdown(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
+def markdown(document: doc.Document, images: Mapping[str, Image]) -> dict[str, bytes]:
     """Its files by their names."""
     parts = [f"# {inline(document.title)}", inline(document.subtitle)]
     parts += (part for number, found in document.numbered() for part in _block(inline(number), found))
@@ -40,30 +22,30 @@ def markdown(document: Document, images: Mapping[str, Image]) -> dict[str, bytes
 
 
 def inline(text: str) -> str:
-    return markdown_prose(typeset(text))
+    return markdown_prose(doc.typeset(text))
 
 
-def _block(number: str, found: Block) -> Iterator[str]:
+def _block(number: str, found: doc.Block) -> Iterator[str]:
     match found:
-        case Heading(text, level):
+        case doc.Heading(text, level):
             yield f"{'#' * (level + 1)} {inline(text)}"
-        case Paragraph(spans):
+        case doc.Paragraph(spans):
             yield _line(spans)
-        case Verdict(spans):
+        case doc.Verdict(spans):
             yield f"> {_line(spans)}"
-        case Bullets(items):
+        case doc.Bullets(items):
             yield "\n".join(f"* {_line(item)}" for item in items)
-        case Formula(what, latex, source):
+        case doc.Formula(what, latex, source):
             said = inline(what) + (f" ({inline(source)})" if source else "")
             yield f"{said}:\n\n$$\n{clean(latex)}\n$$"
-        case Listing(text, title):
+        case doc.Listing(text, title):
             if title:
                 yield f"*{inline(title)}*"
             yield markdown_block(text)
-        case Figure(name, caption):
+        case doc.Figure(name, caption):
             yield f"![{inline(caption)}]({FOLDER}/{name}.png)"
             yield f"*{number}. {inline(caption)}*"
-        case Table(caption, heads, rows, align, note):
+        case doc.Table(caption, heads, rows, align, note):
             yield f"*{number}. {inline(caption)}*"
             rule = ["---:" if side == "r" else ":---" for side in align]
             lines = [[*map(inline, heads)], rule, *([*map(_cell, row)] for row in rows)]
@@ -72,23 +54,23 @@ def _block(number: str, found: Block) -> Iterator[str]:
                 yield f"<sub>{inline(note)}</sub>"
 
 
-def _line(spans: Spans) -> str:
+def _line(spans: doc.Spans) -> str:
     return markdown_line("".join(map(_span, spans)).strip())
 
 
-def _span(span: Inline) -> str:
+def _span(span: doc.Inline) -> str:
     match span:
-        case Strong(text):
+        case doc.Strong(text):
             inner = inline(text).strip()
             return f"**{inner}**" if inner else ""
-        case Code(text):
+        case doc.Code(text):
             return markdown_code(text)
-        case Math(latex):
+        case doc.Math(latex):
             return f"${latex}$"
     return inline(span)
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: doc.Cell) -> str:
     if cell.code:  # within a table a pipe would end it, code or not
         return markdown_code(cell.text) if not set(cell.text) & set("`|") else markdown_text(cell.text)
     text = inline(cell.text)

@@ -38,27 +38,27 @@ from tui_transformer.lab.reports.document import (
     Table,
 )
 from tui_transformer.lab.reports.figures.bars import bars, bars_of
-from tui_transformer.lab.reports.figures.curves import Panels, curves, lines_of
+from tui_transformer.lab.reports.figures.curves import curves, lines_of
 from tui_transformer.lab.reports.figures.distances import by_distance, distance_figure
 from tui_transformer.lab.reports.sections.setup import config_of
 
-Standings = Sequence[VariantResult]
+Part = Sequence[VariantResult]  # whose scores are the same measure
 MOST_EVALUATIONS = 24  # rows of a table
 MOST_BARS = 24
 MOST_WRITERS = 8  # variants of which a text is shown
 MOST_SENTENCES = 5  # of each
 LONGEST_SAMPLE = 600  # characters
-EVALUATION = tuple(measure for measure in MEASURES if measure.tabled)
+TABLED = tuple(measure for measure in MEASURES if measure.tabled)
 OF_LOSS = ("perplexity", "bits per character")  # the loss in other words
 
 
-def numbered(parts: Sequence[Standings], name: str) -> Iterator[tuple[str, Standings]]:
+def numbered(parts: Sequence[Part], name: str) -> Iterator[tuple[str, Part]]:
     """Variants on another text or in another unit have pictures of their own: a name for each, `name-2`."""
     for i, part in enumerate(parts, 1):
         yield (name if len(parts) == 1 else f"{name}-{i}"), part
 
 
-def cut(context: ReportContext, part: Standings, most: int) -> str:
+def cut(context: ReportContext, part: Part, most: int) -> str:
     return context.say("figure.cut", shown=most, total=len(part)) if len(part) > most else ""
 
 
@@ -72,7 +72,7 @@ def training(context: ReportContext) -> Iterator[Block]:
     yield from blocks or [Paragraph((context.say("training.nothing"),))]
 
 
-def _course(context: ReportContext, name: str, part: Standings) -> Iterator[Block]:
+def _course(context: ReportContext, name: str, part: Part) -> Iterator[Block]:
     shown = part[:MOST]
     lines = lines_of(context.data, shown, context.drawn)
     if not lines:
@@ -86,8 +86,8 @@ def _course(context: ReportContext, name: str, part: Standings) -> Iterator[Bloc
     if any(s.group.void for s in shown):
         keys.append("caption.void")
     caption = context.sentences([*map(context.say, keys), cut(context, part, MOST)])
-    panels = Panels(lines, part[0].group.representative.protocol.unit, floor)
-    yield Figure(name, caption, partial(curves, panels, context.drawn))
+    unit = part[0].group.representative.protocol.unit
+    yield Figure(name, caption, partial(curves, lines, unit, floor, context.drawn))
     if len(part) == 1 and len(part[0].runs) == 1:
         yield from _evaluations(context, part[0].runs[0])
     else:
@@ -111,12 +111,12 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[Table]:
     steps = _thinned(sorted(by_step), best)
     if not steps:
         return
-    shown = [one for one in EVALUATION if any(by_step[step].value(one.key) is not None for step in steps)]
+    shown = [m for m in TABLED if any(by_step[step].value(m.key) is not None for step in steps)]
     per_epoch = _steps_per_epoch(context, run)
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
     for step in steps:
-        values = [(one.brief, by_step[step].value(one.key)) for one in shown]
+        values = [(measure.brief, by_step[step].value(measure.key)) for measure in shown]
         texts = [
             f"{step:,.0f}",
             *([f"{step / per_epoch:.2f}"] if per_epoch else []),
@@ -124,7 +124,7 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[Table]:
             *(_at(train, step, "{:.4f}"), _at(rate, step, "{:.2e}")),
         ]
         rows.append(cells(texts, strong=step in best))
-    heads = context.heads("step", *(["epoch"] if per_epoch else []), *(one.key for one in shown), "train_loss", "lr")
+    heads = context.heads("step", *(["epoch"] if per_epoch else []), *(m.key for m in shown), "train_loss", "lr")
     notes = [say("table.evaluations.best")] if best else []
     notes += [_evaluations_cut(context, len(steps), len(by_step))]
     yield Table(say("table.evaluations"), heads, tuple(rows), "r" * len(heads), context.sentences(notes))
@@ -148,7 +148,7 @@ def _steps_per_epoch(context: ReportContext, run: Entry) -> int | None:
     return config.steps_per_epoch(tokens, config.train.batch_size)
 
 
-def _mean_losses(context: ReportContext, shown: Standings) -> Iterator[Table]:
+def _mean_losses(context: ReportContext, shown: Part) -> Iterator[Table]:
     """The mean loss of each variant at each step that all its seeds were scored at."""
     losses: list[dict[float, str]] = []
     for standing in shown:
@@ -214,7 +214,7 @@ def _table(context: ReportContext, caption: str, among: Sequence[Column], measur
     return Table(caption, heads, rows, align, context.sentences(notes(standings, language)))
 
 
-def _bars(context: ReportContext, name: str, part: Standings) -> Iterator[Figure]:
+def _bars(context: ReportContext, name: str, part: Part) -> Iterator[Figure]:
     shown = part[:MOST_BARS]
     made = bars_of(context.data, shown, context.drawn)
     if any(bar.loss is not None for bar in made):
@@ -274,7 +274,7 @@ def probing(context: ReportContext) -> Iterator[Block]:
             yield Figure(name, caption, partial(distance_figure, charts, context.drawn))
 
 
-def _probe_tables(context: ReportContext, part: Standings) -> Iterator[Table]:
+def _probe_tables(context: ReportContext, part: Part) -> Iterator[Table]:
     runs = [run for standing in part for run in standing.runs]
     measured = probes(runs)
     if measured:
@@ -303,7 +303,7 @@ def _described(context: ReportContext, run: Entry, measured: Sequence[Measure]) 
     return Table(context.say("table.described"), heads, tuple(rows), "lrrrl", context.say(note))
 
 
-def _by_variant(context: ReportContext, part: Standings, measures: Sequence[Measure], caption: str) -> Table:
+def _by_variant(context: ReportContext, part: Part, measures: Sequence[Measure], caption: str) -> Table:
     """Mean and interval, and a word of what may be concluded."""
     language = context.language
     rows = []
@@ -321,7 +321,7 @@ def _by_variant(context: ReportContext, part: Standings, measures: Sequence[Meas
     return Table(caption, heads, tuple(rows), "l" * len(heads), context.say("table.probes.note"))
 
 
-def _reaches(context: ReportContext, part: Standings) -> str:
+def _reaches(context: ReportContext, part: Part) -> str:
     """How far back each variant can look at all, where that is less than its context."""
     each = [
         context.say("caption.reach.each", name=context.data.name(standing), n=found.tokens, why=found.why)

@@ -1,15 +1,19 @@
-"""The numbers that sampling depends on, on a line: chosen and changed with arrows, the mouse wheel, or by typing."""
+"""The lines around the text: the numbers that sampling depends on, the three modes with a legend, and the prompt."""
 
 from typing import ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import Click, MouseScrollDown, MouseScrollUp, Paste
 from textual.message import Message
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
+from engine.clean import clean
 from engine.errors import InputError
 from tui_transformer.lab.play.prompt import SETTINGS, Settings, checked
+from tui_transformer.lab.play.written import LEVELS, SIGNS
+from tui_transformer.studio.playground.column import Mode
+from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.dialog import AskText
 from tui_transformer.studio.shared.palette import Palette
 
@@ -24,7 +28,7 @@ GAP = 3
 
 
 def stepped(name: str, value: float | int, by: int) -> float | int:
-    """The next value of a setting, up or down; the same at its bounds."""
+    """Return the next value of a setting, up or down; the same at its bounds."""
     if name in STEPS:
         ladder = STEPS[name]
         further = [step for step in ladder if (step > value if by > 0 else step < value)]
@@ -65,35 +69,28 @@ class Controls(Static, can_focus=True):
         self._places: list[tuple[int, int]] = []
 
     def show(self, settings: Settings) -> None:
-        """Show these."""
         self._settings = dict(settings)
         self._draw()
 
     def on_focus(self) -> None:
-        """Light up the chosen one."""
         self._draw()
 
     def on_blur(self) -> None:
-        """Or not."""
         self._draw()
 
     def on_resize(self) -> None:
-        """Short names where there is little room."""
         self._draw()
 
     def action_choose(self, by: int) -> None:
-        """Another number."""
         self._chosen = (self._chosen + by) % len(NAMES)
         self._draw()
 
     def action_change(self, by: int) -> None:
-        """More or less of it."""
         name = list(NAMES)[self._chosen]
         if name in self._settings:
             self._become(name, stepped(name, self._settings[name], by))
 
     def action_exact(self) -> None:
-        """Type it."""
         name = list(NAMES)[self._chosen]
 
         def wrong(text: str) -> str:
@@ -117,16 +114,13 @@ class Controls(Static, can_focus=True):
             self.post_message(self.Changed(name, value))
 
     def on_click(self, event: Click) -> None:
-        """Choose the number under the mouse; twice: type it."""
         if self._under(event.get_content_offset(self)) and event.chain > 1:
             self.action_exact()
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """More of the number under the mouse."""
         self._turn(event, 1)
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Less of it."""
         self._turn(event, -1)
 
     def _turn(self, event: MouseScrollUp | MouseScrollDown, by: int) -> None:
@@ -157,3 +151,133 @@ class Controls(Static, can_focus=True):
             self._places.append((start, line.cell_len))
             line.append(" " * (GAP - 2))
         self.update(line)
+
+
+MODES: tuple[tuple[Mode, str], ...] = (("write", "w"), ("surprise", "s"), ("attention", "a"))
+NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
+
+
+class ModeLine(Static):
+    """The three modes; a click chooses one."""
+
+    DEFAULT_CSS = """
+    ModeLine { height: 1; padding: 0 1; }
+    """
+
+    class Chosen(Message):
+        """Another mode was clicked."""
+
+        def __init__(self, mode: Mode) -> None:
+            super().__init__()
+            self.mode = mode
+
+    def __init__(self) -> None:
+        super().__init__("", id="modes")
+        self._mode: Mode = "write"
+        self._places: list[tuple[int, int, Mode]] = []
+
+    def show(self, mode: Mode) -> None:
+        self._mode = mode
+        self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def on_click(self, event: Click) -> None:
+        offset = event.get_content_offset(self)
+        for start, end, mode in self._places:
+            if offset is not None and start <= offset.x < end:
+                self.post_message(self.Chosen(mode))
+
+    def _draw(self) -> None:
+        palette, line = Palette.of(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
+        self._places = []
+        for mode, key in MODES:
+            start = line.cell_len
+            line.append(mode, f"bold {palette.accent}" if mode == self._mode else "").append(f" {key}", palette.dim)
+            self._places.append((start, line.cell_len, mode))
+            line.append("  ")
+        legend = _legend(self._mode, palette, brief=self.content_size.width < 76)
+        line.append(" " * max(1, self.content_size.width - line.cell_len - legend.cell_len))
+        self.update(line.append_text(legend))
+
+
+def _legend(mode: Mode, palette: Palette, *, brief: bool) -> Text:
+    if mode == "attention":
+        return Text("lightest: most of a row; faint: not seen", palette.dim)
+    words = Text()
+    if mode == "write":
+        words.append("" if brief else "probability ", palette.dim)
+        for probability in LEVELS:
+            words.append(f"≥{probability:g}".replace("0.", "."), level_style(palette, probability)).append(" ")
+        return words.append("less", level_style(palette, 0.0))
+    words.append("" if brief else "surprise in nats ", palette.dim)
+    for nats, probability in zip(NATS, LEVELS, strict=True):
+        words.append(f"≤{nats}", level_style(palette, probability)).append(" ")
+    return words.append("more", level_style(palette, 0.0))
+
+
+END = SIGNS["\n"]
+
+
+class PromptLine(Input):
+    """A line with a memory."""
+
+    DEFAULT_CSS = """
+    PromptLine { height: 1; border: none; padding: 0 1; background: $surface; }
+    PromptLine:focus { border: none; background: $primary 15%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "past(-1)", "before", show=False),
+        Binding("down", "past(1)", "after", show=False),
+        Binding("ctrl+j", "line_end", "line end", show=False),
+        Binding("escape", "leave", "leave the line"),
+    ]
+
+    class Given(Message):
+        """A line was given."""
+
+        def __init__(self, line: str) -> None:
+            super().__init__()
+            self.line = line
+
+    class Left(Message):
+        """Escape: the keys are to go elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(id="prompt", select_on_focus=False)
+        self._lines: list[str] = []
+        self._at = 0
+        self._typed = ""
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        line = self.value
+        if line:
+            if not self._lines or self._lines[-1] != line:
+                self._lines.append(line)
+            self._at = len(self._lines)
+            self.clear()
+            self.post_message(self.Given(line.replace(END, "\n")))
+
+    def _on_paste(self, event: Paste) -> None:
+        event.stop()
+        event.prevent_default()
+        text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n")).replace("\n", END)
+        self.insert_text_at_cursor(text)
+
+    def action_line_end(self) -> None:
+        self.insert_text_at_cursor(END)
+
+    def action_past(self, by: int) -> None:
+        """Another line of those before; past the last, what was being typed."""
+        if self._at == len(self._lines):
+            self._typed = self.value
+        at = max(0, min(len(self._lines), self._at + by))
+        if at != self._at:
+            self._at = at
+            self.value = self._lines[at] if at < len(self._lines) else self._typed
+            self.cursor_position = len(self.value)
+
+    def action_leave(self) -> None:
+        self.post_message(self.Left())

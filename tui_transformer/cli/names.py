@@ -1,4 +1,4 @@
-"""What a person means by the names after `compare`: runs, or a study with all of its runs."""
+"""The runs that names on the command line stand for: runs, or a study with all of its runs."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -12,8 +12,8 @@ from tui_transformer.lab.analysis.folder import ENDING, Folder, StudyFile, read_
 
 
 @dataclass(frozen=True)
-class Meant:
-    """What was found.
+class ResolvedNames:
+    """The runs and studies that were named.
 
     Args:
         entries: each run once, in the order of the names.
@@ -24,8 +24,8 @@ class Meant:
     studies: dict[str, StudyFile] = field(default_factory=dict)
 
 
-def find(names: Sequence[str], runs_dir: Path) -> Meant:
-    """What these names mean; a run where a run and a study have one name.
+def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
+    """Return what these names stand for; a run where a run and a study have one name.
 
     Raises:
         InputError: neither a run nor a study.
@@ -35,7 +35,9 @@ def find(names: Sequence[str], runs_dir: Path) -> Meant:
     for name in dict.fromkeys(names):
         if name.endswith(".toml"):
             path = Path(name)
-            file = read_known(path)
+            file = read_study_file(path)
+            if file.problem:
+                raise InputError(file.problem)
             found = _runs_of(file.name, path.parent) or _runs_of(file.name, runs_dir)
             if not found:
                 raise InputError(f"{name}: no run of this study is beside it, nor in {runs_dir}")
@@ -43,19 +45,7 @@ def find(names: Sequence[str], runs_dir: Path) -> Meant:
         else:
             found = _run_or_study(name, runs_dir, studies)
         entries |= {run.path: run for run in found}
-    return Meant(tuple(entries.values()), studies)
-
-
-def read_known(path: Path) -> StudyFile:
-    """A study's file that a person named.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    file = read_study_file(path)
-    if file.problem:
-        raise InputError(file.problem)
-    return file
+    return ResolvedNames(tuple(entries.values()), studies)
 
 
 def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> list[Entry]:

@@ -1,7 +1,11 @@
-"""A note of any length about a run: ctrl+s keeps it, escape leaves it as it was."""
+"""Pages over the screen: all about one run or variant, and a note of any length about a run."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.cells import cell_len
+from rich.console import RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,6 +15,36 @@ from textual.widgets import Static, TextArea
 
 from engine.clean import clean, clean_line
 from engine.runs.manage import LONGEST_NOTE
+from tui_transformer.lab.analysis.detail import Block
+from tui_transformer.studio.shared.dialog import Read
+from tui_transformer.studio.shared.palette import Palette
+
+WIDEST_HEAD = 34  # columns of the heads
+
+
+class DetailPage(Read):
+    """A run's badges with what to do, how it stands to the baseline, notes, scores, probes, settings."""
+
+    def __init__(self, title: str, blocks: Sequence[Block], palette: Palette) -> None:
+        texts = []
+        for block in blocks:
+            texts.append(Static(Text(block.title, style=f"bold {palette.primary}".strip())))
+            texts.append(Static(_written(block, palette), classes="dialog-text"))
+        super().__init__(title, *texts)
+
+
+def _written(block: Block, palette: Palette) -> RenderableType:
+    """Heads in one column, words that wrap in another."""
+    styles = {"plain": "", "bad": f"bold {palette.bad}", "warn": palette.warn, "advice": palette.accent}
+    grid = Table.grid(padding=(0, 2))
+    heads = max(min(WIDEST_HEAD, cell_len(line.head)) for line in block.lines)
+    grid.add_column(width=heads, overflow="fold")
+    grid.add_column(ratio=1, overflow="fold")
+    for line in block.lines:
+        style = styles[line.kind].strip()
+        head = style if line.kind in ("bad", "warn") else palette.dim
+        grid.add_row(Text(line.head, style=head), Text(line.text, style=style if line.kind == "advice" else ""))
+    return grid
 
 
 class NotePage(ModalScreen[str | None]):
@@ -30,7 +64,6 @@ class NotePage(ModalScreen[str | None]):
         self._of, self._text = name, text
 
     def compose(self) -> ComposeResult:
-        """The text, and what is wrong with it."""
         with Vertical(classes="dialog"):
             yield Static(Text(clean_line(f"A note about {self._of}"), style="bold"), classes="dialog-title")
             yield TextArea(clean(self._text), soft_wrap=True)
@@ -38,13 +71,11 @@ class NotePage(ModalScreen[str | None]):
             yield Static(Text("ctrl+s keeps it, escape does not"), classes="dialog-text")
 
     def on_mount(self) -> None:
-        """On at its end."""
         area = self.query_one(TextArea)
         area.move_cursor(area.document.end)
         area.focus()
 
     def action_keep(self) -> None:
-        """Give it back, unless it is too long."""
         text = self.query_one(TextArea).text.rstrip()
         if len(text) > LONGEST_NOTE:
             words = f"a note has at most {LONGEST_NOTE:,} characters, this one {len(text):,}"

@@ -1,0 +1,129 @@
+"""A model of text as a writer: it goes on with a text, fills its gaps, or makes a target of a source."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from tui_transformer.lab.play.prompt import SETTINGS, Settings
+from tui_transformer.lab.play.writer import START, Writer, alternatives_of, sampling_of, token_scores
+from tui_transformer.lab.play.written import AnswerToken, TokenScores
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engine.generation.sampling import SampledToken
+
+INVITATIONS = {"next-token": "type a text to continue", "masked": "type a text with a _ for each character to fill in"}
+
+
+class TextWriter(Writer):
+    """A checkpoint of a run on a text; see `Writer`."""
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        from engine.training.checkpoint import load_trained
+
+        self.model, self.tokenizer, self.step = load_trained(reader, checkpoint, self.device)
+        generation, kind = self.config.generation, self.config.objective.kind
+        own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
+        self.defaults = {"seed": 1, "length": 200} | own
+        self.continues, self.invitation = kind == "next-token", INVITATIONS.get(kind, "type a source")
+
+    def notice(self, text: str, settings: Settings) -> str:
+        """Say that the context will be full, or that the source is of another length than in training."""
+        if self.config.objective.kind == "masked":
+            return ""
+        if not self.continues:
+            trained, given = self.config.model.source_tokens, len(text)
+            then = "the newest count" if given > trained else "others are new to it"
+            words = f"the model was trained on sources of {trained} characters and this one has {given}: {then}"
+            return words if given != trained else ""
+        context, wanted = self.config.model.context_length, len(text) + int(settings["length"])
+        then = (
+            f"it goes on from the newest {max(1, context // 2)} tokens each time they are used up"
+            if self.config.generation.overflow == "restart"
+            else "it stops there"
+        )
+        words = f"the model was trained on {context} tokens at once and {wanted} are asked for: {then}"
+        return words if wanted > context else ""
+
+    def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        from engine.generation.sampling import fill, write
+        from engine.model.transformer import EncoderLM
+
+        if not text:
+            raise InputError("prompt '': it needs at least one character, e.g. 'O'")
+        how, seed = sampling_of(settings, answer, self.config.generation.overflow)
+        size = self.tokenizer.vocab_size
+        if self.config.objective.kind != "masked":
+            ids, length = self._encoded(text), int(settings["length"])
+            for drawn in write(self.model, self.config, size, ids, length, how, seed, alternatives):
+                yield self._piece(drawn)
+            return
+        assert isinstance(self.model, EncoderLM)
+        ids, gaps = self._with_gaps(text)
+        filled, choices = fill(self.model, self.config, size, ids, gaps, how, seed, alternatives)
+        found = iter(choices)
+        for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
+            yield self._piece(next(found)) if gap else AnswerToken(self.tokenizer.decode([token]))
+
+    def _piece(self, drawn: "SampledToken") -> AnswerToken:
+        others = alternatives_of(drawn.alternatives, self._decoded)
+        return AnswerToken(self._decoded(drawn.token), drawn.probability, drawn.chance, others)
+
+    def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
+        """Return (T,) ids of a text, something at its gaps, and (T,) bool where they are."""
+        import torch
+
+        from engine.generation.samples import GAP
+
+        context = self.config.model.context_length
+        if GAP not in text or len(text) > context:
+            raise InputError(
+                f"prompt: this model fills gaps: mark each with {GAP}, in at most {context} characters, "
+                f"e.g. 'the g{GAP}te'"
+            )
+        gaps = torch.tensor([c == GAP for c in text], device=self.device)
+        return self._encoded(text.replace(GAP, self.tokenizer.characters[0])), gaps
+
+    def _encoded(self, text: str) -> "Tensor":
+        import torch
+
+        return torch.from_numpy(self.tokenizer.encode(text)).to(self.device)
+
+    def _decoded(self, token: int) -> str:
+        return self.tokenizer.decode([token])
+
+    def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
+        from engine.generation.surprise import surprise
+
+        found = surprise(self.model, self.config, self.tokenizer.vocab_size, self._encoded(text), alternatives)
+        source = self.tokenizer.decode(found.source)
+        rule = (
+            f"each character given the source “{source}” and the target before it"
+            if found.source
+            else f"each character given those before it, at most {found.context}; past that, at least "
+            f"{found.context - found.stride}"
+        )
+        texts = [self._decoded(token.token) for token in found.tokens]
+        return token_scores(found.tokens, texts, self._decoded, source, rule)
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        import torch
+
+        model, size = self.config.model, self.tokenizer.vocab_size
+        if self.config.objective.kind == "masked":
+            if written:  # the filled text
+                return self._encoded(written), None
+            ids, gaps = self._with_gaps(text)
+            return torch.where(gaps, size, ids), None
+        if self.continues:
+            return self._encoded(text + written)[-model.context_length :], None
+        source = self._encoded(text)[-model.source_tokens :]
+        first = source.new_tensor([size]) if self.config.special_tokens else source[-1:]
+        return torch.cat((first, self._encoded(written)))[: model.context_length], source
+
+    def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
+        size = self.tokenizer.vocab_size
+        mark = "_" if self.config.objective.kind == "masked" else START
+        return tuple(self._decoded(token) if token < size else mark for token in ids.tolist())

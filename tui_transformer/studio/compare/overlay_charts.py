@@ -1,0 +1,257 @@
+"""The charts of several runs or variants, two side by side where there is room, one at a time where not.
+
+Curves stand on the left; differences and recall by distance take turns on the right. Colours and letters tell the runs
+apart, in the lines, the legend and the values.
+"""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from rich.cells import cell_len
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+
+from engine.clean import clean_line
+from tui_transformer.lab.charts.canvas import Canvas, Cell
+from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
+from tui_transformer.lab.charts.overlay import (
+    Drawn,
+    DrawnGroups,
+    Overlay,
+    Stroke,
+    differences,
+    distances,
+    mean_curves,
+    mean_differences,
+    overlaid,
+    paint,
+    probes_of,
+)
+from tui_transformer.studio.compare.run_table import fitted
+from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, whole
+
+WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
+BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
+MORE = "…"  # stands for runs that do not fit
+SHORTEST = 6  # columns of a name in the legend that still says something
+
+
+class OverlayChart(Chart):
+    """Draws an `Overlay`."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "chart--zero",
+        *(f"chart--{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),
+    }
+    DEFAULT_CSS = "OverlayChart .chart--zero { color: $foreground 60%; }\n" + "".join(
+        f"OverlayChart .chart--run{i} {{ color: $run-{letter}; }}\n"
+        f"OverlayChart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
+        f"OverlayChart .chart--band{i} {{ color: $run-{letter} 45%; }}\n"
+        for i, letter in enumerate(LETTERS)
+    )
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self._overlay = Overlay()
+
+    def draw(self, overlay: Overlay) -> None:
+        self._overlay, self.waiting = overlay, clean_line(overlay.waiting)
+        self.redraw()
+
+    def paint(self, width: int, height: int) -> Canvas | None:
+        return paint(self._overlay, width, height)
+
+    def title(self, width: int) -> list[Cell]:
+        """Return what y is, and the legend, whose names get the room that there is."""
+        made = self._overlay
+        style = "focused" if self.has_focus else "title"
+        names = [(stroke, clean_line(stroke.name)) for stroke in made.drawn]
+        log = [("log", "dim")] if made.log else []
+        longest = max((cell_len(name) for _, name in names), default=0)
+        for label in (clean_line(made.title), clean_line(made.brief)):
+            for room in range(longest, SHORTEST - 1, -1):
+                legend = [(" ".join(_words(s, _cut(name, room))), f"run{s.slot}") for s, name in names]
+                taken = cell_len(label) + sum(cell_len(text) + 2 for text, _ in legend)
+                if taken + (4 if made.log else 0) <= width:
+                    return title_line(label, style, [*legend, *log], width, 2)
+        for words in (_words(stroke, "") for stroke, _ in names), ([LETTERS[s.slot], s.sign] for s, _ in names):
+            legend = [(" ".join(word), f"run{s.slot}") for word, (s, _) in zip(words, names, strict=True)]
+            if cell_len(made.brief) + sum(cell_len(text) + 2 for text, _ in legend) + (5 if made.log else 0) <= width:
+                break
+        return title_line(made.brief, style, [*legend, *log], width, 2)
+
+    def values(self, width: int, x: float | None) -> list[Cell]:
+        """Return the value of each run at the cursor, or where it ends."""
+        made = self._overlay
+        strokes = [stroke for stroke in made.drawn if stroke.curve.x]
+        if not strokes:
+            return []
+        place = "" if x is None else axis_text(made.axis, x)
+        where = WHERE.get(made.axis, "{}").format(place)
+        ends = [(s, s.curve.y[-1] if x is None else _value(s.curve, x)) for s in strokes]
+        last = ("furthest", "far") if made.share else ("at the end", "end")
+        for head, decimals, spread in ((last[0], 4, True), (last[1], 4, True), (last[1], 3, True), *BRIEF):
+            parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
+            for stroke, value in ends:
+                text = "–" if value is None else _number(made, value, decimals)
+                half = _half(stroke, x) if spread else None
+                text += f" ± {_number(replace(made, zero=False), half, decimals)}" if half is not None else ""
+                parts.append(cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}"))
+            if sum(map(len, parts)) <= width:
+                break
+        else:
+            parts.append(cells_of(f"  {MORE}", "dim"))
+            while len(parts) > 2 and sum(map(len, parts)) > width:
+                del parts[-2]
+        return whole([*parts, *(cells_of(f"   {clean_line(note)}", "dim") for note in made.notes)], width)
+
+
+def _words(stroke: Stroke, name: str) -> list[str]:
+    """Letter, sign and name; the sign is never cut."""
+    seeds = f"n{stroke.seeds}" if stroke.seeds is not None else ""
+    return [word for word in (LETTERS[stroke.slot], stroke.sign, name, seeds) if word]
+
+
+def _number(made: Overlay, value: float, decimals: int) -> str:
+    if made.share:
+        return f"{value:.{max(0, decimals - 3)}%}".replace("%", " %" if decimals > 2 else "%")
+    return f"{value:{'+' if made.zero else ''}.{decimals}f}"
+
+
+def _half(stroke: Stroke, x: float | None) -> float | None:
+    """Half the width of the interval at the cursor, or at the end."""
+    if not stroke.half:
+        return None
+    if x is None:
+        return stroke.half[-1]
+    return _value(Curve(stroke.curve.x, stroke.half), x)
+
+
+def _value(curve: Curve, x: float) -> float | None:
+    """The value at the evaluation nearest to x; None beyond the ends of the run."""
+    spacing = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
+    if not curve.x[0] - spacing <= x <= curve.x[-1] + spacing:
+        return None
+    near = curve.near(x)
+    return None if near is None else curve.y[near]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else fitted(text, width)
+
+
+CURVES, DIFFERENCE, DISTANCE = VIEWS = ("curves", "difference", "distance")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How curves are drawn. `probe`: whose distances are; "" for the first."""
+
+    axis: str = AXES[0]
+    train: bool = False
+    log: bool = False
+    probe: str = ""
+
+
+class CompareCharts(Horizontal):
+    """Draws only what is seen, and only where something changed."""
+
+    DEFAULT_CSS = """
+    CompareCharts { height: 45%; min-height: 7; display: none; border-top: solid $foreground 20%; }
+    CompareCharts.-drawn { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="compare-charts")
+        self.options = Options()
+        self.two = False  # whether there is room for both
+        self.single = CURVES
+        self.beside = DIFFERENCE  # what stands on the right
+        self._of: Drawn | DrawnGroups | None = None
+        self._curves, self._difference = OverlayChart(id="compare-curves"), OverlayChart(id="compare-difference")
+        self._seen: dict[OverlayChart, object] = {}
+
+    def compose(self) -> ComposeResult:
+        yield self._curves
+        yield self._difference
+
+    @property
+    def cost(self) -> float:
+        return sum(chart.cost for chart in (self._curves, self._difference) if chart.display)
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return (CURVES, self.beside) if self.two else (self.single,)
+
+    def show(self, drawn: Drawn | DrawnGroups | None) -> None:
+        """Draw the selected runs, or variants; without any, the charts go."""
+        self._of = drawn
+        self.set_class(drawn is not None, "-drawn")
+        if drawn is None:
+            return
+        right = next((name for name in self.views if name != CURVES), "")
+        for name, chart, other in (
+            (CURVES if CURVES in self.views else "", self._curves, self._difference),
+            (right, self._difference, self._curves),
+        ):
+            if not name and chart.has_focus:  # what is about to go cannot keep the keys
+                other.focus()
+            chart.display = bool(name)
+            now = (name, self.options, type(drawn), drawn.versions, drawn.baseline is not None)
+            if name and self._seen.get(chart) != now:
+                self._seen[chart] = now
+                chart.draw(self._made(name, drawn))
+
+    def _made(self, name: str, drawn: Drawn | DrawnGroups) -> Overlay:
+        options = self.options
+        if name == DISTANCE:
+            return distances(_as_groups(drawn), options.probe)
+        if isinstance(drawn, DrawnGroups):
+            if name == DIFFERENCE:
+                return mean_differences(drawn, options.axis)
+            return mean_curves(drawn, options.axis, log=options.log)
+        if name == DIFFERENCE:
+            return differences(drawn, options.axis)
+        return overlaid(drawn, options.axis, train=options.train, log=options.log)
+
+    def change(self, options: Options) -> None:
+        if options.axis != self.options.axis:
+            self.on_chart_pointed(Chart.Pointed(None))
+        self.options = options
+        self.show(self._of)
+
+    def turn_axis(self) -> None:
+        axis = AXES[(AXES.index(self.options.axis) + 1) % len(AXES)]
+        self.change(replace(self.options, axis=axis))
+
+    def turn_view(self) -> None:
+        """The next chart, where there is room for one; else the next one on the right."""
+        self.on_chart_pointed(Chart.Pointed(None))
+        if self.two:
+            self.beside = DISTANCE if self.beside == DIFFERENCE else DIFFERENCE
+        else:
+            self.single = VIEWS[(VIEWS.index(self.single) + 1) % len(VIEWS)]
+        self.show(self._of)
+
+    def turn_probe(self) -> None:
+        """The next probe by distance; the first one where another chart stands there."""
+        if DISTANCE not in self.views:
+            self.on_chart_pointed(Chart.Pointed(None))
+            self.beside = self.single = DISTANCE
+            self.show(self._of)
+        elif self._of is not None and (known := probes_of(_as_groups(self._of))):
+            now = known.index(self.options.probe) if self.options.probe in known else 0
+            self.change(replace(self.options, probe=known[(now + 1) % len(known)]))
+
+    def on_chart_pointed(self, event: Chart.Pointed) -> None:
+        """The cursor stands at the same place in both, where x is the same in both."""
+        event.stop()
+        axes = {DISTANCE if name == DISTANCE else self.options.axis for name in self.views}
+        for chart in (self._curves, self._difference):
+            if event.x is None or event.chart is chart or len(axes) == 1:
+                chart.point_at(event.x)
+
+
+def _as_groups(drawn: Drawn | DrawnGroups) -> DrawnGroups:
+    return drawn if isinstance(drawn, DrawnGroups) else DrawnGroups.of(drawn)

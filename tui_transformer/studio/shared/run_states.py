@@ -1,0 +1,163 @@
+"""The states of a run: how each looks, what is said of it, and which actions make sense in it. Pure."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from engine.runs.reader import LIVE_STATES
+from engine.runs.room import WAITING_FOR_SPACE
+from tui_transformer.lab.formatting import count, duration
+from tui_transformer.lab.records.run_view import RunRow, RunView
+
+ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
+
+
+class StateStyle(NamedTuple):
+    """How a state looks: a sign, the name of a style, a word for the list."""
+
+    sign: str
+    style: str
+    word: str = ""
+
+
+STATES = {
+    "running": StateStyle("●", "live"),
+    "starting": StateStyle("◌", "live", "starts"),
+    "handing-over": StateStyle("»", "live", "moves"),
+    "paused": StateStyle("‖", "paused", "paused"),
+    "queued": StateStyle("◌", "queued", "queued"),
+    "finished": StateStyle("✓", "good"),
+    "stopped": StateStyle("■", "ended", "stopped"),
+    "interrupted": StateStyle("■", "ended", "cut off"),
+    "failed": StateStyle("✗", "bad", "failed"),
+    "lost": StateStyle("!", "bad", "lost"),
+    "damaged": StateStyle("!", "bad", "damaged"),
+    "no run": StateStyle("=", "ended", "no run"),
+}
+UNKNOWN = StateStyle("?", "ended", "?")  # a state of a later version
+
+
+class Notice(NamedTuple):
+    """A sentence under a run's name, and the name of its style."""
+
+    text: str
+    style: str = "dim"
+
+
+def notice(row: RunRow, view: RunView | None) -> Notice:
+    """Return what there is to say of a run in its state."""
+    resumes = (
+        "r starts it over: it had no checkpoint yet" if row.saved is None else f"r resumes from step {row.saved:,}"
+    )
+
+    def then(reason: str, rest: str) -> str:
+        return f"{reason.rstrip('.')}. {rest}" if reason else rest
+
+    match row.state:
+        case "queued":
+            before = view.before if view is not None else ()
+            names = ", ".join(before[:3]) + (f" and {len(before) - 3} more" if len(before) > 3 else "")
+            if not row.waits_for:
+                return Notice("nobody has begun it yet; r begins it")
+            if not before:
+                return Notice(f"next on {row.waits_for}")
+            return Notice(f"waits for {row.waits_for}, behind {len(before)}: {names}")
+        case "starting":
+            return Notice("loading the engine, the corpus and the model…")
+        case "running":
+            return Notice(row.reason, "warning")
+        case "handing-over":
+            return Notice("another process takes it up…")
+        case "paused":  # where the disk is full it continues by itself
+            full = row.phase == WAITING_FOR_SPACE
+            return Notice(row.reason if full else then(row.reason, "space continues"), "warning")
+        case "finished":
+            best = view.best if view is not None else None
+            if view is None or best is None or best.loss is None:
+                return Notice(row.reason)
+            parts = [f"best validation loss {best.loss:.4g} at step {best.step:,}"]
+            if view.seconds is not None:
+                parts.append(f"{duration(view.seconds)} of training")
+            return Notice(" · ".join([*parts, row.reason] if row.reason else parts))
+        case "stopped":
+            return Notice(then(row.reason, resumes))
+        case "interrupted":
+            return Notice(then(row.reason or "it was cut off", resumes), "warning")
+        case "failed":
+            return Notice(then(row.reason or "it failed", resumes), "error")
+        case "lost":
+            return Notice(then("its process is gone", resumes), "error")
+        case "damaged":
+            return Notice("status.json is missing or damaged: what it did is below, if that can be read")
+    return Notice(row.reason)
+
+
+def nothing_yet(row: RunRow, view: RunView | None) -> str:
+    """Return why a run has no curve."""
+    if view is None:
+        return "reading…"
+    if row.state in ("queued", "starting"):
+        return "not begun yet" if row.state == "queued" else "starting…"
+    if row.live:
+        return "compiling…" if row.phase == "compiling" else "warming up…"
+    return "it wrote no metrics"
+
+
+def why_not(action: str, row: RunRow | None, here: bool) -> str:
+    """Return why an action makes no sense now; "" if it does.
+
+    Args:
+        action: its name, without arguments.
+        row: the chosen run.
+        here: whether it trains in this process.
+    """
+    acts_in = {"pause": ("running", "paused"), "stop": ("starting", "running", "paused")}
+    acts_in["checkpoint"] = acts_in["pause"]
+    if action not in (*acts_in, "resume", "detach", "play", "rename", "delete"):
+        return ""
+    if row is None:
+        return "no run is chosen"
+    state, name = row.state, row.name
+    if action in acts_in:
+        what = "save" if action == "checkpoint" else action
+        return "" if state in acts_in[action] else f"{name} is {state}: there is nothing to {what}"
+    if action == "detach":
+        if not row.live:
+            return f"{name} is {state}: there is nothing to hand over"
+        return "" if here else f"{name} does not train in this window: it outlives it already"
+    if action == "play":
+        return "" if row.saved is not None else f"{name} has no checkpoint to write with yet"
+    if action in ("rename", "delete"):
+        return f"{name} is {state}: stop it first (s)" if row.live else ""
+    if state == "finished":
+        return f"{name} has done all its {count(row.steps, 'step')}"
+    if state == "queued":
+        return f"{name} is queued: it begins by itself" if row.waits_for else ""
+    if state == "paused":
+        return f"{name} is paused: space continues"
+    return "" if state in ENDED else f"{name} is {state}: there is nothing to resume"
+
+
+@dataclass(frozen=True)
+class Pending:
+    """What was asked of a run and is not obeyed yet.
+
+    Args:
+        words: shown meanwhile.
+        control_id: the last command it had obeyed before.
+        until: clock time after which nobody waits for it any more.
+        live: whether it is over when the run is no longer live, or when it is.
+        done: what to say then.
+    """
+
+    words: str
+    control_id: int
+    until: float
+    live: bool = True
+    done: Callable[[RunRow], str] | None = None
+
+    def over(self, row: RunRow, clock: float) -> bool:
+        """Whether it was obeyed, or never will be."""
+        if clock > self.until or (row.state in LIVE_STATES) != self.live:
+            return True
+        return self.live and row.control_id > self.control_id and row.phase != "checkpointing"
