@@ -34,12 +34,13 @@ FILES = {False: "a text file …", True: "sentence pairs of yours …"}
 NUMBER_BEGUN = re.compile(r"[+-]?[\d_]*\.?\d*(e[+-]?\d*)?", re.IGNORECASE)
 
 
-def _complaint(change: Callable[[], object]) -> str:
+def _complaint(change: Callable[[], str | StudyDraft]) -> str:
+    """Return what is wrong with a change: what it raises, or the problem that it gives back."""
     try:
-        change()
+        problem = change()
     except InputError as error:
         return str(error)
-    return ""
+    return problem if isinstance(problem, str) else ""
 
 
 def ask_to_overwrite(what: str, name: str) -> Ask[bool]:
@@ -121,15 +122,7 @@ class TomlPage(Read):
     def __init__(
         self, title: str, toml: str, palette: Palette, *, changed: Container[str] = (), above: Text | None = None
     ) -> None:
-        """Show a TOML file.
-
-        Args:
-            title: what it is.
-            toml: the whole file.
-            palette: colours.
-            changed: dotted keys to mark.
-            above: words over it.
-        """
+        """Show a TOML file: the `changed` dotted keys are marked, and the words `above` stand over it."""
         self._toml = toml
         text, section = above or Text(), ""
         for line in clean(toml).splitlines():
@@ -194,10 +187,7 @@ def which_number(draft: Draft, switch: Switch) -> AskText:
     """Ask for a number, as text that `switch.typed` takes."""
 
     def wrong(text: str) -> str:
-        try:
-            return switch.typed(draft, text).problem if text.strip() else "a number is needed"
-        except InputError as error:
-            return str(error)
+        return _complaint(lambda: switch.typed(draft, text).problem) if text.strip() else "a number is needed"
 
     value = draft.values.get(switch.key)
     written = "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
@@ -212,10 +202,7 @@ def which_setting(draft: Draft) -> AskText:
     """Ask for KEY=VALUE, as text that `draft.with_text` takes."""
 
     def wrong(text: str) -> str:
-        try:
-            return draft.with_text(text).problem
-        except InputError as error:
-            return str(error)
+        return _complaint(lambda: draft.with_text(text).problem)
 
     def hopeless(text: str) -> str:
         key, equals, value = (part.strip() for part in text.partition("="))
@@ -307,14 +294,7 @@ def which_name(draft: StudyDraft) -> AskText:
 
 
 def study_page(draft: StudyDraft, command: str, palette: Palette, *, unsaved: bool) -> TomlPage:
-    """Return a study as a file, and the command that runs it.
-
-    Args:
-        draft: the study.
-        command: what runs it.
-        palette: colours.
-        unsaved: whether that needs the study to be saved first.
-    """
+    """Return a study as a file, and the command that runs it; `unsaved` if the study has to be saved first."""
     above = Text().append("runs this study" + (", once s has saved it\n" if unsaved else "\n"), palette.dim)
     above.append(clean_line(command) + "\n\n", palette.calm)
     return TomlPage(f"{draft.name}: the whole study", draft.toml(), palette, above=above)
