@@ -13,7 +13,7 @@ from engine.data.catalogue import kind_by_name
 from tests.tui_transformer.loaded import loaded
 from tui_transformer.cli.app import command
 from tui_transformer.cli.run import Request
-from tui_transformer.lab.studies.asked import Asked
+from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import shipped_studies
 
 ROOT = Path(__file__).parents[2]
@@ -78,7 +78,7 @@ def test_every_command_that_is_shown_can_be_typed(line) -> None:
         on, overrides, corpus = given["on"], tuple(given["set_"] or ()), given["corpus"]
         Request(given["preset"], None, on, overrides, corpus, given.get("seed")).resolve()
     elif name == "ablate" and not given["list_"] and not str(given["study"]).endswith(".toml"):
-        asked = Asked(given["study"], given["preset"], tuple(given["vary"] or ()), given["on"], given["seeds"])
+        asked = StudyArgs(given["study"], given["preset"], tuple(given["vary"] or ()), given["on"], given["seeds"])
         asked.resolve(Path())
     elif name.startswith("presets") and name != "presets list":
         for preset in (given.get("name"), given.get("first"), given.get("second")):

@@ -84,7 +84,7 @@ def refused(prepared, monkeypatch) -> Path:
     monkeypatch.setattr(Studio, "_listen", lambda self: None)  # a TERM is to end the test
     monkeypatch.setattr(Studio, "deliver_screenshot", lambda self, *_, **__: None)
     own = prepared / "own"
-    monkeypatch.setattr("tui_transformer.studio.design.own_presets.user_config_path", lambda name: own / name)
+    monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: own / name)
     return prepared
 
 

@@ -15,7 +15,7 @@ def own_settings(tmp_path, monkeypatch) -> Path:
     path = tmp_path / "settings.toml"
     path.write_text("welcomed = true\n")
     monkeypatch.setenv(settings.ENVIRONMENT, str(path))
-    monkeypatch.setattr("tui_transformer.studio.design.own_presets.user_config_path", lambda name: tmp_path / name)
+    monkeypatch.setattr("tui_transformer.studio.design.own_files.user_config_path", lambda name: tmp_path / name)
     return path
 
 

@@ -24,10 +24,9 @@ from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.launch.logs import last_words_in
-from tui_transformer.lab.studies.asked import Asked
-from tui_transformer.lab.studies.record import is_run, only_runner, study_file, write
+from tui_transformer.lab.studies.arguments import StudyArgs
+from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, is_run, only_runner, study_file, write
 from tui_transformer.lab.studies.runner import Orders, Runner
-from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing
 from tui_transformer.lab.studies.study import Study, read_study, shipped_studies
 
 MEASURED = {"study", "device", "jobs", "cells", "took"}  # what `measure-study` is given
@@ -62,7 +61,7 @@ def ablate(
         raise InputError("--retry-failed and --skip-failed exclude each other")
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
-    asked = Asked(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
+    asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
     if dry_run:
         show_plan(_measured(asked, options), options)
         return ExitCode.DONE
@@ -125,8 +124,8 @@ def _detach(ready: ReadyStudy, options: RunOptions) -> int:
 
 
 def measure_study(data_dir: DataDir = None) -> int:
-    # What `tui_transformer.lab.studies.measure` starts: a study as a line of JSON on stdin, its plan as one on stdout.
-    from tui_transformer.lab.studies.measure import plan_of
+    # What `tui_transformer.lab.studies.plan` starts: a study as a line of JSON on stdin, its plan as one on stdout.
+    from tui_transformer.lab.studies.plan import plan_of
 
     try:
         asked = json_text.loads(sys.stdin.read())
@@ -185,7 +184,7 @@ def _run(ready: ReadyStudy, options: RunOptions) -> int:
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED
 
 
-def _print_table(study: Study, standings: Sequence[Standing], options: RunOptions) -> None:
+def _print_table(study: Study, standings: Sequence[CellStatus], options: RunOptions) -> None:
     """Print what the runs so far say of the variants, as `compare` prints it."""
     entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
     file = read_study_file(study_file(options.runs_dir, study.name))

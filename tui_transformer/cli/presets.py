@@ -51,7 +51,7 @@ def show(
     from engine import capabilities
     from engine.config.keys import diff, parse_overrides
     from engine.config.toml import write
-    from tui_transformer.lab.design.cost import cost
+    from tui_transformer.lab.design.draft import cost
     from tui_transformer.lab.formatting import memory, short
 
     preset = presets.find(name)

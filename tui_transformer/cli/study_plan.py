@@ -12,14 +12,18 @@ from engine.lints import lint
 from engine.runs.lineage import ARROW, INIT_FROM
 from tui_transformer.cli.output import answer, emit, print_columns, warn
 from tui_transformer.cli.study_progress import cell_record
-from tui_transformer.lab.design.fit import about
-from tui_transformer.lab.formatting import memory, short
-from tui_transformer.lab.studies.cells import Cell, Change
-from tui_transformer.lab.studies.measure import measured
-from tui_transformer.lab.studies.plan import Plan
-from tui_transformer.lab.studies.record import THREADS, gone_on_with, recorded
-from tui_transformer.lab.studies.standing import Standing, directories, look_at_all, trained_seconds
-from tui_transformer.lab.studies.study import Study
+from tui_transformer.lab.formatting import about, memory, short
+from tui_transformer.lab.studies.plan import Plan, measured
+from tui_transformer.lab.studies.record import (
+    THREADS,
+    CellStatus,
+    directories,
+    gone_on_with,
+    look_at_all,
+    recorded,
+    trained_seconds,
+)
+from tui_transformer.lab.studies.study import Cell, Change, Study
 
 MOST_SHOWN = 10  # seeds
 
@@ -53,7 +57,7 @@ class ReadyStudy:
     plan: Plan
     cells: Sequence[Cell]
     paths: dict[str, Path]
-    standings: Sequence[Standing]
+    standings: Sequence[CellStatus]
 
     @property
     def first(self) -> list[Cell]:
@@ -66,7 +70,7 @@ class ReadyStudy:
         return next(cell for cell in self.first if cell.variant == self.study.baseline and not cell.stage)
 
     @property
-    def open(self) -> list[Standing]:
+    def open(self) -> list[CellStatus]:
         """The cells that are still to be run."""
         return [standing for standing in self.standings if standing.state != "finished"]
 

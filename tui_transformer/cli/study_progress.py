@@ -15,8 +15,8 @@ from engine.clean import clean_line
 from tui_transformer.cli.output import emit, is_terminal, say, stderr
 from tui_transformer.lab.formatting import duration
 from tui_transformer.lab.studies.plan import Plan
+from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, Verb
 from tui_transformer.lab.studies.runner import Audience
-from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing, Verb
 
 PLAIN_INTERVAL = 30.0  # seconds between two plain lines about what is at work
 LOADING = dict.fromkeys(("queued", "starting"), "loading")
@@ -32,13 +32,15 @@ class Board:
         clock: seconds that only grow.
     """
 
-    def __init__(self, plan: Plan, standings: Sequence[Standing], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, plan: Plan, standings: Sequence[CellStatus], clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self.plan, self._clock = plan, clock
         self._cells = {standing.cell.name: standing for standing in standings}
         self._left_out = {name for name, standing in self._cells.items() if standing.verb in ("done", "failed")}
         self._began, self._before = clock(), self._work_done()
 
-    def see(self, standings: Sequence[Standing]) -> None:
+    def see(self, standings: Sequence[CellStatus]) -> None:
         self._cells |= {standing.cell.name: standing for standing in standings}
 
     @property
@@ -54,7 +56,7 @@ class Board:
         todo = (standing for name, standing in self._cells.items() if name not in self._left_out)
         return sum(self._estimate(standing) * standing.share for standing in todo)
 
-    def _estimate(self, standing: Standing) -> float:
+    def _estimate(self, standing: CellStatus) -> float:
         return self.plan.prices[standing.cell.kind].seconds
 
     @property
@@ -79,13 +81,13 @@ class Board:
         return planned * passed * self.plan.jobs / went
 
 
-def how_it_began(standing: Standing, verb: Verb) -> str:
+def how_it_began(standing: CellStatus, verb: Verb) -> str:
     """Describe a cell that is begun."""
     texts = {"resume": f"resumes at step {standing.step:,}", "wait": "is at work already", "anew": "begins anew"}
     return texts.get(verb, "begins")
 
 
-def how_it_stands(standing: Standing) -> str:
+def how_it_stands(standing: CellStatus) -> str:
     """Describe a cell that is not at work."""
     where = f"step {standing.step:,} of {standing.steps:,}"
     loss = f", validation loss {standing.loss:.4f}" if standing.loss is not None else ""
@@ -109,20 +111,20 @@ class Lines:
     def __init__(self, board: Board) -> None:
         self._board, self._said = board, time.monotonic()
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         say(f"{cell.cell.name}: {how_it_began(cell, verb)}")
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
         say(f"{cell.cell.name}: {how_it_stands(cell)} ({self._board.finished} of {self._board.total} done)")
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         self._board.see(going)
         if going and time.monotonic() - self._said >= PLAIN_INTERVAL:
             self._said = time.monotonic()
             self.progress(going)
 
-    def progress(self, going: Sequence[Standing]) -> None:
+    def progress(self, going: Sequence[CellStatus]) -> None:
         at_work = ", ".join(f"{standing.cell.name} {standing.share:.0%}" for standing in going)
         say(f"{self._board.finished} of {self._board.total} done; {at_work}; {duration(self._board.left)} left")
 
@@ -130,19 +132,19 @@ class Lines:
 class JsonLines(Lines):
     """A JSON object for each cell that begins or ends, and for each at work every half minute."""
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         emit({**cell_record(cell), "event": verb})
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
         emit({**cell_record(cell), "event": "ended"})
 
-    def progress(self, going: Sequence[Standing]) -> None:
+    def progress(self, going: Sequence[CellStatus]) -> None:
         for standing in going:
             emit({**cell_record(standing), "event": "progress", "study_seconds_left": self._board.left})
 
 
-def cell_record(standing: Standing) -> dict[str, object]:
+def cell_record(standing: CellStatus) -> dict[str, object]:
     """Return a cell as JSON."""
     cell = standing.cell
     return {
@@ -167,20 +169,20 @@ class Screen:
     def __init__(self, board: Board, live: Live) -> None:
         self._board, self._live = board, live
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         if verb != "create":  # its bar shows that; what was left by another runner is said
             self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         self._board.see([cell])
         self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_stands(cell)}")))
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         self._board.see(going)
         self._live.update(drawn(self._board, going) if going else Text(""), refresh=True)
 
 
-def drawn(board: Board, going: Sequence[Standing]) -> RenderableType:
+def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
     """Draw the study's bar, and those of the cells at work."""
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)

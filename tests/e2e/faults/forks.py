@@ -26,7 +26,7 @@ from tui_transformer.lab.launch import launch
 from tui_transformer.lab.reports import report
 from tui_transformer.lab.reports.figures.style import Image
 from tui_transformer.lab.studies import runner
-from tui_transformer.lab.studies.measure import plan_of
+from tui_transformer.lab.studies.plan import plan_of
 
 torch.set_num_threads(1)  # a fork has none of the other threads
 USUAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -17,7 +17,7 @@ from tests.tui_transformer.studio.train.test_train_pane import Open as OpenTrain
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Curve, picture
 from tui_transformer.lab.charts.overlay import Overlay, Stroke
-from tui_transformer.lab.design.fit import Fits
+from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.lab.records.run_view import Probe
 from tui_transformer.lab.reports.selection import ReportSelection
 from tui_transformer.studio.app import Studio
@@ -215,7 +215,7 @@ async def test_all_variants_of_a_study_selected_are_the_study(tmp_path) -> None:
 
 @pytest.mark.parametrize("key", ["m", "escape"])
 async def test_a_measurement_says_how_long_it_takes_and_that_it_can_be_stopped(tmp_path, monkeypatch, key) -> None:
-    monkeypatch.setattr(Fits, "command", lambda self, draft: ["sleep", "600"])
+    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sleep", "600"])
     monkeypatch.setattr("tui_transformer.studio.design.pane.TICK", 0.2)
     app = App(tmp_path / "runs")
     async with app.run_test(size=MEDIUM) as pilot:

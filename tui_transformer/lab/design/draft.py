@@ -1,4 +1,4 @@
-"""A design in the making: a preset, perhaps on another base, and what was changed in it. No widget, no torch.
+"""A design in the making: a preset, perhaps on another base, the changes to it, and its cost. No widget, no torch.
 
 A draft means exactly what its command line means: it is resolved by the same calls, in the same order. It is never
 changed: every change gives a new one.
@@ -23,9 +23,13 @@ from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
 from engine.config.toml import write
 from engine.data.catalogue import names_of
+from engine.data.corpora import REGISTRY
+from engine.data.documents.registry import DOCUMENTS
 from engine.errors import InputError
 from engine.lints import Lint, lint
-from tui_transformer.lab.design.cost import Characters, Cost, cost
+from engine.model import size
+from engine.model.size import BatchShape, memory_bytes
+from tui_transformer.lab.formatting import about
 
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
 PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
@@ -34,35 +38,133 @@ Differences = dict[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
+class Characters:
+    """The numbers of different characters in a corpus that had to be read; words where these are tokens."""
+
+    text: int  # of sentence pairs, of the targets, or of both sides where these share a vocabulary
+    sources: int | None = None  # where these have a vocabulary of their own
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """How many tokens a model is built for, special ones included."""
+
+    tokens: int  # that it predicts
+    sources: int | None = None  # where these have a vocabulary of their own
+    at_most: bool = False  # byte pairs are learned in training, and a small corpus has fewer than were asked for
+
+    @property
+    def words(self) -> str:
+        """`a vocabulary of at most 8,003`."""
+        most = "at most " if self.at_most else ""
+        if self.sources is None:
+            return f"a vocabulary of {most}{self.tokens:,}"
+        return f"vocabularies of {most}{self.sources:,} for sources and {self.tokens:,} for targets"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a design costs before it is measured; upper bounds where the vocabulary is one."""
+
+    vocabulary: Vocabulary
+    parts: Mapping[str, int]  # parameters by component
+    flops: int  # to train on one token
+    memory: int  # bytes, an estimate
+    at_most: bool = False  # rows differ in length, so the estimate is for batches of the longest rows that fit
+
+    @property
+    def parameters(self) -> int:
+        return sum(self.parts.values())
+
+
+@dataclass(frozen=True)
+class CheckVerdict:
+    """What one check before training found."""
+
+    check: str
+    good: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """What was measured of a design."""
+
+    device: str
+    seconds_per_step: float
+    seconds: float  # of all steps, evaluations aside
+    memory: float  # bytes at the peak
+    verdicts: tuple[CheckVerdict, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """`≈ 4 min on cpu (68 ms a step)`."""
+        step = self.seconds_per_step
+        each = f"{step:.1f} s" if step >= 1 else f"{step * 1000:.3g} ms"
+        return f"≈ {about(self.seconds)} on {self.device} ({each} a step)"
+
+
+def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocabulary | None:
+    """Return the vocabulary of an unresolved config, None where its corpus has to be read first."""
+    model, data = config.model, config.data
+    entry = REGISTRY.get(data.corpus)
+    if characters is None and entry is not None and entry.characters is not None:
+        characters = Characters(entry.characters)
+    documents, bound = DOCUMENTS.get(data.corpus), False
+    known = documents.vocabulary if documents is not None and data.tokenizer != "bpe" else None
+    if characters is None and known is not None:
+        text, bound = known(data)[data.tokenizer]
+        characters = Characters(text)
+    elif data.tokenizer == "words" and not config.on_documents:
+        characters = None  # how many words there are, no number of characters says
+    if data.tokenizer == "bpe":
+        characters = Characters(data.bpe_size, data.bpe_size)
+    tokens = model.vocab_size or (config.needed_tokens(characters.text) if characters else None)
+    if tokens is None:
+        return None
+    if data.shared_vocabulary or config.on_documents:
+        learned = data.tokenizer == "bpe" or bound
+        return Vocabulary(tokens, at_most=learned and model.vocab_size is None)
+    found = config.needed_tokens(characters.sources) if characters and characters.sources else None
+    sources = model.source_vocab_size or found
+    if sources is None:
+        return None
+    learned = model.vocab_size is None or model.source_vocab_size is None
+    return Vocabulary(tokens, sources, at_most=data.tokenizer == "bpe" and learned)
+
+
+def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None:
+    """Return what an unresolved config costs, None where its corpus has to be read first."""
+    known = vocabulary(config, characters)
+    if known is None:
+        return None
+    model = config.model
+    if known.sources is not None:
+        model = model.model_copy(update={"source_vocab_size": known.sources})
+        config = config.model_copy(update={"model": model})
+    parts = size.parameters(model, known.tokens)
+    flops = size.flops_per_token(model, known.tokens, BatchShape.of(config).rows)
+    return Cost(known, parts, flops, memory_bytes(config, known.tokens), at_most=config.on_rows)
+
+
+@dataclass(frozen=True)
 class Draft:
-    """One design.
+    """One design."""
 
-    Args:
-        preset: what it starts from.
-        on: the base that an overlay is put on.
-        changes: dotted key → value, on top.
-        path: of a preset file of one's own; None for a shipped one.
-    """
-
-    preset: presets.Preset
-    on: str | None = None
-    changes: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    path: Path | None = None
+    preset: presets.Preset  # what it starts from
+    on: str | None = None  # the base that an overlay is put on
+    changes: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # dotted key → value, on top
+    path: Path | None = None  # of the user's own preset file; None for a shipped preset
 
     @classmethod
     def of(cls, name: str) -> "Draft":
-        """A shipped preset as it is.
-
-        Raises:
-            InputError: there is none of that name.
-        """
+        """Return a shipped preset as it is; raise InputError where there is none of that name."""
         return cls(presets.find(name))
 
     # What it is
 
     @property
     def name(self) -> str:
-        """As the run's config will say it."""
         return self.preset.name if self.on is None else f"{self.preset.name}@{self.on}"
 
     @cached_property
@@ -80,7 +182,6 @@ class Draft:
 
     @cached_property
     def refusal(self) -> Refusal | None:
-        """What cannot be combined, if anything."""
         return None if self.config is None else check(self.config)
 
     @property
@@ -90,7 +191,6 @@ class Draft:
 
     @cached_property
     def unchanged(self) -> "Draft":
-        """The preset itself."""
         return replace(self, changes=NOTHING) if self.changes else self
 
     @cached_property
@@ -120,7 +220,6 @@ class Draft:
         return replace(self, changes={k: v for k, v in self.changes.items() if k not in gone} | dict(changes))
 
     def without(self, key: str) -> "Draft":
-        """The same with one change taken back."""
         return self.with_change(key, None)
 
     def with_text(self, text: str) -> "Draft":
@@ -136,7 +235,6 @@ class Draft:
         return changed
 
     def on_base(self, base: str | None) -> "Draft":
-        """The same changes on another base."""
         return replace(self, on=base)
 
     # What could be chosen
@@ -167,7 +265,8 @@ class Draft:
             return None
         others = [k for k in tried.refusal.keys if k not in changes]
         for other in sorted(others, key=lambda k: k == "model.causal"):
-            for candidate in _usual_first(other):
+            usual = flatten(RunConfig().dump()).get(other)
+            for candidate in sorted(values_of(other), key=lambda value: value != usual):
                 with_it = changes | {other: candidate}
                 refusal = self.with_changes(with_it).refusal
                 if refusal is not None and refusal.keys == tried.refusal.keys:
@@ -193,19 +292,13 @@ class Draft:
 
     @property
     def parent(self) -> str | None:
-        """The name of what the preset is a change of."""
         return self.on or self.preset.extends
 
     def cost(self, characters: Characters | None = None) -> Cost | None:
-        """What it costs; None while the vocabulary is not known, or it cannot be trained.
-
-        Args:
-            characters: of a corpus that had to be read.
-        """
+        """Return what it costs; None while the vocabulary is not known, or it cannot be trained."""
         return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
     def lints(self, train_tokens: int | None = None) -> list[Lint]:
-        """What is legal and surely not meant."""
         return [] if self.config is None or self.problem else lint(self.config, train_tokens)
 
     def toml(self) -> str:
@@ -241,7 +334,6 @@ def values_of(key: str) -> tuple[Any, ...]:
 
 
 def nested(key: str, value: Any) -> dict[str, Any]:
-    """A dotted key as nested tables."""
     section, _, name = key.rpartition(".")
     return {section: {name: value}} if section else {name: value}
 
@@ -257,7 +349,6 @@ def as_set(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as people read it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):
@@ -276,11 +367,6 @@ def _other_way(key: str) -> str | None:
         if name in pair:
             return f"{section}.{pair[1 - pair.index(name)]}"
     return None
-
-
-def _usual_first(key: str) -> list[Any]:
-    usual = flatten(RunConfig().dump()).get(key)
-    return sorted(values_of(key), key=lambda value: value != usual)
 
 
 def _differences(before: RunConfig | None, after: RunConfig | None) -> Differences:

@@ -1,57 +1,71 @@
-"""A study in the making: variants of a design, and seeds. No widget, no torch.
+"""A study in the making: variants of a design, and seeds; what it costs, and the command that runs it.
 
-It is never changed: every change gives a new one. A variant that cannot be trained, or that would be the same run
-twice, stays in it with the reason, and is left out of the study.
+No widget, no torch. It is never changed: every change gives a new one. A variant that cannot be trained, or that would
+be the same run twice, stays in it with the reason, and is left out of the study.
 """
 
-import json
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from engine.command_line import program
 from engine.config import presets
-from engine.config.keys import diff, flatten, is_bookkeeping, parse_override
+from engine.config.keys import diff, flatten, parse_override
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from engine.lints import lint
-from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.study_base import GENERIC, Overlay, overlay_variants, study_base
-from tui_transformer.lab.studies.asked import parse_seeds
-from tui_transformer.lab.studies.axes import grid, parse_axis
-from tui_transformer.lab.studies.cells import Change, variant_config
-from tui_transformer.lab.studies.stages import Stage, chain
-from tui_transformer.lab.studies.study import Study, Variant
+from tui_transformer.lab.design.draft import Benchmark, Characters, Draft, cost
+from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
+from tui_transformer.lab.studies.plan import disk_bytes
+from tui_transformer.lab.studies.study import (
+    Change,
+    Stage,
+    Study,
+    Variant,
+    base_tables,
+    chain,
+    nested,
+    settings_of,
+    variant_config,
+)
 
 DESIGN = "design"  # the variant that changes nothing
+GENERIC = "baseline"  # what overlays for any base extend
+NOT_OF_A_STUDY = ("schema", "preset", "description", "seed")
 SEEDS = (1, 2, 3)
 DECIDES = 5  # seeds from which on a study is more than exploratory
 MOST = 100  # variants that are made at once
-MEASURES = (  # what a loss is a loss of, and on what
-    *("data.corpus", "data.corpus_seed", "data.corpus_size", "data.validation_fraction", "data.max_length"),
-    *("data.tokenizer", "data.bpe_size", "objective.kind", "model.context_length", "evaluation.stride"),
+LOSS_DEPENDS_ON = (  # what a loss is a loss of, and on what
+    "data.corpus",
+    "data.corpus_seed",
+    "data.corpus_size",
+    "data.validation_fraction",
+    "data.max_length",
+    "data.tokenizer",
+    "data.bpe_size",
+    "objective.kind",
+    "model.context_length",
+    "evaluation.stride",
 )
 _NEXT_AXIS = re.compile(r"\s+(?=[a-z_]+(?:\.[a-z_0-9]+)*=)")
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
-class Line:
-    """One variant as it stands.
-
-    Args:
-        variant: what is asked for.
-        config: that it comes to; None where it cannot be. Of several stages the last, which is compared.
-        why_not: why it is left out of the study; "" if it is part of it.
-        earlier: what the stages before it come to, in their order.
-    """
+class VariantLine:
+    """One variant as it stands."""
 
     variant: Variant
-    config: RunConfig | None
-    why_not: str = ""
-    earlier: tuple[RunConfig, ...] = ()
+    config: RunConfig | None  # of its last stage, which is compared; None where it cannot be
+    why_not: str = ""  # why it is left out of the study; "" if it is part of it
+    earlier: tuple[RunConfig, ...] = ()  # of the stages before, in their order
 
     @property
     def configs(self) -> tuple[RunConfig, ...]:
@@ -60,36 +74,31 @@ class Line:
 
 
 @dataclass(frozen=True)
+class Overlay:
+    """A preset that changes one thing, as a variant."""
+
+    variant: Variant
+    description: str
+    why_not: str = ""  # why it cannot be a variant of the design; "" if it can
+
+
+@dataclass(frozen=True)
 class StudyDraft:
-    """One study.
+    """One study."""
 
-    Args:
-        design: the base.
-        name: of the study.
-        variants: in their order, the design among them.
-        seeds: of the runs; the design's own seed is not looked at.
-        baseline: the variant that others are held against.
-        why: variant → why something is expected of it.
-        description: one line.
-        note: what became of a study that was put on this design.
-        said_as: how a command line says the variants: `--study NAME` or `--vary …`; nothing where only a file does.
-        stages: that a variant goes through; none: a run each.
-    """
-
-    design: Draft
+    design: Draft  # the base
     name: str
     variants: tuple[Variant, ...] = (Variant(DESIGN),)
-    seeds: tuple[int, ...] = SEEDS
-    baseline: str = DESIGN
-    why: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    seeds: tuple[int, ...] = SEEDS  # of the runs; the design's own seed is not looked at
+    baseline: str = DESIGN  # the variant that others are compared with
+    why: Mapping[str, str] = field(default_factory=lambda: NOTHING)  # variant → why something is expected of it
     description: str = ""
-    note: str = ""
-    said_as: tuple[str, ...] = ()
-    stages: tuple[Stage, ...] = ()
+    note: str = ""  # what became of a study that was put on this design
+    said_as: tuple[str, ...] = ()  # how a command line says the variants; nothing where only a file does
+    stages: tuple[Stage, ...] = ()  # that a variant goes through; none: a run each
 
     @classmethod
     def of(cls, design: Draft) -> "StudyDraft":
-        """A study of a design that has no variants yet."""
         stem = re.sub(r"[^A-Za-z0-9._-]+", "-", design.name).strip(".-") or DESIGN
         return cls(design, f"{stem[:60]}-study")
 
@@ -113,9 +122,7 @@ class StudyDraft:
         axes = dict(_axis(word) for word in words)
         if len(axes) < len(words):
             raise InputError("a key is named twice; give all its values at once, with commas between")
-        count = 1
-        for values in axes.values():
-            count *= len(values)
+        count = math.prod(len(values) for values in axes.values())
         if count > MOST:
             raise InputError(f"this makes {count:,} variants; at most {MOST} are made at once")
         for key, values in axes.items():
@@ -221,20 +228,19 @@ class StudyDraft:
         return ""
 
     def overlays(self, own: Sequence[presets.Preset] = ()) -> list[Overlay]:
-        """The overlays that are of use here: generic ones, and those of the design's own base; impossible ones last.
+        """Return the overlays that are of use here, of the user's own presets too; impossible ones last.
 
-        Args:
-            own: a person's own presets.
+        These are generic ones, and those of the design's own base.
         """
-        root = presets.chain(self.design.preset)[0].name
-        root = presets.chain(presets.find(self.design.on))[0].name if self.design.on else root
-        as_it_is = _asked(self._configs(Variant(DESIGN)))
+        on = self.design.on
+        root = presets.chain(presets.find(on) if on else self.design.preset)[0].name
+        as_it_is = settings_of(self._configs(Variant(DESIGN)))
         found = []
-        for variant, description, of in overlay_variants(own):
+        for variant, description, of in _overlay_variants(own):
             if of not in (GENERIC, root):
                 continue
             try:
-                same = as_it_is == _asked(self._configs(variant))
+                same = as_it_is == settings_of(self._configs(variant))
                 found.append(Overlay(variant, description, "the design has this already" if same else ""))
             except InputError as error:
                 found.append(Overlay(variant, description, str(error)))
@@ -245,27 +251,26 @@ class StudyDraft:
         return any(_alike(variant, other) for other in self.variants)
 
     @cached_property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[VariantLine, ...]:
         """Every variant as it stands. Of two that ask for the same the later one is left out, and the design always."""
-        found: dict[str, Line] = {}
+        found: dict[str, VariantLine] = {}
         first: dict[str, str] = {}
         for variant in sorted(self.variants, key=lambda v: v.name == DESIGN):
             try:
                 *earlier, config = configs = self._configs(variant)
             except InputError as error:
-                found[variant.name] = Line(variant, None, str(error))
+                found[variant.name] = VariantLine(variant, None, str(error))
                 continue
-            asked = _asked(configs)
+            asked = settings_of(configs)
             same = first.setdefault(asked, variant.name)
             why_not = "" if same == variant.name else f"asks for the same as {same}: it would be the same run twice"
             if why_not and variant.name == DESIGN:
                 why_not = f"{same} is the design as it stands"
-            found[variant.name] = Line(variant, config, why_not, tuple(earlier))
+            found[variant.name] = VariantLine(variant, config, why_not, tuple(earlier))
         return tuple(found[variant.name] for variant in self.variants)
 
     @cached_property
-    def kept(self) -> tuple[Line, ...]:
-        """The variants that are part of the study."""
+    def kept(self) -> tuple[VariantLine, ...]:
         return tuple(line for line in self.lines if not line.why_not)
 
     @cached_property
@@ -274,10 +279,10 @@ class StudyDraft:
         chosen = next((line for line in self.lines if line.variant.name == self.baseline), None)
         if chosen is None or not chosen.why_not or chosen.config is None:
             return self.baseline
-        asked = _asked(chosen.configs)
-        return next(other.variant.name for other in self.kept if _asked(other.configs) == asked)
+        asked = settings_of(chosen.configs)
+        return next(other.variant.name for other in self.kept if settings_of(other.configs) == asked)
 
-    def differences(self, line: Line) -> dict[str, Change]:
+    def differences(self, line: VariantLine) -> dict[str, Change]:
         """What a variant differs in from the baseline: dotted key → (baseline's, its own)."""
         other = next((o.config for o in self.kept if o.variant.name == self.held_against), None)
         if other is None or line.config is None:
@@ -341,19 +346,15 @@ class StudyDraft:
             said.append("one seed: nothing can be concluded, for luck alone makes differences")
         elif count < DECIDES:
             said.append(f"{count} seeds are exploratory: small differences stay untold; {DECIDES} and more decide")
-        said += list(self._other_measures())
+        for line in self.kept:
+            others = [key for key in self.differences(line) if key in LOSS_DEPENDS_ON]
+            if others:
+                name = line.variant.name
+                said.append(f"{name}: another {others[0]}, so its loss cannot be held against the baseline's")
         lints = [found for line in self.kept if line.config is not None for found in lint(line.config)]
         return (*said, *([self.note] if self.note else []), *dict.fromkeys(f"{f.key}: {f.text}" for f in lints))
 
-    def _other_measures(self) -> Iterator[str]:
-        """Variants whose loss is another measure than the baseline's."""
-        for line in self.kept:
-            others = [key for key in self.differences(line) if key in MEASURES]
-            if others:
-                yield f"{line.variant.name}: another {others[0]}, so its loss cannot be held against the baseline's"
-
     def toml(self) -> str:
-        """The study as a file; "" where there is none."""
         return "" if self.study is None else self.study.to_toml()
 
 
@@ -378,8 +379,162 @@ def _free(name: str, taken: Sequence[str]) -> str:
     return free
 
 
-def _asked(configs: Sequence[RunConfig]) -> str:
-    """Configs without bookkeeping and seed: what two variants must not have in common."""
-    settings = [flatten(config.dump()) for config in configs]
-    kept = [{k: v for k, v in one.items() if k != "seed" and not is_bookkeeping(k)} for one in settings]
-    return json.dumps(kept, sort_keys=True)
+# The design as the base of a study, and overlays as variants
+
+
+def study_base(design: Draft) -> tuple[str, dict[str, Any]]:
+    """A study's base and its changes for all variants that come to a design.
+
+    Raises:
+        InputError: no shipped preset and changes come to it.
+    """
+    if design.path is None:
+        return design.name, _of_a_study(design.changes)
+    links = presets.chain(design.preset)
+    base = design.on or design.preset.extends
+    if base is not None:
+        own = links[1:] if design.on is not None else links[-1:]
+        return base, _of_a_study(_own_changes(own) | dict(design.changes))
+    config, plain = design.config, Draft.of(GENERIC).config
+    if config is None or plain is None:
+        raise InputError(design.problem)
+    changes = {key: value for key, (_, value) in diff(plain, config).items() if value is not None}
+    changes = _of_a_study(changes)
+    merged = presets.merge(base_tables(GENERIC), nested(changes))
+    unset = [key for key in flatten(merged) if key not in flatten(config.dump()) and key not in NOT_OF_A_STUDY]
+    if unset:
+        raise InputError(f"{design.name} extends no preset, and leaves {unset[0]} unset, which a study of it could not")
+    return GENERIC, changes
+
+
+def _own_changes(links: Sequence[presets.Preset]) -> dict[str, Any]:
+    tables: dict[str, Any] = {}
+    for link in links:
+        tables = presets.merge(tables, link.tables)
+    return flatten(tables)
+
+
+def _of_a_study(changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in changes.items() if key not in NOT_OF_A_STUDY}
+
+
+def _overlay_variants(own: Sequence[presets.Preset]) -> list[tuple[Variant, str, str]]:
+    """Return every overlay as a variant, its description, and the base it was written for.
+
+    A study names shipped presets only, so the user's own are given by what they change.
+    """
+    found = []
+    for preset in presets.list_presets():
+        if preset.extends is not None:
+            root = presets.chain(preset)[0].name
+            found.append((Variant(preset.name, preset.name), preset.description, root))
+    for preset in own:
+        links = presets.chain(preset)
+        if len(links) > 1:
+            changes = _of_a_study(_own_changes(links[1:]))
+            found.append((Variant(preset.name, changes=changes), preset.description, links[0].name))
+    return found
+
+
+# The command line that runs it
+
+
+def command(draft: StudyDraft, file: Path, options: Sequence[str] = ()) -> tuple[str, bool]:
+    """Return the command line, quoted for a shell, and whether it needs the study to be saved in `file` first."""
+    words = _words(draft)
+    needed = words is None
+    return shlex.join([program(), "ablate", *(words or ["--study", str(file)]), *options]), needed
+
+
+def _words(draft: StudyDraft) -> list[str] | None:
+    """What says the study without a file; None where nothing does. It is read back to be sure."""
+    study, seeds = draft.study, as_seeds(draft.seeds)
+    if not draft.said_as or study is None or draft.design.path is not None:
+        return None
+    if draft.said_as[0] == "--study":
+        shipped = draft.said_as[1]
+        asked = StudyArgs(study=shipped, seeds=seeds, name=draft.name if draft.name != shipped else None)
+        words = list(draft.said_as)
+    else:
+        changes = {key: v for key, v in draft.design.changes.items() if key not in ("seed", "description")}
+        arguments = replace(draft.design, changes=changes).arguments()
+        asked = StudyArgs(
+            preset=draft.design.preset.name,
+            vary=tuple(word for word in draft.said_as if word != "--vary"),
+            on=draft.design.on,
+            seeds=seeds,
+            overrides=tuple(value for option, value in pairwise(arguments) if option == "--set"),
+            corpus=changes.get("data.corpus"),
+            name=draft.name,
+        )
+        words = [*arguments, *draft.said_as]
+    try:
+        if asked.resolve(Path()) != study:
+            return None
+    except InputError:
+        return None
+    return [*words, "--seeds", seeds, *(["--name", draft.name] if asked.name is not None else [])]
+
+
+def as_seeds(seeds: Sequence[int]) -> str:
+    """Seeds as `--seeds` takes them."""
+    if tuple(seeds) == tuple(range(1, len(seeds) + 1)):
+        return str(len(seeds))
+    return ",".join(map(str, seeds)) + ("," if len(seeds) == 1 else "")
+
+
+# Its cost
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Time and disk of a study."""
+
+    parameters: Mapping[str, int] = field(default_factory=dict)  # by variant
+    each: Mapping[str, float] = field(default_factory=dict)  # seconds of a run, by variant
+    seconds: float | None = None  # of all runs; None while nothing was measured
+    disk: int | None = None  # bytes of all runs; None while the vocabulary is not known
+    measured: bool = False  # whether a step of every variant was timed, and not the design's alone
+    at_once: int = 1  # runs at a time
+    threads: int = 0  # of each; 0 where not known
+    devices: tuple[str, ...] = ()  # they are spread over
+
+
+def estimated(draft: StudyDraft, benchmark: Benchmark | None, characters: Characters | None = None) -> Estimate:
+    """Estimate from the design's measured step: a variant takes as much longer as its steps have more operations.
+
+    Without a benchmark of the design no time is known.
+    """
+    parameters: dict[str, int] = {}
+    each: dict[str, float] = {}
+    disk: int | None = 0
+    design = draft.design.config
+    work = _operations(design, characters) if design is not None else None
+    for line in draft.kept:
+        name = line.variant.name
+        found = [cost(config, characters) for config in line.configs]
+        known = [(config, one) for config, one in zip(line.configs, found, strict=True) if one is not None]
+        if not found or len(known) < len(found):
+            disk = None
+            continue
+        parameters[name] = known[-1][1].parameters
+        bytes_each = sum(disk_bytes(config, one.parameters) for config, one in known)
+        disk = None if disk is None else disk + len(draft.seeds) * bytes_each
+        own = [_operations(config, characters) for config in line.configs]
+        if benchmark is not None and work and None not in own:
+            each[name] = benchmark.seconds * sum(filter(None, own)) / work
+    seconds = len(draft.seeds) * sum(each.values()) if len(each) == len(draft.kept) else None
+    devices = (benchmark.device,) if benchmark is not None else ()
+    return Estimate(parameters, each, seconds, disk, devices=devices)
+
+
+def _operations(config: RunConfig, characters: Characters | None) -> float | None:
+    """Operations of a whole run; of one that is counted in epochs, of a token, for its corpus stays the same."""
+    found = cost(config, characters)
+    if found is None:
+        return None
+    train = config.train
+    if train.epochs is not None:
+        return found.flops * train.epochs
+    tokens = train.batch_tokens or train.batch_size * train.accumulation * config.window_targets
+    return float(found.flops) * tokens * train.steps

@@ -1,16 +1,25 @@
-"""What a study will cost before it starts: runs, threads, time and disk. No torch here; `measure` takes the times."""
+"""What a study will cost before it starts: runs, threads, time and disk. Torch is loaded only to time a step."""
 
 import heapq
+import json
 import math
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from engine.config.schema import RunConfig
-from engine.errors import InputError
+from engine.errors import InputError, no_process
 from engine.model import size
 from engine.model.size import BYTES
-from tui_transformer.lab.studies.standing import Standing
+from tui_transformer.lab.launch.logs import last_words
+from tui_transformer.lab.studies.record import THREADS, CellStatus
+from tui_transformer.lab.studies.study import Study
+
+if TYPE_CHECKING:
+    from engine.training.task import Task
 
 MOMENTS = 2  # AdamW's, beside the weights in a checkpoint
 RECORD = 300  # bytes of a line of metrics.jsonl
@@ -23,46 +32,32 @@ BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the c
 
 @dataclass(frozen=True)
 class Priced:
-    """What one run of a variant costs.
+    """What one run of a variant costs."""
 
-    Args:
-        parameters: of its model.
-        steps: of training.
-        seconds: of a whole run, evaluations included.
-        disk: bytes that it leaves.
-        measured: False where `seconds` is that of a finished run of this study.
-    """
-
-    parameters: int
-    steps: int
-    seconds: float
-    disk: int
-    measured: bool = True
+    parameters: int  # of its model
+    steps: int  # of training
+    seconds: float  # of a whole run, evaluations included
+    disk: int  # bytes that it leaves
+    measured: bool = True  # False where `seconds` is that of a finished run of this study
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a study will be run, and what that costs.
+    """How a study will be run, and what that costs."""
 
-    Args:
-        devices: cells are spread over them.
-        jobs: cells at a time.
-        threads: CPU threads of each, the same for all: sums differ between counts.
-        prices: by what is the same in the cells of all seeds (`Cell.kind`): a variant, or a stage of one.
-    """
-
-    devices: tuple[str, ...]
-    jobs: int
-    threads: int
+    devices: tuple[str, ...]  # cells are spread over them
+    jobs: int  # cells at a time
+    threads: int  # CPU threads of each, the same for all: sums differ between counts
+    # by what is the same in the cells of all seeds (`Cell.kind`): a variant, or a stage of one
     prices: Mapping[str, Priced]
 
-    def seconds(self, standings: Iterable[Standing]) -> float:
+    def seconds(self, standings: Iterable[CellStatus]) -> float:
         """Until all of these cells are done, `jobs` at a time, in their order but for those that wait for a stage."""
         free = [0.0] * self.jobs
         waiting = [standing for standing in standings if standing.state != "finished"]
         ends = {standing.cell.name: math.inf for standing in waiting}
 
-        def ready(standing: Standing) -> float:
+        def ready(standing: CellStatus) -> float:
             return ends.get(standing.cell.after, 0.0)
 
         while waiting:
@@ -73,17 +68,15 @@ class Plan:
             heapq.heapreplace(free, ends[standing.cell.name])
         return max(free)
 
-    def disk(self, standings: Iterable[Standing]) -> int:
+    def disk(self, standings: Iterable[CellStatus]) -> int:
         """Bytes that the cells which are still to be run will take."""
         return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; `read_plan` reads it back."""
         return asdict(self)
 
 
 def read_plan(record: Mapping[str, Any]) -> Plan:
-    """A plan from what `to_json` gave."""
     prices = {name: Priced(**price) for name, price in record["prices"].items()}
     return Plan(tuple(record["devices"]), int(record["jobs"]), int(record["threads"]), prices)
 
@@ -97,13 +90,7 @@ def disk_bytes(config: RunConfig, parameters: int) -> int:
 
 
 def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
-    """What a run's evaluations cost, in training steps.
-
-    Args:
-        config: resolved.
-        step_tokens: that one training step is about.
-        validation_tokens: of the split.
-    """
+    """Return what the evaluations of a resolved config cost, in training steps of so many tokens."""
     every = config.evaluation.every
     times = config.train.steps // every + (1 if config.train.steps % every else 0) if every else 1
     read = validation_tokens * (1.0 if config.on_rows else config.window_targets / config.stride)
@@ -111,11 +98,7 @@ def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: i
 
 
 def threads_worth(configs: Sequence[tuple[RunConfig, int]]) -> int:
-    """CPU threads that the smallest of these models can use.
-
-    Args:
-        configs: each with its vocabulary.
-    """
+    """Return the CPU threads that the smallest of these models can use; each comes with its vocabulary."""
     operations = []
     for config, vocabulary in configs:
         tokens = config.train.batch_tokens or config.train.batch_size * config.window_targets
@@ -148,3 +131,116 @@ def shared_out(
         )
     jobs = jobs or max(1, min(cores // (threads or 1), cells, room))
     return jobs, threads or max(1, min(cores // jobs, worth))
+
+
+def measured(
+    study: Study, *, device: str, jobs: int | None, cells: int, took: Mapping[str, float], data_dir: Path | None
+) -> Plan:
+    """The plan of a study, from a process of its own.
+
+    Args:
+        study: what is to be run.
+        device: as on the command line.
+        jobs: cells at a time, as on the command line.
+        cells: that are to be run.
+        took: seconds of a finished run, by `Cell.kind`.
+        data_dir: where named corpora are looked for first.
+
+    Raises:
+        InputError: a device, a corpus or a config that does not work here; or too little memory.
+    """
+    asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
+    command = [sys.executable, "-m", "tui_transformer", "measure-study"]
+    command += ["--data-dir", str(data_dir)] if data_dir is not None else []
+    try:
+        done = subprocess.run(command, input=json.dumps(asked), capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise no_process(error) from None
+    if done.returncode != 0:
+        raise InputError(last_words(done.stderr) or "nothing could be measured: its process said nothing")
+    return read_plan(json.loads(done.stdout.splitlines()[-1]))
+
+
+def plan_of(
+    study: Study, *, device: str, jobs: int | None, cells: int, took: Mapping[str, float], data_dir: Path | None
+) -> Plan:
+    """The plan, here: loads torch and times. Arguments as `measured`'s."""
+    import psutil
+    import torch
+
+    from engine.model import size
+    from engine.model.size import memory_bytes
+    from engine.training.assemble import built
+    from engine.training.devices import default_threads, resolve_device
+    from engine.training.tasks import make_task
+    from engine.training.trial import step_cost
+
+    devices = tuple(str(resolve_device(name)) for name in several_devices(device))
+    fixed = study.changes.get(THREADS)
+    cores = default_threads()
+    first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]
+    kinds = {cell.name: cell.kind for cell in first}
+    configs = {cell.kind: cell.config for cell in first}
+    where = f"study '{study.name}', variant"
+    tasks: dict[str, Task] = {}
+    known: dict[str, Task] = {}
+    for cell in first:
+        name, config = cell.kind, cell.config
+        parent = kinds.get(cell.after, "")
+        given = tasks[parent].tokenizer if parent else None
+        said = json.dumps([config.data.model_dump(mode="json"), config.objective.kind, config.model.context_length])
+        said += given.sha256 if given is not None else ""
+        if said not in known:
+            known[said] = make_task(config, data_dir, given)
+        tasks[name] = known[said]
+        configs[name] = tasks[name].resolved(config, f"{where} '{name}'", fixed or 1)
+        if parent:
+            _require_fitting(configs[name], configs[parent], parent, tasks[name])
+    sized = [(config, config.needed_tokens(tasks[name].vocab_size)) for name, config in configs.items()]
+    needed = PROCESS + max(memory_bytes(config, vocabulary) for config, vocabulary in sized)
+    if torch.device(devices[0]).type == "cpu":
+        memory = int(psutil.virtual_memory().available)
+        worth = threads_worth(sized)
+        jobs, threads = shared_out(
+            cells, cores=cores, memory=memory, needed=needed, worth=worth, jobs=jobs, threads=fixed
+        )
+    else:
+        jobs = jobs or min(len(devices), cells)
+        threads = fixed or max(1, min(4, cores // jobs))
+    torch.set_num_threads(threads)
+    prices = {}
+    for (name, config), (_, vocabulary) in zip(configs.items(), sized, strict=True):
+        parameters = size.parameter_count(config.model, vocabulary)
+        seconds = took.get(name)
+        if seconds is None:
+            on = torch.device(devices[0])
+            repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # what is slow is steady
+            cost = step_cost(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
+            windows = config.train.batch_size * config.train.accumulation * config.window_targets
+            step_tokens = cost.targets if config.on_rows else windows
+            scored = evaluation_steps(config, step_tokens, tasks[name].validation_tokens)
+            seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
+        prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
+    return Plan(devices, jobs, threads, prices)
+
+
+def _require_fitting(config: RunConfig, before: RunConfig, name: str, task: "Task") -> None:
+    """Refuse a stage whose model cannot take the weights of stage `name` before it: now, not after that is trained."""
+    from engine.training.checkpoint import parameter_shapes
+    from engine.training.init_from import match_shapes, require_same_reading
+
+    own, saved = (parameter_shapes(c.model, c.needed_tokens(task.vocab_size)) for c in (config, before))
+    require_same_reading(config, before, name, task.tokenizer)
+    match_shapes(config, own, before, saved, task.tokenizer)
+
+
+def several_devices(device: str) -> list[str]:
+    """`auto` and `cuda` are all GPUs of this machine; others are named, with commas between."""
+    import torch
+
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    names = [name.strip() for name in device.split(",") if name.strip()]
+    if not names:
+        raise InputError(f"--device {device[:40]!r}: name devices, e.g. --device cuda:0,cuda:1")
+    return list(dict.fromkeys(names))

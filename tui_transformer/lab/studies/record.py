@@ -1,10 +1,13 @@
-"""A started study's file beside its runs, `RUNS/NAME.study.toml`: what is gone on with, and held to."""
+"""A started study: its file beside its runs, `RUNS/NAME.study.toml`, the right to run it, and where its cells stand.
 
-from collections.abc import Iterator, Sequence
+The file is what is gone on with and held to; where a cell stands, its run directory alone says."""
+
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
@@ -12,33 +15,41 @@ from engine.config.keys import is_bookkeeping
 from engine.config.toml import shown
 from engine.errors import InputError, refused
 from engine.runs.files import write_atomic
-from tui_transformer.lab.studies.stages import Stage
-from tui_transformer.lab.studies.study import SUFFIX, Study, read_study
+from engine.runs.reader import LIVE_STATES, RunReader, list_runs
+from tui_transformer.lab.studies.study import SUFFIX, Cell, Stage, Study, read_study
 
 THREADS = "train.threads"  # sums differ between counts, so every cell has the same
+ABSENT, TORN = "absent", "torn"  # no directory yet; one that was killed before it was whole
+SKIPPED = "skipped"  # no directory, and none will be made: the stage it starts from has failed
+Verb = Literal["create", "begin", "resume", "anew", "wait", "done", "failed"]
+# What going on means, by state. A run that ended early without a checkpoint has nothing to go on from.
+VERBS: Mapping[str, Verb] = {
+    ABSENT: "create",
+    TORN: "anew",
+    "queued": "begin",
+    "finished": "done",
+    "failed": "failed",
+    SKIPPED: "failed",
+    **dict.fromkeys(LIVE_STATES, "wait"),
+    **dict.fromkeys(("stopped", "interrupted", "lost"), "resume"),
+}
+
+
+# Its file
 
 
 def study_file(runs_dir: Path, name: str) -> Path:
-    """Where a started study's file stands."""
     return runs_dir / f"{name}{SUFFIX}"
 
 
 def recorded(runs_dir: Path, name: str) -> Study | None:
-    """A study as it was started, None where it was not.
-
-    Raises:
-        InputError: its file cannot be read.
-    """
+    """Return a study as it was started, None where it was not; raise InputError where its file cannot be read."""
     path = study_file(runs_dir, name)
     return read_study(path) if path.exists() else None
 
 
 def write(study: Study, runs_dir: Path) -> None:
-    """Write a study's file in one step.
-
-    Raises:
-        InputError: the folder cannot be written.
-    """
+    """Write a study's file in one step; raise InputError where the folder cannot be written."""
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:
@@ -69,7 +80,6 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
 
 
 def is_run(runs_dir: Path, name: str) -> bool:
-    """Whether a process runs the study's cells now."""
     lock = _lock(runs_dir, name)
     try:
         lock.acquire()
@@ -84,14 +94,10 @@ def _lock(runs_dir: Path, name: str) -> FileLock:
 
 
 def gone_on_with(asked: Study, before: Study) -> Study:
-    """The study to go on with: as it was started, with the seeds that were added since.
-
-    Args:
-        asked: for now.
-        before: as it was started.
+    """Return the study to go on with: as it was started, with the seeds that were added since.
 
     Raises:
-        InputError: something else than more seeds; says what differs.
+        InputError: more than seeds differs; says what.
     """
     if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
         asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
@@ -149,3 +155,122 @@ def _changed(what: str, asked: Any, before: Any) -> Iterator[str]:
 
 def _said(value: Any) -> str:
     return "unset" if value is None or value in ("", {}, []) else shown(value)
+
+
+# Its cells
+
+
+@dataclass(frozen=True)
+class CellStatus:
+    """What a cell has come to, by its run directory."""
+
+    cell: Cell
+    path: Path  # its run directory, there or to be made
+    state: str = ABSENT  # of the run; `ABSENT`, `TORN` and `SKIPPED` besides
+    reason: str = ""  # why it ended, where it says so
+    step: int = 0  # it has come to, of `steps`
+    steps: int = 0  # 0 where unknown
+    attempt: int = 0  # 0 before the first
+    checkpoint: bool = False  # whether there is one to go on from
+    loss: float | None = None  # the last validation loss
+    device: str = ""
+
+    @property
+    def verb(self) -> Verb:
+        verb = VERBS.get(self.state, "anew")
+        return "anew" if verb == "resume" and not self.checkpoint else verb
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, 0 to 1."""
+        if self.state == "finished":
+            return 1.0
+        return min(1.0, self.step / self.steps) if self.steps else 0.0
+
+
+def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, Path]:
+    """The run directory of each cell by the cell's name: a renamed run is still the cell's, by what run.json says.
+
+    Raises:
+        InputError: a directory of that name is another run's, or its run was asked for something else.
+    """
+    born = {}
+    for reader in list_runs(runs_dir):
+        place = reader.run.study
+        if place.name == study:
+            born[place.variant, place.stage, place.seed] = reader.path
+    found = {}
+    for cell in cells:
+        path = born.get((cell.variant, cell.stage, cell.seed), runs_dir / cell.name)
+        if (path / "run.json").exists() and path not in born.values():
+            raise InputError(f"run '{cell.name}' exists and is not of study '{study}'; give the study another --name")
+        if (path / "config.toml").exists():
+            reader = RunReader(path)
+            try:
+                changed = cell.differs(reader.config)
+            except InputError as error:
+                damaged = f"run '{reader.name}' of this study is damaged: {error}; delete it to train it anew"
+                raise InputError(damaged) from None
+            for key, (ran, asked) in changed.items():
+                raise InputError(
+                    f"run '{reader.name}' was trained with {key} = {ran}, and the study now asks for {asked}; "
+                    "give the study another --name, or delete that run"
+                )
+        found[cell.name] = path
+    return found
+
+
+def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
+    """Return where a cell stands. Never raises: a damaged status is a torn run.
+
+    A `reader` that has watched the run knows one of another host to live by how its beat moves.
+    """
+    if not path.exists():
+        return CellStatus(cell, path)
+    reader = reader or RunReader(path)
+    status, last = reader.status, reader.summary.last
+    if not status.model_fields_set or not (path / "config.toml").exists() or not (path / "run.json").exists():
+        return CellStatus(cell, path, TORN)
+    return CellStatus(
+        cell,
+        path,
+        reader.state,
+        status.reason,
+        status.step,
+        status.steps,
+        status.attempt,
+        any((path / "checkpoints").glob("step-????????")),
+        None if last is None else last.loss,
+        status.device,
+    )
+
+
+def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellStatus]:
+    """Return where all cells stand; one that has not begun and waits for a stage that is not finished says so.
+
+    Each cell comes after the one whose weights it starts with; `paths` are run directories by a cell's name.
+    """
+    found: dict[str, CellStatus] = {}
+    for cell in cells:
+        now, before = look(cell, paths[cell.name]), found.get(cell.after)
+        if before is not None and now.state == ABSENT and before.state != "finished":
+            stage = f"its stage '{before.cell.stage}'"
+            if before.verb == "failed":
+                was = "was skipped" if before.state == SKIPPED else "failed"
+                now = replace(now, state=SKIPPED, reason=f"{stage} {was}")
+            elif before.state != ABSENT:
+                now = replace(now, reason=f"{stage} is {before.state}")
+        found[cell.name] = now
+    return list(found.values())
+
+
+def trained_seconds(path: Path) -> float | None:
+    """Wall seconds that a finished run took, evaluations and all; None where that cannot be told."""
+    told = [e for e in RunReader(path).events() if e.event in ("started", "finished", "resumed", "paused")]
+    if [event.event for event in told] != ["started", "finished"]:  # it was interrupted in between
+        return None
+    try:
+        began, ended = (datetime.fromisoformat(event.time) for event in told)
+    except ValueError:
+        return None
+    return max(0.0, (ended - began).total_seconds())

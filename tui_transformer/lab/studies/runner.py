@@ -4,83 +4,135 @@ Each cell is a process of its own. Whatever happens to the runner, the run direc
 next one goes on from there: what is finished is never repeated, what lives is waited for, what ended early is resumed.
 """
 
+import subprocess
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
+import psutil
+
 from engine import capabilities
 from engine.errors import InputError, MachineFault, no_process, refused
+from engine.runs.commands import Command, send
 from engine.runs.lineage import INIT_FROM, split_init_from
 from engine.runs.manage import delete
-from engine.runs.reader import RunReader
+from engine.runs.reader import LIVE_STATES, RunReader
 from engine.runs.writer import RunWriter
 from tui_transformer.lab.launch.launch import enqueue, spawn
 from tui_transformer.lab.launch.logs import last_words_in
-from tui_transformer.lab.studies.cells import Cell
-from tui_transformer.lab.studies.processes import Going, left_behind
-from tui_transformer.lab.studies.record import study_file
-from tui_transformer.lab.studies.standing import Standing, Verb, look, look_at_all
+from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_all, study_file
+from tui_transformer.lab.studies.study import Cell
 
 LOOK = 0.25  # seconds between two looks at what runs
+VERBS = ("begin", "resume")  # of the processes that train cells
+
+
+@dataclass
+class Going:
+    """A cell that a process trains."""
+
+    before: CellStatus  # how the cell stood when it began
+    device: str  # it is on
+    process: "subprocess.Popen[bytes] | None" = None  # begun by this runner; None for one that was found
+    pid: int | None = None  # of one that was found, while its run does not say it yet
+    _told: bool = False
+
+    def __post_init__(self) -> None:
+        self._reader = RunReader(self.before.path)
+
+    @property
+    def found(self) -> bool:
+        return self.process is None
+
+    def now(self) -> CellStatus:
+        return look(self.before.cell, self.before.path, self._reader)
+
+    @property
+    def ended(self) -> bool:
+        if self.process is not None:
+            return self.process.poll() is not None
+        if self.pid is not None and _trains(self.pid, self.before.path):
+            return False
+        return self.now().state not in LIVE_STATES
+
+    def stop(self) -> None:
+        """Ask for a checkpoint and the end, once."""
+        if self._told:
+            return
+        self._told = True
+        if self.process is not None:
+            self.process.terminate()
+        elif self.pid is not None and _trains(self.pid, self.before.path):
+            with suppress(psutil.Error):
+                psutil.Process(self.pid).terminate()
+        elif self.now().state in LIVE_STATES:  # of another host: a signal does not get there
+            send(self.before.path, Command.STOP)
+
+
+def left_behind(paths: Iterable[Path]) -> dict[Path, int]:
+    """Processes of this machine that begin or resume these runs, by run; some have not come so far as to say so."""
+    wanted = {str(path.resolve()): path for path in paths}
+    found = {}
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if process.info["status"] == psutil.STATUS_ZOMBIE:
+            continue
+        for verb, run in pairwise(words):
+            if verb in VERBS and run in wanted:
+                found[wanted[run]] = process.pid
+    return found
+
+
+def _trains(pid: int, path: Path) -> bool:
+    try:
+        process = psutil.Process(pid)
+        return process.status() != psutil.STATUS_ZOMBIE and str(path.resolve()) in process.cmdline()
+    except psutil.Error:
+        return False
 
 
 @dataclass(frozen=True)
 class Orders:
-    """How a study is to be run.
-
-    Args:
-        study: its name.
-        runs_dir: where its runs are.
-        data_dir: where named corpora are looked for first.
-        devices: cells are spread over them.
-        jobs: cells at a time.
-        retry_failed: take up what has failed before.
-        command: the command line, for run.json.
-    """
+    """How a study is to be run."""
 
     study: str
-    runs_dir: Path
-    data_dir: Path | None
-    devices: tuple[str, ...]
-    jobs: int
-    retry_failed: bool = False
-    command: str = ""
+    runs_dir: Path  # where its runs are
+    data_dir: Path | None  # where named corpora are looked for first
+    devices: tuple[str, ...]  # cells are spread over them
+    jobs: int  # cells at a time
+    retry_failed: bool = False  # take up what has failed before
+    command: str = ""  # the command line, for run.json
 
 
 class Audience(Protocol):
     """Whoever shows what happens."""
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
+    def begun(self, cell: CellStatus, verb: Verb) -> None:
         """A process has been started for a cell, or found at work on it."""
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         """A cell's process is gone, and no other is started for it."""
 
-    def looked(self, going: Sequence[Standing]) -> None:
+    def looked(self, going: Sequence[CellStatus]) -> None:
         """Another look was taken; these cells are at work."""
 
 
 @dataclass
 class Runner:
-    """One run through a study.
+    """One run through a study."""
 
-    Args:
-        orders: how.
-        cells: seeds first.
-        paths: run directories by a cell's name.
-        audience: is told.
-    """
-
-    orders: Orders
-    cells: Sequence[Cell]
-    paths: dict[str, Path]
-    audience: Audience
+    orders: Orders  # how
+    cells: Sequence[Cell]  # seeds first
+    paths: dict[str, Path]  # run directories by a cell's name
+    audience: Audience  # is told
     _going: list[Going] = field(default_factory=list)
-    _waiting: deque[Standing] = field(default_factory=deque)
+    _waiting: deque[CellStatus] = field(default_factory=deque)
     _stop: threading.Event = field(default_factory=threading.Event)
     _recorded: bool = False
 
@@ -88,7 +140,7 @@ class Runner:
         """Ask the cells at work for a checkpoint and their end, begin no other. No I/O: for signal handlers."""
         self._stop.set()
 
-    def run(self) -> list[Standing]:
+    def run(self) -> list[CellStatus]:
         """Train what is to be trained; how every cell stands then.
 
         Raises:
@@ -99,7 +151,11 @@ class Runner:
         try:
             self._take_stock()
             while self._going or (self._waiting and not self._stop.is_set()):
-                self._fill()
+                while len(self._going) < self.orders.jobs and not self._stop.is_set():
+                    status = self._next()
+                    if status is None:
+                        break
+                    self._going.append(self._begun(status))
                 self._stop.wait(LOOK) if not self._stop.is_set() else time.sleep(LOOK)
                 self._look()
             self._require_place()
@@ -112,58 +168,45 @@ class Runner:
             raise
         return look_at_all(self.cells, self.paths)
 
-    def _standing(self, cell: Cell) -> Standing:
-        return look(cell, self.paths[cell.name])
-
     def _take_stock(self) -> None:
         """Sort the cells by what going on with them means; what a killed runner left at work is waited for."""
         found = left_behind(self.paths.values())
         for cell in self.cells:
-            standing = self._standing(cell)
-            pid = found.get(standing.path)
-            if pid is not None or standing.verb == "wait":
-                self._going.append(Going(standing, standing.device, pid=pid))
-                self.audience.begun(standing, "wait")
-            elif standing.verb == "failed":
+            status = look(cell, self.paths[cell.name])
+            pid = found.get(status.path)
+            if pid is not None or status.verb == "wait":
+                self._going.append(Going(status, status.device, pid=pid))
+                self.audience.begun(status, "wait")
+            elif status.verb == "failed":
                 if self.orders.retry_failed:
-                    self._waiting.append(standing)
-            elif standing.verb != "done":
-                self._waiting.append(standing)
+                    self._waiting.append(status)
+            elif status.verb != "done":
+                self._waiting.append(status)
 
-    def _fill(self) -> None:
-        while len(self._going) < self.orders.jobs and not self._stop.is_set():
-            standing = self._next()
-            if standing is None:
-                return
-            self._going.append(self._begun(standing))
-
-    def _next(self) -> Standing | None:
+    def _next(self) -> CellStatus | None:
         """The first cell that can be begun; what waits for a stage that nobody will finish is let go."""
-        open_ = {standing.cell.name for standing in (*self._waiting, *(going.before for going in self._going))}
-        for standing in list(self._waiting):
-            after = standing.cell.after
-            if after and standing.verb != "resume":  # its own checkpoint is all that it needs
+        open_ = {status.cell.name for status in (*self._waiting, *(going.before for going in self._going))}
+        for status in list(self._waiting):
+            after = status.cell.after
+            if after and status.verb != "resume":  # its own checkpoint is all that it needs
                 if after in open_:
                     continue
-                if not self._is_finished(after):
-                    self._waiting.remove(standing)
-                    open_.discard(standing.cell.name)  # nor will what starts from it
+                if RunReader(self.paths[after]).state != "finished":
+                    self._waiting.remove(status)
+                    open_.discard(status.cell.name)  # nor will what starts from it
                     found = {now.cell.name: now for now in look_at_all(self.cells, self.paths)}
-                    self.audience.ended(found[standing.cell.name])
+                    self.audience.ended(found[status.cell.name])
                     continue
-            self._waiting.remove(standing)
-            return standing
+            self._waiting.remove(status)
+            return status
         return None
-
-    def _is_finished(self, name: str) -> bool:
-        return RunReader(self.paths[name]).state == "finished"
 
     def _require_place(self) -> None:
         file = study_file(self.orders.runs_dir, self.orders.study)
         if not self.orders.runs_dir.is_dir() or (self._recorded and not file.exists()):
             raise MachineFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
 
-    def _begun(self, before: Standing) -> Going:
+    def _begun(self, before: CellStatus) -> Going:
         """Start a process for a cell, with a run directory for it where there is none."""
         self._require_place()
         on = Counter(going.device for going in self._going)
@@ -175,7 +218,7 @@ class Runner:
             delete(RunReader(before.path))
         if verb in ("anew", "create"):
             self.paths[before.cell.name] = self._create(before.cell)
-        before = self._standing(before.cell)
+        before = look(before.cell, self.paths[before.cell.name])
         path = before.path
         try:
             process = spawn(
@@ -214,7 +257,8 @@ class Runner:
         """What becomes of a cell whose process is gone."""
         now = going.now()
         if now.state == "queued" and not going.found and not self._stop.is_set():  # it never took its run
-            self._fail(now)
+            with suppress(InputError, OSError):  # unless somebody else has taken it meanwhile
+                RunWriter.adopt(now.path).close("failed", last_words_in(now.path / "log.txt"))
             now = going.now()
         # What was killed goes on as long as that gets it further; what a person stopped stays so.
         killed = now.state == "lost" and now.step > going.before.step
@@ -224,22 +268,12 @@ class Runner:
         else:
             self.audience.ended(now)
 
-    def _fail(self, standing: Standing) -> None:
-        reason = last_words_in(standing.path / "log.txt")
-        try:
-            RunWriter.adopt(standing.path).close("failed", reason)
-        except (InputError, OSError):
-            return  # somebody else has taken it meanwhile
-
 
 class _Nobody:
     """An audience that has left."""
 
-    def begun(self, cell: Standing, verb: Verb) -> None:
-        """Nothing."""
+    def begun(self, cell: CellStatus, verb: Verb) -> None: ...
 
-    def ended(self, cell: Standing) -> None:
-        """Nothing."""
+    def ended(self, cell: CellStatus) -> None: ...
 
-    def looked(self, going: Sequence[Standing]) -> None:
-        """Nothing."""
+    def looked(self, going: Sequence[CellStatus]) -> None: ...

@@ -20,18 +20,22 @@ from engine.clean import clean_line
 from engine.command_line import options
 from engine.config.schema import RunConfig
 from engine.errors import InputError
-from tui_transformer.lab.design import study_start
+from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.fit import Fits
+from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
 from tui_transformer.lab.design.study_draft import StudyDraft
-from tui_transformer.lab.design.study_start import Place
-from tui_transformer.studio.design import own_presets
-from tui_transformer.studio.design.corpus_glimpse import Glimpse, anywhere, glimpse, key, wrong_corpus
-from tui_transformer.studio.design.cost import Known
-from tui_transformer.studio.design.preset_list import PresetList
-from tui_transformer.studio.design.preview import Preview
-from tui_transformer.studio.design.questions import (
+from tui_transformer.studio.design import own_files
+from tui_transformer.studio.design.corpus_preview import (
+    CorpusPreview,
+    anywhere,
+    corpus_key,
+    preview_corpus,
+    wrong_corpus,
+)
+from tui_transformer.studio.design.dialogs import (
     FILE,
+    ask_to_overwrite,
+    design_page,
     translates,
     which_base,
     which_file,
@@ -39,12 +43,12 @@ from tui_transformer.studio.design.questions import (
     which_setting,
     which_value,
 )
-from tui_transformer.studio.design.study_builder import Known as StudyKnown
-from tui_transformer.studio.design.study_builder import Left, StudyBuilder, free_study_name
+from tui_transformer.studio.design.preset_list import PresetList
+from tui_transformer.studio.design.preview import DesignFacts, Preview
+from tui_transformer.studio.design.study_builder import BuilderResult, DesignContext, StudyBuilder, free_study_name
 from tui_transformer.studio.design.switches import Switches
-from tui_transformer.studio.design.toml_page import TomlPage
 from tui_transformer.studio.keys import DESIGN, bindings
-from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.shared.dialog import AskText
 from tui_transformer.studio.shared.palette import Palette
 
 BROAD = 150  # columns
@@ -52,13 +56,7 @@ TICK = 1.0  # seconds between updates on a measurement
 
 
 class DesignPane(Vertical):
-    """The first pane.
-
-    Args:
-        runs_dir: where runs are.
-        data_dir: where named corpora are looked for first.
-        device: to train on, as on the command line.
-    """
+    """The first pane: a draft for each preset, kept while another is shown."""
 
     SCOPED_CSS = False  # `narrow` is a class of the app
     DEFAULT_CSS = """
@@ -90,15 +88,14 @@ class DesignPane(Vertical):
         self._studies: dict[str, StudyDraft] = {}  # by entry as well
         self._at = ""
         self._hinted = ""
-        self._fits = Fits(device, data_dir, runs_dir)
-        self._glimpses: dict[str, Glimpse] = {}
+        self._benchmarks = Benchmarks(device, data_dir, runs_dir)
+        self._corpora: dict[str, CorpusPreview] = {}
         self._measuring: Draft | None = None
         self._since = 0.0  # when it began
         self._tick: Timer | None = None
         self._failed: tuple[Draft, str] | None = None
 
     def compose(self) -> ComposeResult:
-        """Presets, switches, and what they come to."""
         with Horizontal(id="columns"):
             yield PresetList()
             with Vertical(id="middle"):
@@ -107,63 +104,51 @@ class DesignPane(Vertical):
             yield Preview()
 
     def on_mount(self) -> None:
-        """Start with the demo."""
         self.query_one(PresetList).reload("demo")
         self.watch(self.app, "theme", self._redraw, init=False)
 
     def on_resize(self, event: Resize) -> None:
-        """Wider lists where there is room for them."""
         self.set_class(event.size.width >= BROAD, "broad")
 
     def focus_first(self) -> None:
-        """Where keys go when the pane is shown."""
         self.query_one(PresetList).to_list()
 
     def choose(self, preset: str) -> None:
-        """Show a preset."""
         self.query_one(PresetList).choose(preset)
 
     # The draft
 
     @property
     def draft(self) -> Draft | None:
-        """What is shown."""
         return self._drafts.get(self._at)
 
     def on_preset_list_shown(self, event: PresetList.Shown) -> None:
-        """Another preset, as it was left."""
         entry = event.entry
         assert entry.preset is not None
         self._at = entry.id
         self._show(self._drafts.get(entry.id) or Draft(entry.preset, path=entry.path))
 
     def on_preset_list_chosen(self) -> None:
-        """On to its switches."""
         self.screen.set_focus(self.query_one(Switches))
 
     def on_switches_changed(self, event: Switches.Changed) -> None:
-        """A switch was changed."""
         self._show(event.draft)
 
     def on_switches_said(self, event: Switches.Said) -> None:
-        """About the switch at hand."""
-        self._hint(event.text, event.wrong)
-
-    def _hint(self, text: str, wrong: bool = False) -> None:
-        hint, words = self.query_one("#hint", Static), clean_line(text)
+        hint, words = self.query_one("#hint", Static), clean_line(event.text)
         if words != self._hinted:
             self._hinted = words
             hint.update(Text(words))
-        hint.set_class(wrong, "wrong")
+        hint.set_class(event.wrong, "wrong")
 
     def _show(self, draft: Draft) -> None:
-        """Make a draft the one that is shown."""
         if self._measuring is not None and draft != self._measuring:
             self._stop_measuring()
         self._drafts[self._at] = draft
         self.query_one(PresetList).mark(frozenset(at for at, d in self._drafts.items() if d.changes or d.on))
         self.query_one(Switches).show(draft)
-        self._look_at_corpus(draft)
+        if draft.config is not None and corpus_key(draft.config) not in self._corpora:
+            self.run_worker(self._look(draft.config), group="corpus", exclusive=True)
         self._preview()
 
     def _preview(self) -> None:
@@ -172,8 +157,8 @@ class DesignPane(Vertical):
             return
         failed = self._failed[1] if self._failed and self._failed[0] == draft else ""
         measuring = monotonic() - self._since if self._measuring is not None and self._measuring == draft else None
-        fit = self._fits.known(draft) if draft.config is not None else None
-        self.query_one(Preview).show(draft, Known(fit, measuring, failed, self._glimpse(draft)))
+        benchmark = self._benchmarks.known(draft) if draft.config is not None else None
+        self.query_one(Preview).show(draft, DesignFacts(benchmark, measuring, failed, self._corpus(draft)))
 
     def _redraw(self) -> None:
         self.query_one(PresetList).redraw()
@@ -182,22 +167,17 @@ class DesignPane(Vertical):
 
     # The corpus
 
-    def _glimpse(self, draft: Draft) -> Glimpse | None:
-        return self._glimpses.get(key(draft.config)) if draft.config is not None else None
-
-    def _look_at_corpus(self, draft: Draft) -> None:
-        if draft.config is not None and key(draft.config) not in self._glimpses:
-            self.run_worker(self._look(draft.config), group="corpus", exclusive=True)
+    def _corpus(self, draft: Draft) -> CorpusPreview | None:
+        return self._corpora.get(corpus_key(draft.config)) if draft.config is not None else None
 
     async def _look(self, config: RunConfig) -> None:
         await asyncio.sleep(0.1)
-        self._glimpses[key(config)] = await asyncio.to_thread(glimpse, config, self.data_dir)
+        self._corpora[corpus_key(config)] = await asyncio.to_thread(preview_corpus, config, self.data_dir)
         self._preview()
 
     # Choosing a value
 
     def on_switches_pick(self, event: Switches.Pick) -> None:
-        """List the values of a switch, or ask for one."""
         draft, switch = self.draft, event.switch
         if draft is None:
             return
@@ -239,13 +219,11 @@ class DesignPane(Vertical):
             self._show(changed)
 
     def action_any_setting(self) -> None:
-        """Set any key, as --set does."""
         draft = self.draft
         if draft is not None:
             self.app.push_screen(which_setting(draft), lambda text: self._show(draft.with_text(text)) if text else None)
 
     def action_search(self) -> None:
-        """Find a preset."""
         self.query_one(PresetList).search()
 
     def action_to_presets(self) -> None:
@@ -256,12 +234,10 @@ class DesignPane(Vertical):
             self.focus_first()
 
     def action_undo(self) -> None:
-        """Take back all changes."""
         if self.draft is not None and (self.draft.changes or self.draft.on):
             self._show(replace(self.draft.unchanged, on=None))
 
     def action_base(self) -> None:
-        """Put an overlay on another base."""
         draft = self.draft
         if draft is None:
             return
@@ -282,11 +258,10 @@ class DesignPane(Vertical):
         self.app.notify(clean_line(text), severity=severity, markup=False)
 
     def action_launch(self, how: str) -> None:
-        """Ask the app to train it, or say why it cannot be trained."""
         draft = self.draft
         if draft is None:
             return
-        seen = self._glimpse(draft)
+        seen = self._corpus(draft)
         problem = draft.problem or (seen.problem if seen is not None else "")
         if problem or draft.config is None:
             self._say(problem, "error")
@@ -294,43 +269,39 @@ class DesignPane(Vertical):
         self.post_message(self.Launch(draft.config, draft.command(self._options()), how))
 
     def action_copy_command(self) -> None:
-        """The same run on a command line, into the clipboard."""
         if self.draft is not None:
             command = self.draft.command(self._options())
             self.app.copy_to_clipboard(command)
             self._say(f"in the clipboard, where the terminal allows it: {command}")
 
     def action_toml(self) -> None:
-        """The complete config."""
         draft = self.draft
         if draft is None or draft.config is None:
             self._say(draft.problem if draft else "", "error")
             return
-        self.app.push_screen(TomlPage(draft, Palette.of(self.app.theme_variables)))
+        self.app.push_screen(design_page(draft, Palette.of(self.app.theme_variables)))
 
     def action_save_preset(self) -> None:
-        """Save it as a preset file."""
         draft = self.draft
         if draft is None or draft.problem:
             self._say(draft.problem if draft else "", "error")
             return
-        words = f"It is written to {own_presets.folder()} and listed under your own."
-        asked = AskText("Save as a preset", text=words, placeholder="name", wrong=own_presets.wrong_name)
+        words = f"It is written to {own_files.presets_folder()} and listed under your own."
+        asked = AskText("Save as a preset", text=words, placeholder="name", wrong=own_files.wrong_preset_name)
         self.app.push_screen(asked, lambda name: self._save_as(draft, name))
 
     def _save_as(self, draft: Draft, name: str | None) -> None:
         if name is None:
             return
-        if own_presets.file_of(name).exists():
-            answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
-            question: Ask[bool] = Ask(f"You have a preset {name} already.", answers)
+        if own_files.preset_file(name).exists():
+            question = ask_to_overwrite("preset", name)
             self.app.push_screen(question, lambda yes: self._save(draft, name) if yes else None)
         else:
             self._save(draft, name)
 
     def _save(self, draft: Draft, name: str) -> None:
         try:
-            path = own_presets.save(draft, name)
+            path = own_files.save_preset(draft, name)
         except InputError as error:
             self._say(str(error), "error")
             return
@@ -341,32 +312,32 @@ class DesignPane(Vertical):
     # A study of it
 
     def action_study(self) -> None:
-        """Open the study builder, as it was left."""
         draft, at = self.draft, self._at
         if draft is None or draft.problem:
             self._say(draft.problem if draft else "", "error")
             return
         study = self._studies.get(at) or StudyDraft.of(draft)
         study = replace(study, design=draft, name=free_study_name(study.name, self.runs_dir))
-        seen = self._glimpse(draft)
-        place = Place(self.runs_dir, self.data_dir, self.device)
-        known = StudyKnown(self._fits.known(draft), seen.characters if seen else None, self._options(), place)
+        seen = self._corpus(draft)
+        target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
+        characters = seen.characters if seen else None
+        context = DesignContext(self._benchmarks.known(draft), characters, self._options(), target)
 
-        def left(how: Left | None) -> None:
-            if how is not None:
-                self._studies[at] = how.draft
-                if how.launch:
-                    self.run_worker(self._start(how.draft, place), group="study")
+        def left(result: BuilderResult | None) -> None:
+            if result is not None:
+                self._studies[at] = result.draft
+                if result.launch:
+                    self.run_worker(self._start(result.draft, target), group="study")
 
-        self.app.push_screen(StudyBuilder(study, known), left)
+        self.app.push_screen(StudyBuilder(study, context), left)
 
-    async def _start(self, draft: StudyDraft, place: Place) -> None:
+    async def _start(self, draft: StudyDraft, target: LaunchTarget) -> None:
         study = draft.study
         if study is None:
             return
         self._say(f"{study.name}: timing a step of every variant; its {draft.runs} runs begin after that")
         try:
-            self._say(await study_start.start(study, place))
+            self._say(await processes.start(study, target))
         except InputError as error:
             self._say(str(error), "error")
 
@@ -393,7 +364,7 @@ class DesignPane(Vertical):
 
     async def _measure(self, draft: Draft) -> None:
         try:
-            await self._fits.measure(draft)
+            await self._benchmarks.measure(draft)
         except InputError as error:
             self._failed = (draft, str(error))
         if self._measuring is not None and self._measuring == draft:

@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
 from engine.config import presets
-from tui_transformer.studio.design.own_presets import own_presets
+from tui_transformer.studio.design.own_files import own_presets
 from tui_transformer.studio.shared.palette import Palette
 from tui_transformer.studio.shared.search_line import SearchLine
 
@@ -23,25 +23,16 @@ ROOMY = 29  # columns from which on names are written out
 
 @dataclass(frozen=True)
 class Entry:
-    """A preset in the list.
+    """A preset in the list."""
 
-    Args:
-        group: the heading it stands under.
-        name: of it.
-        preset: itself; None for a file that cannot be read.
-        description: or what is wrong.
-        path: of one's own file.
-    """
-
-    group: str
+    group: str  # the heading it stands under
     name: str
-    preset: presets.Preset | None
-    description: str
-    path: Path | None = None
+    preset: presets.Preset | None  # None for a file that cannot be read
+    description: str  # or what is wrong
+    path: Path | None = None  # of the user's own file
 
     @property
     def id(self) -> str:
-        """What tells it from all others."""
         return str(self.path or self.name)
 
 
@@ -76,8 +67,6 @@ def nearness(entry: Entry, words: str) -> int:
 
 
 class PresetList(Vertical):
-    """The first column."""
-
     DEFAULT_CSS = """
     PresetList { width: 24; height: 1fr; background: $surface; }
     PresetList SearchLine { height: 1; border: none; padding: 0 1; background: $panel; }
@@ -107,29 +96,24 @@ class PresetList(Vertical):
         self._changed: frozenset[str] = frozenset()
 
     def compose(self) -> ComposeResult:
-        """Search, list, description."""
         yield SearchLine("/ search", self.to_list)
         yield OptionList(id="preset-names")
         yield Static("", id="about")
 
     @property
     def names(self) -> OptionList:
-        """The list itself."""
         return self.query_one("#preset-names", OptionList)
 
     @property
     def at_hand(self) -> Entry | None:
-        """The highlighted preset."""
         return next((entry for entry in self._all if entry.id == self._at), None)
 
     def reload(self, choose: str = "") -> None:
-        """Read the presets again, and highlight one."""
         self._all = entries()
         self._at = choose or self._at or "demo"
         self._fill()
 
     def choose(self, preset: str) -> None:
-        """Highlight one, by its name or its file."""
         self.query_one(SearchLine).value = ""
         self._at = preset
         self._fill()
@@ -141,11 +125,9 @@ class PresetList(Vertical):
             self.redraw()
 
     def search(self) -> None:
-        """Type what is looked for."""
         self.screen.set_focus(self.query_one(SearchLine))  # now: what is typed next is meant for it
 
     def to_list(self) -> None:
-        """The keys are heard by the list."""
         self.screen.set_focus(self.names)
 
     def _fill(self) -> None:
@@ -169,7 +151,6 @@ class PresetList(Vertical):
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw all names again."""
         palette, names = Palette.of(self.app.theme_variables), self.names
         by_id = {entry.id: entry for entry in self._all}
         for at, option in enumerate(names.options):
@@ -202,7 +183,6 @@ class PresetList(Vertical):
             self.query_one("#about", Static).update(about)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Show it at once."""
         event.stop()
         now = self.names.highlighted
         if now is None or self.names.get_option_at_index(now).id != event.option_id:
@@ -214,17 +194,14 @@ class PresetList(Vertical):
             self.post_message(self.Shown(entry))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Enter goes on to the switches."""
         event.stop()
         self.post_message(self.Chosen())
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter."""
         event.stop()
         if self._all:
             self._fill()
 
     def on_resize(self) -> None:
-        """Names are shortened where they must be."""
         if self._all:
             self.redraw()

@@ -1,11 +1,13 @@
-"""The study builder: variants of the design, seeds, and the plan, over the Design pane."""
+"""The study builder: variants of the design, seeds, and the plan, over the Design pane; and its words."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import wrap
 from time import monotonic
 from typing import Any, ClassVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -19,19 +21,18 @@ from textual.worker import Worker
 
 from engine.clean import clean_line
 from engine.errors import InputError
-from tui_transformer.lab.design import study_start
-from tui_transformer.lab.design.cost import Characters
-from tui_transformer.lab.design.fit import Fit
-from tui_transformer.lab.design.study_command import command as study_command
-from tui_transformer.lab.design.study_draft import Line, StudyDraft
-from tui_transformer.lab.design.study_estimate import Estimate, estimated
-from tui_transformer.lab.design.study_start import Place
+from tui_transformer.lab.design import processes
+from tui_transformer.lab.design.draft import Benchmark, Characters, shown
+from tui_transformer.lab.design.processes import LaunchTarget
+from tui_transformer.lab.design.study_draft import Estimate, StudyDraft, VariantLine, estimated
+from tui_transformer.lab.design.study_draft import command as study_command
+from tui_transformer.lab.formatting import about, duration, memory
 from tui_transformer.lab.studies.study import Study, started_studies
 from tui_transformer.studio import settings as user
-from tui_transformer.studio.design import own_studies, study_words
-from tui_transformer.studio.design.own_presets import own_presets
-from tui_transformer.studio.design.study_page import StudyPage
-from tui_transformer.studio.design.study_questions import (
+from tui_transformer.studio.design import own_files
+from tui_transformer.studio.design.dialogs import (
+    ask_to_overwrite,
+    study_page,
     which_name,
     which_overlays,
     which_seeds,
@@ -39,47 +40,45 @@ from tui_transformer.studio.design.study_questions import (
     which_values,
 )
 from tui_transformer.studio.keys import STUDY, bindings
-from tui_transformer.studio.shared.dialog import Answer, Ask
 from tui_transformer.studio.shared.help import help_screen
 from tui_transformer.studio.shared.palette import Palette
 
 KEYS = "? all keys"
 LEAST = 20  # columns to draw in
 TICK = 1.0  # seconds between updates on a measurement
+GAP = 2  # columns
+PARAMETERS, TIME = 12, 11
+LONGEST_NAME = 26
+ROOMY = 64  # columns from which on there is room for parameters and time
+LONG_KEYS = 96  # and for keys with their sections
+MOST_SEEDS = 8  # that are listed
+EMPTY = (
+    ("p", "tick presets that change one thing each"),
+    ("v", "type values of a setting: model.n_heads=1,2,4,8"),
+    ("l", "take the variants of a study that comes with this"),
+)
 
 
 @dataclass(frozen=True)
-class Known:
-    """What is known of the design that a study is made of.
+class DesignContext:
+    """What is known of the design that a study is made of."""
 
-    Args:
-        fit: what was measured of it.
-        characters: of its corpus.
-        options: what the studio was started with, as the command line says it.
-        place: where and on what studies are run.
-    """
-
-    fit: Fit | None
-    characters: Characters | None
-    options: list[str]
-    place: Place
+    benchmark: Benchmark | None
+    characters: Characters | None  # of its corpus
+    options: list[str]  # what the studio was started with, as the command line says it
+    target: LaunchTarget  # where and on what studies are run
 
 
 @dataclass(frozen=True)
-class Left:
-    """How the builder was left: with this draft, which is to be launched or only kept."""
+class BuilderResult:
+    """The draft as the builder was left: to be launched, or only kept."""
 
     draft: StudyDraft
     launch: bool = False
 
 
-class StudyBuilder(ModalScreen[Left]):
-    """One study in the making.
-
-    Args:
-        draft: to start from.
-        known: of its design.
-    """
+class StudyBuilder(ModalScreen[BuilderResult]):
+    """One study in the making."""
 
     DEFAULT_CSS = """
     StudyBuilder #study { width: 100%; max-width: 150; height: 100%; max-height: 44; background: $panel;
@@ -100,19 +99,18 @@ class StudyBuilder(ModalScreen[Left]):
     SCOPED_CSS = False  # `narrow` is a class of the app
     BINDINGS: ClassVar[list[BindingType]] = bindings(STUDY)
 
-    def __init__(self, draft: StudyDraft, known: Known) -> None:
+    def __init__(self, draft: StudyDraft, context: DesignContext) -> None:
         super().__init__()
-        self._draft, self._known = draft, known
+        self._draft, self._known = draft, context
         self._measured: dict[str, Estimate] = {}  # by the study as a file
         self._measuring = ""
         self._since = 0.0  # when it began
         self._tick: Timer | None = None
         self._failed: tuple[str, str] = ("", "")
         self._ids: list[str] = []
-        self._started = started_names(known.place.runs_dir)
+        self._started = started_names(context.target.runs_dir)
 
     def compose(self) -> ComposeResult:
-        """Title, variants, the one at hand, the plan, keys."""
         with Vertical(id="study"):
             yield Static("", id="study-title")
             yield Static("", id="study-heading")
@@ -124,12 +122,10 @@ class StudyBuilder(ModalScreen[Left]):
         yield Static("", id="too-small")  # the studio shows it where nothing fits
 
     def on_mount(self) -> None:
-        """The list has the keys."""
         self.query_one(OptionList).focus()
         self._show(self._draft)
 
     def on_resize(self, event: Resize) -> None:
-        """Other room, or too little."""
         words = f"A study does not fit into {event.size.width} × {event.size.height} characters."
         self.query_one("#too-small", Static).update(Text(words))
         self.call_after_refresh(self._redraw)
@@ -137,7 +133,6 @@ class StudyBuilder(ModalScreen[Left]):
     # Showing it
 
     def _show(self, draft: StudyDraft) -> None:
-        """Make a draft the one that is shown."""
         if self._measuring and draft.toml() != self._measuring:
             self._stop_measuring()
         self._draft = draft
@@ -146,7 +141,7 @@ class StudyBuilder(ModalScreen[Left]):
             names, before = self.query_one(OptionList), self._at_hand
             at = names.highlighted or 0
             self._ids = ids
-            invited = study_words.invitation(Palette.of(self.app.theme_variables)) if len(ids) == 1 else []
+            invited = invitation(Palette.of(self.app.theme_variables)) if len(ids) == 1 else []
             names.set_options([*(Option("", id=name) for name in ids), *(Option(t, disabled=True) for t in invited)])
             names.highlighted = ids.index(before) if before in ids else min(at, len(ids) - 1)
         self._redraw()
@@ -157,13 +152,13 @@ class StudyBuilder(ModalScreen[Left]):
         return (option.id or "") if option is not None else ""
 
     @property
-    def _line(self) -> Line | None:
+    def _line(self) -> VariantLine | None:
         return next((line for line in self._draft.lines if line.variant.name == self._at_hand), None)
 
     @property
     def _estimate(self) -> Estimate:
         found = self._measured.get(self._draft.toml()) if self._draft.study is not None else None
-        return found or estimated(self._draft, self._known.fit, self._known.characters)
+        return found or estimated(self._draft, self._known.benchmark, self._known.characters)
 
     def _redraw(self) -> None:
         draft, palette, names = self._draft, Palette.of(self.app.theme_variables), self.query_one(OptionList)
@@ -176,33 +171,30 @@ class StudyBuilder(ModalScreen[Left]):
         title = Text.assemble(title, (clean_line(f"   a study of {draft.design.name}{changed}"), palette.dim))
         title.append(" " * (width - title.cell_len - len(KEYS))).append(KEYS, palette.dim)
         self.query_one("#study-title", Static).update(title)
-        heading = study_words.heading(width, study_words.name_width(draft, width), palette)
-        self.query_one("#study-heading", Static).update(heading)
+        head = heading(width, name_width(draft, width), palette)
+        self.query_one("#study-heading", Static).update(head)
         self._draw_lines(estimate, width, palette)
         self._describe()
         measuring = monotonic() - self._since if self._measuring else None
         failed = self._failed[1] if self._failed[0] == draft.toml() else ""
         started = draft.name in self._started
-        plan = study_words.plan_words(
-            draft, estimate, palette, width, measuring=measuring, failed=failed, started=started
-        )
+        plan = plan_words(draft, estimate, palette, width, measuring=measuring, failed=failed, started=started)
         self.query_one("#plan", Static).update(plan)
-        command = study_words.command_words(draft, self._file, self._known.options, palette)
+        command = command_words(draft, self._file, self._known.options, palette)
         self.query_one("#command", Static).update(command)
 
     def _draw_lines(self, estimate: Estimate, width: int, palette: Palette) -> None:
         names, draft = self.query_one(OptionList), self._draft
         for at, line in enumerate(draft.lines):
             colours = Palette() if at == names.highlighted else palette  # they would not be read on its background
-            prompt = study_words.variant_line(line, draft, estimate, width, colours)
+            prompt = variant_line(line, draft, estimate, width, colours)
             names.replace_option_prompt_at_index(at, prompt)
 
     def _describe(self) -> None:
-        words = study_words.at_hand(self._line, self._draft) if len(self._ids) > 1 else Text()
+        words = at_hand(self._line, self._draft) if len(self._ids) > 1 else Text()
         self.query_one("#at-hand", Static).update(words)
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """More on it."""
         event.stop()
         width = event.option_list.scrollable_content_region.width
         if width >= LEAST:
@@ -211,7 +203,7 @@ class StudyBuilder(ModalScreen[Left]):
 
     @property
     def _file(self) -> Path:
-        return own_studies.file_of(self._draft.name)
+        return own_files.study_file(self._draft.name)
 
     def _say(self, text: str, severity: Any = "information") -> None:
         self.app.notify(clean_line(text), severity=severity, markup=False)
@@ -225,10 +217,9 @@ class StudyBuilder(ModalScreen[Left]):
     # Variants
 
     def action_presets(self) -> None:
-        """Tick overlays."""
         draft = self._draft
         try:
-            own = [found.preset for found in own_presets() if found.preset is not None]
+            own = [found.preset for found in own_files.own_presets() if found.preset is not None]
             offered = draft.overlays(own)
         except InputError as error:
             self._say(str(error), "error")
@@ -242,30 +233,23 @@ class StudyBuilder(ModalScreen[Left]):
         self.app.push_screen(which_overlays(draft, offered), ticked)
 
     def action_values(self) -> None:
-        """Values of a setting."""
         take = lambda text: self._take(lambda: self._draft.with_axes(text)) if text and text.strip() else None
         self.app.push_screen(which_values(self._draft), take)
 
     def action_take(self) -> None:
-        """Another study's variants."""
 
         def taken(study: Study | None) -> None:
             if study is not None:
-                self._show(self._named(self._draft.with_study(study)))
+                draft = self._draft.with_study(study)
+                self._show(replace(draft, name=free_study_name(draft.name, self._known.target.runs_dir)))
 
         self.app.push_screen(which_study(self._draft), taken)
 
-    def _named(self, draft: StudyDraft) -> StudyDraft:
-        """With a name that no other study in the runs folder has."""
-        return replace(draft, name=free_study_name(draft.name, self._known.place.runs_dir))
-
     def action_remove(self) -> None:
-        """Leave out the variant at hand."""
         if len(self._ids) > 1 and self._at_hand:
             self._show(self._draft.without(self._at_hand))
 
     def action_baseline(self) -> None:
-        """Hold the others against the variant at hand."""
         line = self._line
         if line is None:
             return
@@ -277,16 +261,13 @@ class StudyBuilder(ModalScreen[Left]):
     # Seeds and name
 
     def action_seeds(self) -> None:
-        """How many, or which."""
         take = lambda text: self._take(lambda: self._draft.with_seeds(text)) if text is not None else None
         self.app.push_screen(which_seeds(self._draft), take)
 
     def action_more_seeds(self, more: int) -> None:
-        """One more or less."""
         self._show(self._draft.with_more_seeds(more))
 
     def action_rename(self) -> None:
-        """Another name."""
         take = lambda name: self._show(replace(self._draft, name=name)) if name else None
         self.app.push_screen(which_name(self._draft), take)
 
@@ -309,7 +290,7 @@ class StudyBuilder(ModalScreen[Left]):
     async def _measure(self, study: Study) -> None:
         asked = study.to_toml()
         try:
-            self._measured[asked] = await study_start.plan(study, self._known.place)
+            self._measured[asked] = await processes.plan(study, self._known.target)
         except InputError as error:
             self._failed = (asked, str(error))
         if self._measuring == asked:
@@ -339,21 +320,17 @@ class StudyBuilder(ModalScreen[Left]):
         return self._draft.study
 
     def action_launch(self) -> None:
-        """Run it."""
         if self._study() is not None:
-            self.dismiss(Left(self._draft, launch=True))
+            self.dismiss(BuilderResult(self._draft, launch=True))
 
     def action_back(self) -> None:
-        """To the design."""
-        self.dismiss(Left(self._draft))
+        self.dismiss(BuilderResult(self._draft))
 
     def action_help(self) -> None:
-        """The keys of the builder."""
         keys = getattr(getattr(self.app, "settings", None), "keys", {})
         self.app.push_screen(help_screen("study", keys, user.settings_file()))
 
     def action_copy(self) -> None:
-        """The command line, into the clipboard."""
         if self._study() is None:
             return
         command, saved = study_command(self._draft, self._file, self._known.options)
@@ -362,14 +339,11 @@ class StudyBuilder(ModalScreen[Left]):
         self._say(f"in the clipboard, where the terminal allows it: {command}{first}")
 
     def action_toml(self) -> None:
-        """The whole study."""
         if self._study() is None:
             return
         command, saved = study_command(self._draft, self._file, self._known.options)
-        palette = Palette.of(self.app.theme_variables)
-        saved = saved and not self._file.exists()
-        page = StudyPage(self._draft.name, self._draft.toml(), command, saved=saved, palette=palette)
-        self.app.push_screen(page)
+        palette, unsaved = Palette.of(self.app.theme_variables), saved and not self._file.exists()
+        self.app.push_screen(study_page(self._draft, command, palette, unsaved=unsaved))
 
     def action_save(self) -> None:
         """Write it as a file of one's own; asks before it is written over another."""
@@ -377,15 +351,14 @@ class StudyBuilder(ModalScreen[Left]):
         if study is None:
             return
         if self._file.exists():
-            answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
-            question: Ask[bool] = Ask(f"You have a study {study.name} already.", answers)
+            question = ask_to_overwrite("study", study.name)
             self.app.push_screen(question, lambda yes: self._save(study) if yes else None)
         else:
             self._save(study)
 
     def _save(self, study: Study) -> None:
         try:
-            path = own_studies.save(study)
+            path = own_files.save_study(study)
         except InputError as error:
             self._say(str(error), "error")
             return
@@ -408,3 +381,146 @@ def started_names(runs_dir: Path) -> frozenset[str]:
         return frozenset(started_studies(runs_dir))
     except OSError:
         return frozenset()
+
+
+# In words
+
+
+def heading(width: int, names: int, palette: Palette) -> Text:
+    text = Text("  ").append(_cut("VARIANT", names)).append(" " * GAP)
+    rest = max(0, width - text.cell_len - _figures(width))
+    text.append(_cut("DIFFERS FROM THE BASELINE BY", rest))
+    if width >= ROOMY:
+        text.append(f"{'PARAMETERS':>{PARAMETERS}}{'A RUN':>{TIME}}")
+    text.stylize(palette.dim)
+    return text
+
+
+def name_width(draft: StudyDraft, width: int) -> int:
+    longest = max((cell_len(clean_line(line.variant.name)) for line in draft.lines), default=0)
+    return max(8, min(longest, LONGEST_NAME, width // 3))
+
+
+def variant_line(line: VariantLine, draft: StudyDraft, estimate: Estimate, width: int, palette: Palette) -> Text:
+    """One variant: its mark, its name, what it changes, what it costs."""
+    name = line.variant.name
+    held = name == draft.held_against
+    mark, colour = ("✗ ", palette.bad) if line.why_not else ("◆ ", palette.accent) if held else ("  ", "")
+    if line.why_not and line.config is not None:  # not wrong, only there already
+        mark, colour = "= ", palette.dim
+    text = Text(mark, colour, no_wrap=True)
+    text.append(_cut(clean_line(name), name_width(draft, width)), palette.dim if line.why_not else "bold")
+    text.append(" " * GAP)
+    rest = max(0, width - text.cell_len - _figures(width))
+    if line.why_not:
+        text.append(_cut(clean_line(line.why_not), width - text.cell_len), palette.dim)
+        return text
+    changes = draft.differences(line)
+    names = {key: key if width >= LONG_KEYS else key.rpartition(".")[2] for key in changes}
+    said = [draft.begins(line.variant), *(f"{names[key]} = {shown(after)}" for key, (_, after) in changes.items())]
+    words = "the baseline" if held else ", ".join(filter(None, said))
+    text.append(_cut(clean_line(words), rest), palette.accent if held else "")
+    if width >= ROOMY:
+        count, seconds = estimate.parameters.get(name), estimate.each.get(name)
+        text.append(f"{f'{count:,}' if count else '':>{PARAMETERS}}", palette.dim)
+        text.append(f"{f'≈ {about(seconds)}' if seconds is not None else '':>{TIME}}")
+    return text
+
+
+def invitation(palette: Palette) -> list[Text]:
+    lines = [Text(), Text("  What is it to be compared with?")]
+    lines += [Text("  ").append(f" {key} ", f"reverse {palette.dim}".strip()).append(f" {what}") for key, what in EMPTY]
+    return lines
+
+
+def at_hand(line: VariantLine | None, draft: StudyDraft) -> Text:
+    """More on one variant: why it is left out, or what it changes in full and what is expected of it."""
+    if line is None:
+        return Text()
+    name = clean_line(line.variant.name)
+    if line.why_not:
+        return Text().append(f"{name} is left out: ", "bold").append(clean_line(line.why_not))
+    expect = line.variant.expect
+    known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
+    words = ["expected: " + (", ".join(known) or "unknown")] if expect else []
+    words += [draft.why[line.variant.name]] if line.variant.name in draft.why else []
+    if not words:
+        changes = draft.differences(line)
+        said = [draft.begins(line.variant), *(f"{key}: {shown(a)} → {shown(b)}" for key, (a, b) in changes.items())]
+        words = [", ".join(filter(None, said)) or "the others are held against it"]
+    return Text().append(f"{name}: ", "bold").append(clean_line(". ".join(words)))
+
+
+def plan_words(
+    draft: StudyDraft,
+    estimate: Estimate,
+    palette: Palette,
+    width: int,
+    *,
+    measuring: float | None,
+    failed: str,
+    started: bool,
+) -> Text:
+    """How many runs, how long, how much, and what to know before.
+
+    `measuring` is the seconds since timing began, None if not timing; `failed` why the last timing gave nothing;
+    `started` whether a study of this name was started already.
+    """
+    text = Text()
+    count, seeds = len(draft.kept), len(draft.seeds)
+    listed = ", ".join(map(str, draft.seeds)) if seeds <= MOST_SEEDS else f"{draft.seeds[0]} … {draft.seeds[-1]}"
+    text.append(f"{count} variant{'s' * (count != 1)} × {seeds} seed{'s' * (seeds != 1)} ({listed})")
+    text.append(clean_line(f", in stages {' → '.join(stage.name for stage in draft.stages)}") if draft.stages else "")
+    text.append(" = ")
+    text.append(f"{draft.runs:,} runs", "bold")
+    left_out = len(draft.lines) - count
+    text.append(f"   {left_out} left out\n" if left_out else "\n", palette.dim)
+    text.append_text(_cost(estimate, palette, measuring))
+    started_words = f"{draft.name} was started already: f5 goes on with it if it is the same; r renames this one"
+    problems = [words for words in (failed, draft.problem) if words]
+    warnings = [*([started_words] if started else []), *draft.warnings]
+    for sign, colour, said in (("✗ ", palette.bad, problems), ("⚠ ", palette.warn, warnings)):
+        for words in said:
+            text.append(sign, colour).append("\n  ".join(wrap(clean_line(words), width - 2)) + "\n")
+    text.rstrip()
+    return text
+
+
+def _cost(estimate: Estimate, palette: Palette, measuring: float | None) -> Text:
+    text = Text()
+    timing = "" if measuring is None else f"timing a step of every variant … {duration(measuring)}, m stops it"
+    if estimate.seconds is None:
+        text.append(timing or "time: m measures it", palette.accent if timing else palette.dim)
+    else:
+        text.append(f"≈ {about(estimate.seconds)}", "bold")
+        text.append(f" on {clean_line(', '.join(estimate.devices))}" if estimate.devices else "")
+        if estimate.measured:
+            threads = f", {estimate.threads} thread{'s' * (estimate.threads > 1)} each" if estimate.threads else ""
+            text.append(f", {estimate.at_once} at a time{threads}", palette.dim)
+        else:
+            text.append(" one after the other, from the design's measured step", palette.dim)
+            text.append(
+                f"; {timing}" if timing else "; m times every variant", palette.accent if timing else palette.dim
+            )
+    if estimate.disk is not None:
+        text.append(" · ", palette.dim).append(memory(estimate.disk), "bold").append(" of disk")
+    return text.append("\n")
+
+
+def command_words(draft: StudyDraft, file: Path, options: list[str], palette: Palette) -> Text:
+    if draft.study is None:
+        return Text()
+    command, saved = study_command(draft, file, options)
+    text = Text("once saved (s): " if saved and not file.exists() else "", palette.dim)
+    return text.append("$ ", palette.dim).append(clean_line(command), palette.calm)
+
+
+def _figures(width: int) -> int:
+    return PARAMETERS + TIME if width >= ROOMY else 0
+
+
+def _cut(text: str, width: int) -> str:
+    """As wide as that, with … where something is missing."""
+    cut = Text(text)
+    cut.truncate(max(0, width), overflow="ellipsis", pad=True)
+    return cut.plain

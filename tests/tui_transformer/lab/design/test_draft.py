@@ -11,10 +11,9 @@ from engine.data.catalogue import kind_of, names_of
 from engine.errors import InputError
 from tests.legal_cells import AXES
 from tui_transformer.cli.run import Request
-from tui_transformer.lab.design.cost import Characters
-from tui_transformer.lab.design.draft import Draft, as_set, values_of
-from tui_transformer.studio.design import own_presets
-from tui_transformer.studio.design.switch_table import BY_KEY
+from tui_transformer.lab.design.draft import Characters, Draft, as_set, values_of
+from tui_transformer.studio.design import own_files
+from tui_transformer.studio.design.switches import BY_KEY
 
 NAMES = [preset.name for preset in presets.list_presets()]
 
@@ -211,24 +210,28 @@ def test_numbers_go_by_steps_that_are_possible() -> None:
 def test_a_saved_preset_is_the_draft(draft: Draft, tmp_path: Path) -> None:
     if draft.problem:
         pytest.skip(draft.problem)
-    path = own_presets.save(draft, "mine")
-    (own,) = own_presets.own_presets()
+    path = own_files.save_preset(draft, "mine")
+    (own,) = own_files.own_presets()
     loaded = Draft(own.preset, path=path)
     same = {"preset": "", "description": ""}
     assert loaded.config.model_copy(update=same) == draft.config.model_copy(update=same)
     changed = loaded.with_change("seed", 5)
     assert f"--config {path}" in changed.command() and resolved(changed.command()) == changed.config
-    again = own_presets.save(changed.with_change("model.n_layers", 1), "mine-2")
+    again = own_files.save_preset(changed.with_change("model.n_layers", 1), "mine-2")
     assert Draft(presets.load(again), path=again).config.model.n_layers == 1
 
 
 def test_a_file_that_is_no_preset_is_listed_with_the_reason(tmp_path: Path) -> None:
-    folder = own_presets.folder()
+    folder = own_files.presets_folder()
     folder.mkdir(parents=True)
     (folder / "broken.toml").write_text("[model\n")
     (folder / "orphan.toml").write_text('extends = "nobody"\n')
-    assert [bool(own.problem) and own.preset is None for own in own_presets.own_presets()] == [True, True]
-    assert own_presets.wrong_name("../x") and own_presets.wrong_name("demo") and not own_presets.wrong_name("my-demo")
+    assert [bool(own.problem) and own.preset is None for own in own_files.own_presets()] == [True, True]
+    assert (
+        own_files.wrong_preset_name("../x")
+        and own_files.wrong_preset_name("demo")
+        and not own_files.wrong_preset_name("my-demo")
+    )
 
 
 def test_values_of_a_key_are_those_of_the_schema() -> None:

@@ -9,17 +9,14 @@ import pytest
 from engine.config import presets
 from engine.config.keys import diff
 from engine.errors import InputError
-from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.fit import Fit
-from tui_transformer.lab.design.study_base import study_base
-from tui_transformer.lab.design.study_command import as_seeds, command
-from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft
-from tui_transformer.lab.design.study_estimate import estimated, read_estimate
-from tui_transformer.lab.studies.asked import Asked
+from tui_transformer.lab.design.draft import Benchmark, Draft
+from tui_transformer.lab.design.processes import Answer, read_estimate
+from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft, as_seeds, command, estimated, study_base
+from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
-from tui_transformer.studio.design import own_presets, own_studies
+from tui_transformer.studio.design import own_files
 
-FIT = Fit("cpu", 0.1, 280.0, 1e8)
+FIT = Benchmark("cpu", 0.1, 280.0, 1e8)
 FILE = Path("mine.toml")
 
 
@@ -46,7 +43,7 @@ def run_by(words: str):
     for option, value in zip(rest[::2], rest[1::2], strict=True):
         given.setdefault(option, []).append(value)
     one = {option: values[0] for option, values in given.items()}
-    return Asked(
+    return StudyArgs(
         *(one.get("--study"), one.get("--preset"), tuple(given.get("--vary", ())), one.get("--on"), one.get("--seeds")),
         *(tuple(given.get("--set", ())), one.get("--corpus"), one.get("--name")),
     ).resolve(Path())
@@ -223,7 +220,7 @@ def test_what_no_command_line_says_is_run_from_its_file(tmp_path) -> None:
 
 @pytest.mark.parametrize("extends", ['extends = "demo"\n', 'extends = "win16"\n', ""])
 def test_a_preset_of_ones_own_is_a_base(extends: str) -> None:
-    path = own_presets.file_of("mine")
+    path = own_files.preset_file("mine")
     path.parent.mkdir(parents=True)
     path.write_text(f'{extends}description = "x"\n[model]\nn_layers = 3\n[train]\nepochs = 2\n')
     design = Draft(presets.load(path), path=path).with_change("model.n_heads", 2)
@@ -235,7 +232,7 @@ def test_a_preset_of_ones_own_is_a_base(extends: str) -> None:
 
 
 def test_a_preset_of_ones_own_is_a_variant() -> None:
-    own = own_presets.save(Draft.of("demo").with_change("model.n_layers", 1), "one-layer")
+    own = own_files.save_preset(Draft.of("demo").with_change("model.n_layers", 1), "one-layer")
     offered = {o.variant.name: o.variant for o in of("demo").overlays([presets.load(own)])}
     assert dict(offered["one-layer"].changes) == {"model.n_layers": 1} and offered["one-layer"].preset == ""
 
@@ -257,9 +254,10 @@ def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
 
 
 def test_only_a_plan_is_read_as_one() -> None:
-    assert read_estimate({"kind": "study"}) is None and read_estimate({"kind": "plan", "seconds": "soon"}) is None
+    for none in ({"kind": "study"}, {"kind": "plan", "seconds": "soon"}):
+        assert read_estimate(Answer.read(none)) is None
     record = {"kind": "plan", "seconds": 9.0, "disk_bytes": 5, "jobs": 2, "threads": 1, "devices": ["cpu"]}
-    found = read_estimate(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}})
+    found = read_estimate(Answer.read(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}}))
     assert found is not None and (found.seconds, found.disk, found.at_once, found.measured) == (9.0, 5, 2, True)
     assert found.each == {"a": 3.0} and found.parameters == {"a": 7}
 
@@ -267,9 +265,9 @@ def test_only_a_plan_is_read_as_one() -> None:
 def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
     study = of("demo").with_axes("model.n_heads=1,2").study
     assert study is not None
-    path = own_studies.save(study)
+    path = own_files.save_study(study)
     (path.parent / "torn.toml").write_text("name = ")
-    found = {name: (found, where) for found, name, where in own_studies.offered()}
+    found = {name: (found, where) for found, name, where in own_files.offered_studies()}
     assert found["demo-study"] == (study, "your own") and found["attention"][1] == ""
     assert found["torn"][0] is None and "torn.toml" in found["torn"][1]
     assert find_study(str(path)) == study

@@ -9,8 +9,8 @@ import psutil
 import pytest
 
 from engine.errors import InputError
-from tui_transformer.lab.design import study_start
-from tui_transformer.lab.design.study_start import Place
+from tui_transformer.lab.design import processes
+from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.studies.study import Study, Variant
 
 STUDY = Study("small", "demo", (Variant("design"), Variant("one", changes={"model.n_layers": 1})), "design", (1, 2))
@@ -27,13 +27,13 @@ def asked(tmp_path, monkeypatch) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path) -> Place:
-    return Place(tmp_path / "runs", None, "cpu")
+def place(tmp_path) -> LaunchTarget:
+    return LaunchTarget(tmp_path / "runs", None, "cpu")
 
 
 def instead(monkeypatch, code: str) -> None:
     """What runs instead of ablate; its first argument is the study's file, the second what is asked of it."""
-    monkeypatch.setattr(Place, "words", lambda self, file: [sys.executable, "-c", code, str(file)])
+    monkeypatch.setattr(LaunchTarget, "words", lambda self, file: [sys.executable, "-c", code, str(file)])
 
 
 def left(folder: Path) -> list[str]:
@@ -41,7 +41,7 @@ def left(folder: Path) -> list[str]:
 
 
 def test_the_command_is_the_command_lines_own(tmp_path) -> None:
-    words = Place(tmp_path, tmp_path / "data", "cuda:0").words(Path("a.toml"))
+    words = LaunchTarget(tmp_path, tmp_path / "data", "cuda:0").words(Path("a.toml"))
     assert words[1:6] == ["-m", "tui_transformer", "ablate", "--study", "a.toml"]
     assert words[6:] == [
         "--device",
@@ -57,13 +57,13 @@ def test_the_command_is_the_command_lines_own(tmp_path) -> None:
 async def test_a_plan_is_read_from_a_dry_run(place, monkeypatch, asked) -> None:
     code = f"import sys; assert sys.argv[2] == '--dry-run' and 'n_layers' in open(sys.argv[1]).read(); print('{PLAN}')"
     instead(monkeypatch, code)
-    found = await study_start.plan(STUDY, place)
+    found = await processes.plan(STUDY, place)
     assert found.seconds == 60.0 and found.measured and left(asked) == []
 
 
 async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import sys; print('tui-transformer: no such corpus', file=sys.stderr); sys.exit(2)")
-    for ask in (study_start.plan, study_start.start):
+    for ask in (processes.plan, processes.start):
         with pytest.raises(InputError, match=r"\Ano such corpus\Z"):
             await ask(STUDY, place)
     assert left(asked) == []
@@ -72,7 +72,7 @@ async def test_what_ablate_complains_about_is_said(place, monkeypatch, asked) ->
 @pytest.mark.parametrize("said", ["", "not json", "[1]", '{"kind": "run"}'])
 async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str) -> None:
     instead(monkeypatch, f"print({said!r})")
-    for ask in (study_start.plan, study_start.start):
+    for ask in (processes.plan, processes.start):
         with pytest.raises(InputError):
             await ask(STUDY, place)
 
@@ -80,7 +80,7 @@ async def test_an_answer_that_is_none_is_an_error(place, monkeypatch, said: str)
 async def test_a_started_study_says_where_it_will_be(place, monkeypatch, asked) -> None:
     code = """import sys; assert sys.argv[2] == '--detach'; print('{"kind": "study", "pid": 1}')"""
     instead(monkeypatch, code)
-    said = await study_start.start(STUDY, place)
+    said = await processes.start(STUDY, place)
     assert "4 runs" in said and "Train (2)" in said and "Compare (3)" in said and left(asked) == []
 
 
@@ -102,14 +102,14 @@ async def _cancelled(ask, place) -> list[psutil.Process]:
 
 async def test_leaving_ends_a_measurement_with_all_it_started(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import time; time.sleep(60)")
-    for process in await _cancelled(study_start.plan, place):
+    for process in await _cancelled(processes.plan, place):
         assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     assert left(asked) == []
 
 
 async def test_leaving_does_not_end_a_launch(place, monkeypatch, asked) -> None:
     instead(monkeypatch, "import time; time.sleep(60)")
-    (process,) = await _cancelled(study_start.start, place)
+    (process,) = await _cancelled(processes.start, place)
     try:
         assert process.status() != psutil.STATUS_ZOMBIE and len(left(asked)) == 1
     finally:

@@ -9,9 +9,9 @@ from engine.runs.writer import RunWriter
 from tests.tui_transformer.lab.studies.tiny import VARIANTS, tiny_study
 from tui_transformer.cli.study_progress import Board
 from tui_transformer.lab.studies import record
-from tui_transformer.lab.studies.asked import Asked, parse_seeds
+from tui_transformer.lab.studies.arguments import StudyArgs, parse_seeds
 from tui_transformer.lab.studies.plan import Plan, Priced, disk_bytes, evaluation_steps, read_plan, shared_out
-from tui_transformer.lab.studies.standing import ABSENT, TORN, Standing, directories, look
+from tui_transformer.lab.studies.record import ABSENT, TORN, CellStatus, directories, look
 from tui_transformer.lab.studies.study import Variant
 
 GIGABYTE = 10**9
@@ -20,9 +20,9 @@ PRICES = {"rope": Priced(1000, 100, 10.0, 5), "alibi": Priced(1000, 100, 20.0, 7
 PLAN = Plan(("cpu",), 2, 1, PRICES)
 
 
-def standings(*states: str, steps: int = 100, step: int = 0) -> list[Standing]:
+def standings(*states: str, steps: int = 100, step: int = 0) -> list[CellStatus]:
     return [
-        Standing(cell, None, state, step=step, steps=steps, checkpoint=step > 0)
+        CellStatus(cell, None, state, step=step, steps=steps, checkpoint=step > 0)
         for cell, state in zip(CELLS, states, strict=True)
     ]
 
@@ -98,13 +98,13 @@ def test_what_is_no_seed_is_refused(text: str) -> None:
 
 
 ASKED = {
-    "nothing": (Asked(), "--study NAME"),
-    "both": (Asked(study="heads", preset="demo"), "leave out --preset"),
-    "no axis": (Asked(preset="demo"), "say what to vary"),
-    "an axis twice": (Asked(preset="demo", vary=("model.n_heads=1,2", "model.n_heads=4,8")), "twice"),
-    "no study": (Asked(study="head"), "did you mean 'heads'"),
-    "no preset": (Asked(preset="dem", vary=("model.n_heads=1,2",)), "did you mean 'demo'"),
-    "no overlay": (Asked(preset="demo", on="baseline", vary=("model.n_heads=1,2",)), "is a base"),
+    "nothing": (StudyArgs(), "--study NAME"),
+    "both": (StudyArgs(study="heads", preset="demo"), "leave out --preset"),
+    "no axis": (StudyArgs(preset="demo"), "say what to vary"),
+    "an axis twice": (StudyArgs(preset="demo", vary=("model.n_heads=1,2", "model.n_heads=4,8")), "twice"),
+    "no study": (StudyArgs(study="head"), "did you mean 'heads'"),
+    "no preset": (StudyArgs(preset="dem", vary=("model.n_heads=1,2",)), "did you mean 'demo'"),
+    "no overlay": (StudyArgs(preset="demo", on="baseline", vary=("model.n_heads=1,2",)), "is a base"),
 }
 
 
@@ -116,7 +116,7 @@ def test_a_command_line_that_asks_for_no_study_is_refused(tmp_path, case: str) -
 
 
 def test_a_command_line_becomes_a_study(tmp_path) -> None:
-    asked = Asked(preset="win16", on="demo", vary=("model.n_heads=2,4",), seeds="2", overrides=("train.steps=9",))
+    asked = StudyArgs(preset="win16", on="demo", vary=("model.n_heads=2,4",), seeds="2", overrides=("train.steps=9",))
     study = asked.resolve(tmp_path)
     assert (study.name, study.base, study.seeds, study.baseline) == (
         "win16-demo-n_heads",
@@ -125,14 +125,14 @@ def test_a_command_line_becomes_a_study(tmp_path) -> None:
         "n_heads-4",
     )
     assert all(cell.config.train.steps == 9 and cell.config.model.attention == "window" for cell in study.cells())
-    named = Asked(study="attention", on="baseline", name="mine", corpus="playlets").resolve(tmp_path)
+    named = StudyArgs(study="attention", on="baseline", name="mine", corpus="playlets").resolve(tmp_path)
     assert (named.name, named.base, named.changes) == ("mine", "baseline", {"data.corpus": "playlets"})
 
 
 def test_a_corpus_that_is_a_file_is_found_from_anywhere(tmp_path, monkeypatch) -> None:
     (tmp_path / "text.txt").write_text("a text")
     monkeypatch.chdir(tmp_path)
-    found = Asked(study="attention", corpus="text.txt").resolve(tmp_path)
+    found = StudyArgs(study="attention", corpus="text.txt").resolve(tmp_path)
     assert found.changes["data.corpus"] == str(tmp_path / "text.txt")
 
 
@@ -219,7 +219,7 @@ VERBS = {
 
 @pytest.mark.parametrize("state", VERBS)
 def test_each_state_has_its_way_to_go_on_with_and_without_a_checkpoint(state: str) -> None:
-    found = [Standing(CELLS[0], None, state, checkpoint=there).verb for there in (False, True)]
+    found = [CellStatus(CELLS[0], None, state, checkpoint=there).verb for there in (False, True)]
     assert tuple(found) == VERBS[state]
 
 

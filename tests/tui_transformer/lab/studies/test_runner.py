@@ -17,9 +17,9 @@ from engine.runs.reader import RunReader
 from tests.tui_transformer.lab.studies.tiny import tiny_study
 from tui_transformer.lab.launch.launch import enqueue
 from tui_transformer.lab.studies import runner
-from tui_transformer.lab.studies.cells import Cell
+from tui_transformer.lab.studies.record import CellStatus, directories
 from tui_transformer.lab.studies.runner import Orders, Runner
-from tui_transformer.lab.studies.standing import Standing, directories
+from tui_transformer.lab.studies.study import Cell
 
 CELLS = tiny_study().cells()
 FIRST = CELLS[0].name
@@ -71,16 +71,16 @@ class Stage:
         self.processes.append(Played(lambda: act(run)))
         return self.processes[-1]
 
-    def begun(self, cell: Standing, verb: str) -> None:
+    def begun(self, cell: CellStatus, verb: str) -> None:
         self.told.append(f"{cell.cell.name} {verb}")
 
-    def ended(self, cell: Standing) -> None:
+    def ended(self, cell: CellStatus) -> None:
         self.told.append(f"{cell.cell.name} {cell.state}")
 
     def looked(self, going: Any) -> None:
         self.most = max(self.most, len(going))
 
-    def run(self, **orders: Any) -> dict[str, Standing]:
+    def run(self, **orders: Any) -> dict[str, CellStatus]:
         self.runner = self.made(**orders)
         return {standing.cell.name: standing for standing in self.runner.run()}
 

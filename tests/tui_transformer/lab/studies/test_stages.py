@@ -22,11 +22,10 @@ from tui_transformer.__main__ import main
 from tui_transformer.cli import study_plan
 from tui_transformer.cli.study_progress import Board, how_it_stands
 from tui_transformer.lab.studies import record, runner
-from tui_transformer.lab.studies.asked import Asked
-from tui_transformer.lab.studies.measure import plan_of
-from tui_transformer.lab.studies.plan import Plan, Priced
-from tui_transformer.lab.studies.stages import Stage as StudyStage
-from tui_transformer.lab.studies.standing import ABSENT, SKIPPED, Standing, directories, look_at_all
+from tui_transformer.lab.studies.arguments import StudyArgs
+from tui_transformer.lab.studies.plan import Plan, Priced, plan_of
+from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, directories, look_at_all
+from tui_transformer.lab.studies.study import Stage as StudyStage
 from tui_transformer.lab.studies.study import Study, Variant
 
 STAGES = (
@@ -167,8 +166,8 @@ def test_other_stages_under_the_same_name_are_refused_and_say_what_differs(case:
 def test_a_setting_that_every_stage_says_itself_cannot_be_set_for_all_of_them(tmp_path) -> None:
     file = str(written(tmp_path, staged()))
     with pytest.raises(InputError, match="--set train.steps: stages pretrain and finetune each say it themselves"):
-        Asked(study=file, overrides=("train.steps=3",)).resolve(tmp_path)
-    assert Asked(study=file, overrides=("optimizer.lr=0.1",)).resolve(tmp_path).changes["optimizer.lr"] == 0.1
+        StudyArgs(study=file, overrides=("train.steps=3",)).resolve(tmp_path)
+    assert StudyArgs(study=file, overrides=("optimizer.lr=0.1",)).resolve(tmp_path).changes["optimizer.lr"] == 0.1
 
 
 def test_a_stage_that_cannot_take_the_weights_of_the_one_before_it_is_refused_before_anything_is_trained(
@@ -248,4 +247,4 @@ def test_where_nothing_failed_a_cell_without_stages_stands_as_it_did(tmp_path) -
     cells = tiny_study().cells()
     standings = look_at_all(cells, directories("tiny", cells, tmp_path))
     assert [standing.state for standing in standings] == [ABSENT] * 4
-    assert all(isinstance(standing, Standing) and not standing.reason for standing in standings)
+    assert all(isinstance(standing, CellStatus) and not standing.reason for standing in standings)

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import InputError
-from tui_transformer.lab.studies.stages import Stage, chain
-from tui_transformer.lab.studies.study import Study, Variant, read_study
+from tui_transformer.lab.studies.study import Stage, Study, Variant, chain, read_study
 
 PRETRAIN = Stage("pretrain", changes={"train.steps": 30, "data.corpus_seed": 7})
 FINETUNE = Stage("finetune", "pretrain", {"train.steps": 10})

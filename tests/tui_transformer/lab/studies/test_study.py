@@ -11,9 +11,17 @@ from engine.errors import InputError
 from engine.model.transformer import build_model
 from engine.runs.names import check_name
 from engine.training.tasks import make_task
-from tui_transformer.lab.studies.axes import baseline_of, grid, parse_axis
-from tui_transformer.lab.studies.cells import base_tables, varied
-from tui_transformer.lab.studies.study import OUTCOMES, Study, Variant, find_study, read_study, shipped_studies
+from tui_transformer.lab.studies.arguments import baseline_of, grid, parse_axis
+from tui_transformer.lab.studies.study import (
+    OUTCOMES,
+    Study,
+    Variant,
+    base_tables,
+    find_study,
+    read_study,
+    shipped_studies,
+    varied,
+)
 
 STAGED = ["biographies", "biographies-characters", "report-birthplaces"]
 OF_TEXT = ["attention", "components", "heads", "positions", "report-decoder-heads"]

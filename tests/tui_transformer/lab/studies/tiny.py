@@ -14,7 +14,7 @@ from engine.config.keys import flatten
 from engine.runs.reader import RunReader
 from tests.conftest import TINY
 from tests.engine.training.test_resume import outcome
-from tui_transformer.lab.studies.processes import left_behind
+from tui_transformer.lab.studies.runner import left_behind
 from tui_transformer.lab.studies.study import Study, Variant
 
 VARIANTS = (Variant("rope", changes={"model.position": "rope"}), Variant("alibi", preset="alibi"))

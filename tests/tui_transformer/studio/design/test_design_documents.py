@@ -6,9 +6,8 @@ from engine.config.sections import DataConfig
 from engine.data.documents.registry import DOCUMENTS, load_documents
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder
-from tui_transformer.lab.design.cost import cost, vocabulary
-from tui_transformer.lab.design.draft import Draft, values_of
-from tui_transformer.studio.design.corpus_glimpse import glimpse, key, wrong_corpus
+from tui_transformer.lab.design.draft import Draft, cost, values_of, vocabulary
+from tui_transformer.studio.design.corpus_preview import corpus_key, preview_corpus, wrong_corpus
 
 
 def test_corpora_of_documents_are_offered() -> None:
@@ -40,19 +39,19 @@ def test_the_cost_counts_words_and_the_tokens_of_the_objective() -> None:
     assert vocabulary(config("question-answer", data={"corpus_size": 20})).at_most
 
 
-def test_a_glimpse_of_documents_is_one_with_a_gap_and_of_questions_one_with_its_answer(tmp_path) -> None:
+def test_a_preview_of_documents_is_one_with_a_gap_and_of_questions_one_with_its_answer(tmp_path) -> None:
     own = {"corpus": str(folder(tmp_path / "own"))}
-    documents = glimpse(config("span-corruption", data=own), None)
+    documents = preview_corpus(config("span-corruption", data=own), None)
     assert "⁇" in documents.lines[0] and documents.train_rows.endswith(" documents") and not documents.problem
-    questions = glimpse(config("question-answer", data=own), None)
+    questions = preview_corpus(config("question-answer", data=own), None)
     assert questions.lines[:2] == ("Where was Ada born?", "London") and questions.train_rows == "4 questions"
     assert questions.characters == documents.characters and questions.characters.text > 10
-    assert key(config("span-corruption", data=own)) != key(config("question-answer", data=own))
+    assert corpus_key(config("span-corruption", data=own)) != corpus_key(config("question-answer", data=own))
 
 
 def test_what_is_wrong_with_a_corpus_of_ones_own_is_said(tmp_path) -> None:
     (tmp_path / "documents.txt").write_text("Ada was born in London.\nBo was born in Rome.\n" * 20)
     own = {"corpus": str(tmp_path)}
-    assert "has no questions" in glimpse(config("question-answer", data=own), None).problem
+    assert "has no questions" in preview_corpus(config("question-answer", data=own), None).problem
     assert not wrong_corpus(config("span-corruption", data=own), None)
     assert wrong_corpus(config("span-corruption", data={"corpus": str(tmp_path / "none")}), None)

@@ -10,16 +10,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
-from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.fit import Fit, Fits, Verdict
+from tui_transformer.lab.design.draft import Benchmark, CheckVerdict, Draft
+from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.design import own_presets
+from tui_transformer.studio.design import own_files
+from tui_transformer.studio.design.dialogs import TomlPage, which_number, which_setting
 from tui_transformer.studio.design.pane import DesignPane
-from tui_transformer.studio.design.questions import which_number, which_setting
-from tui_transformer.studio.design.switch_table import BY_KEY
-from tui_transformer.studio.design.switches import Switches
-from tui_transformer.studio.design.toml_page import TomlPage
+from tui_transformer.studio.design.switches import BY_KEY, Switches
 from tui_transformer.studio.shared.dialog import Ask, AskText
 from tui_transformer.studio.shared.search_line import SearchLine
 
@@ -261,14 +259,14 @@ async def test_a_saved_preset_is_listed_and_asks_before_it_is_written_over(app: 
         await go_to(pilot, "model.n_layers")
         await pilot.press("left", "s")
         await fill_in(pilot, "mine")
-        assert "your own" in app.text and app.pane.draft.path == own_presets.file_of("mine")
+        assert "your own" in app.text and app.pane.draft.path == own_files.preset_file("mine")
         assert app.pane.draft.changes == {} and app.pane.draft.config.model.n_layers == 1
         await pilot.press("s")
         await fill_in(pilot, "mine")
         assert "already" in app.text
         await pilot.press("escape", "f5")
         await pilot.pause()
-        assert f"--config {own_presets.file_of('mine')}" in app.asked[0].command
+        assert f"--config {own_files.preset_file('mine')}" in app.asked[0].command
 
 
 async def test_the_toml_and_the_command_are_copied(app: App) -> None:
@@ -283,12 +281,18 @@ async def test_the_toml_and_the_command_are_copied(app: App) -> None:
 
 
 async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeypatch) -> None:
-    fit = Fit("cpu", 0.068, 190.4, 61e6, (Verdict("leak", True, "none"), Verdict("switch effect", False, "no effect")))
+    fit = Benchmark(
+        "cpu",
+        0.068,
+        190.4,
+        61e6,
+        (CheckVerdict("leak", True, "none"), CheckVerdict("switch effect", False, "no effect")),
+    )
 
-    async def measured(command: list[str]) -> Fit:
+    async def measured(command: list[str]) -> Benchmark:
         return fit
 
-    monkeypatch.setattr("tui_transformer.lab.design.fit.measure", measured)
+    monkeypatch.setattr("tui_transformer.lab.design.processes.measure", measured)
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
         await until(pilot, lambda: "(68 ms a step)" in app.text)
@@ -299,7 +303,7 @@ async def test_a_measurement_is_shown_until_the_design_changes(app: App, monkeyp
 
 
 async def test_a_change_ends_a_measurement_under_way(app: App, monkeypatch) -> None:
-    monkeypatch.setattr(Fits, "command", lambda self, draft: ["sleep", "60"])
+    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sleep", "60"])
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
         await until(pilot, lambda: "measuring" in app.text)
@@ -310,7 +314,7 @@ async def test_a_change_ends_a_measurement_under_way(app: App, monkeypatch) -> N
 
 
 async def test_poison_reaches_no_screen(app: App, tmp_path) -> None:
-    folder = own_presets.folder()
+    folder = own_files.presets_folder()
     folder.mkdir(parents=True)
     text = tmp_path / "po\x1bison.txt"
     text.write_text("\x1b]0;owned\x07 [red]line[/red] \u202eevil \x9b31m\n" * 2000, encoding="utf-8")
@@ -343,7 +347,7 @@ async def test_a_corpus_that_is_not_there_says_so_instead_of_being_launched(app:
         await until(pilot, lambda: "8,550 characters to train on" in app.text)
         assert app.pane.draft.changes == {"data.corpus": str(text)} and "parameters" in app.text
         text.unlink()
-        app.pane._glimpses.clear()
+        app.pane._corpora.clear()
         await go_to(pilot, "seed")
         await pilot.press("right")
         await until(pilot, lambda: "✗ corpus" in app.text)
@@ -352,7 +356,7 @@ async def test_a_corpus_that_is_not_there_says_so_instead_of_being_launched(app:
 
 
 async def test_leaving_ends_a_measurement_under_way(app: App, monkeypatch) -> None:
-    monkeypatch.setattr(Fits, "command", lambda self, draft: ["sleep", "60"])
+    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sleep", "60"])
     before = set(psutil.Process().children())
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")

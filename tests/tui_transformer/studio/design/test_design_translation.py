@@ -12,10 +12,10 @@ from textual.widgets import Input, OptionList
 
 from tests.small_pairs import multi30k, table
 from tests.tui_transformer.studio.test_snapshots import PICTURES, SIZES
-from tui_transformer.lab.design.fit import Fits
+from tui_transformer.lab.design.processes import Benchmarks
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.design.corpus_glimpse import TOO_LARGE
+from tui_transformer.studio.design.corpus_preview import TOO_LARGE
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.preview import Preview
 from tui_transformer.studio.design.switches import Switches
@@ -134,12 +134,12 @@ async def test_characters_of_pairs_are_counted_before_their_model_is(app: App) -
         await go_to(pilot, "data.tokenizer")
         await pilot.press("right")
         await until(pilot, lambda: re.search(r"(?<!at most )(?<![\d,])[\d,]+ parameters", app.text) is not None)
-        joint = app.pane.draft.cost(app.pane._glimpse(app.pane.draft).characters).vocabulary
+        joint = app.pane.draft.cost(app.pane._corpus(app.pane.draft).characters).vocabulary
         assert joint.sources is None
         await go_to(pilot, "data.shared_vocabulary")
         await pilot.press("right")
-        await until(pilot, lambda: app.pane._glimpse(app.pane.draft) is not None)
-        apart = app.pane.draft.cost(app.pane._glimpse(app.pane.draft).characters).vocabulary
+        await until(pilot, lambda: app.pane._corpus(app.pane.draft) is not None)
+        apart = app.pane.draft.cost(app.pane._corpus(app.pane.draft).characters).vocabulary
         assert 3 < apart.sources < apart.tokens <= joint.tokens
 
 
@@ -200,7 +200,7 @@ async def test_sentence_pairs_of_ones_own_are_read_before_they_are_taken(app: Ap
 
 async def test_large_pairs_are_not_read_beside_the_screen(app: App, tmp_path, monkeypatch) -> None:
     table(tmp_path / "own.tsv", 50)
-    monkeypatch.setattr("tui_transformer.studio.design.corpus_glimpse.LARGEST_PAIRS", 1_000)
+    monkeypatch.setattr("tui_transformer.studio.design.corpus_preview.LARGEST_PAIRS", 1_000)
     async with app.run_test(size=TALL) as pilot:
         for corpus in ("multi30k", str(tmp_path / "own.tsv")):
             app.pane.choose("multi30k")
@@ -235,7 +235,7 @@ async def test_the_engine_s_own_check_measures_a_translation(app: App, tmp_path)
         "train.threads": 1,
     }
     draft = Draft.of("multi30k").with_changes(small)
-    fit = await Fits("cpu", tmp_path / "data").measure(draft)
+    fit = await Benchmarks("cpu", tmp_path / "data").measure(draft)
     assert fit.seconds_per_step > 0 and fit.verdicts and all(verdict.good for verdict in fit.verdicts)
 
 

@@ -12,17 +12,16 @@ from textual.pilot import Pilot
 from textual.widgets import Input, OptionList
 
 from engine.errors import InputError
-from tui_transformer.lab.design import study_start
-from tui_transformer.lab.design.fit import Fit
-from tui_transformer.lab.design.study_estimate import Estimate
+from tui_transformer.lab.design import processes
+from tui_transformer.lab.design.draft import Benchmark
+from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.studies.study import Study, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
-from tui_transformer.studio.design import own_studies
+from tui_transformer.studio.design import own_files
+from tui_transformer.studio.design.dialogs import Ticks, TomlPage
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.study_builder import StudyBuilder
-from tui_transformer.studio.design.study_page import StudyPage
-from tui_transformer.studio.design.ticks import Ticks
 from tui_transformer.studio.shared.dialog import Ask, AskText, Read
 
 pytestmark = pytest.mark.one_in(4)  # each opens an app or a run of its own
@@ -61,16 +60,16 @@ def started(monkeypatch) -> list[Study]:
     """What was started; nothing is."""
     found: list[Study] = []
 
-    async def start(study: Study, place: study_start.Place) -> str:
+    async def start(study: Study, place: processes.LaunchTarget) -> str:
         found.append(study)
         return f"{study.name} runs"
 
-    async def plan(study: Study, place: study_start.Place) -> Estimate:
+    async def plan(study: Study, place: processes.LaunchTarget) -> Estimate:
         each = {variant.name: 100.0 for variant in study.variants}
         return Estimate({}, each, 450.0, 5_000_000, measured=True, at_once=2, threads=1, devices=("cpu",))
 
-    monkeypatch.setattr(study_start, "start", start)
-    monkeypatch.setattr(study_start, "plan", plan)
+    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(processes, "plan", plan)
     return found
 
 
@@ -174,10 +173,10 @@ async def test_only_f5_launches(app: App, started) -> None:
 
 
 async def test_a_study_that_cannot_be_started_says_why(app: App, monkeypatch) -> None:
-    async def start(study: Study, place: study_start.Place) -> str:
+    async def start(study: Study, place: processes.LaunchTarget) -> str:
         raise InputError("study 'x' was \x1b[31mstarted otherwise")
 
-    monkeypatch.setattr(study_start, "start", start)
+    monkeypatch.setattr(processes, "start", start)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -233,10 +232,10 @@ async def test_baseline_and_removal_are_of_the_variant_at_hand(app: App) -> None
 async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) -> None:
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
-        fits, draft = app.pane._fits, app.pane.draft
-        from tui_transformer.lab.design.fit import _key
+        fits, draft = app.pane._benchmarks, app.pane.draft
+        from tui_transformer.lab.design.processes import _key
 
-        fits._known[_key(draft)] = Fit("cpu", 0.1, 280.0, 1e8)
+        fits._known[_key(draft)] = Benchmark("cpu", 0.1, 280.0, 1e8)
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
         assert "≈ 28 min on cpu one after the other" in app.text and "≈ 5 min" in app.text
@@ -250,13 +249,13 @@ async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) ->
 
 
 async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App, monkeypatch) -> None:
-    async def plan(study: Study, place: study_start.Place) -> Estimate:
+    async def plan(study: Study, place: processes.LaunchTarget) -> Estimate:
         if len(study.seeds) == 3:
             raise InputError("corpus is not here")
         await asyncio.sleep(60)
         return Estimate()
 
-    monkeypatch.setattr(study_start, "plan", plan)
+    monkeypatch.setattr(processes, "plan", plan)
     async with app.run_test(size=MEDIUM) as pilot:
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
@@ -277,7 +276,7 @@ async def test_a_saved_study_asks_before_it_is_written_over_and_can_be_taken(app
         assert "once saved (s): $" in app.text
         await pilot.press("s")
         await pilot.pause()
-        path = own_studies.file_of("mine")
+        path = own_files.study_file("mine")
         assert read_study(path) == builder._draft.study and "once saved" not in app.text
         await pilot.press("plus", "s")
         await pilot.pause()
@@ -299,7 +298,7 @@ async def test_the_command_and_the_toml_are_copied(app: App) -> None:
         assert app.clipboard == f"{words} --device cpu --runs-dir {app.runs_dir}"
         await pilot.press("t")
         await pilot.pause()
-        assert isinstance(app.screen, StudyPage) and 'baseline = "n_heads-4"' in app.text
+        assert isinstance(app.screen, TomlPage) and 'baseline = "n_heads-4"' in app.text
         await pilot.press("c")
         assert app.clipboard == builder._draft.toml()
 
@@ -341,7 +340,7 @@ async def test_every_key_is_in_the_help(app: App) -> None:
 
 
 async def test_poison_reaches_no_screen(app: App) -> None:
-    folder = own_studies.folder()
+    folder = own_files.studies_folder()
     folder.mkdir(parents=True)
     poison = "\\u001b[31mred \\u202e [bold]not[/bold]"
     variants = f'[[variants]]\nname = "a"\nwhy = "{poison}"\n[[variants]]\nname = "b"\npreset = "layers1"\n'

@@ -10,9 +10,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from tests.tui_transformer.studio.test_snapshots import MEDIUM, SIZES, SMALLEST, drawn, studio, when
-from tui_transformer.lab.design import study_start
-from tui_transformer.lab.design.study_estimate import Estimate
-from tui_transformer.studio.design import own_presets
+from tui_transformer.lab.design import processes
+from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.studio.design import own_files
 
 SMALL = SIZES[0]
 
@@ -20,7 +20,7 @@ SMALL = SIZES[0]
 @pytest.fixture(autouse=True)
 def own_folder(plain_surroundings, monkeypatch) -> None:
     """Studies of one's own at a path that is the same every day."""
-    monkeypatch.setattr(own_presets, "user_config_path", lambda name: Path("config"))
+    monkeypatch.setattr(own_files, "user_config_path", lambda name: Path("config"))
 
 
 def doing(*keys: str, then: str) -> Callable[[Pilot[Any]], Any]:
@@ -62,7 +62,7 @@ def test_a_shipped_study(snap_compare, size, monkeypatch) -> None:
         sizes = dict.fromkeys(each, 108_288)
         return Estimate(sizes, each, 2275.0, 50_188_416, measured=True, at_once=2, threads=1, devices=("cpu",))
 
-    monkeypatch.setattr(study_start, "plan", plan)
+    monkeypatch.setattr(processes, "plan", plan)
     act = doing(*SHIPPED, "m", then="at a time")
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
@@ -115,7 +115,7 @@ def test_a_measurement_that_failed(snap_compare, monkeypatch) -> None:
         await asyncio.sleep(0)
         raise InputError("corpus 'tiny-shakespeare' is not on this machine; tui-transformer data fetch gets it")
 
-    monkeypatch.setattr(study_start, "plan", plan)
+    monkeypatch.setattr(processes, "plan", plan)
     assert snap_compare(studio(), terminal_size=SMALL, run_before=doing(*HEADS, "m", then="gets it"))
 
 

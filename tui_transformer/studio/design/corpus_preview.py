@@ -13,11 +13,10 @@ from engine.data.documents.corpus import DocumentCorpus
 from engine.data.documents.registry import load_documents
 from engine.data.entry import data_folders
 from engine.data.parallel.by_path import absolute, files_of, split_selector
-from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.registry import load_parallel
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError
-from tui_transformer.lab.design.cost import Characters
+from tui_transformer.lab.design.draft import Characters
 
 LINES, WIDEST = 10, 160  # of the text that is shown
 LARGEST = 64 * 1024**2  # bytes; of a larger file only a part is looked at
@@ -29,31 +28,20 @@ WRONG = (InputError, OSError, ValueError, RuntimeError, MemoryError)
 
 
 @dataclass(frozen=True)
-class Glimpse:
-    """What is known of a corpus.
+class CorpusPreview:
+    """What is known of a corpus."""
 
-    Args:
-        corpus: its name or path.
-        lines: its first ones, cleaned; of sentence pairs a source and its target in turns, of documents one with a
-            gap and what is missing, of questions one and its answer.
-        characters: different ones; None where only a part was read.
-        train_tokens: size of a text's training split; None where only a part was read.
-        train_pairs: of sentence pairs.
-        train_rows: of documents or of questions, in words.
-        problem: why it cannot be read; "" if it can.
-    """
-
-    corpus: str
-    lines: tuple[str, ...] = ()
-    characters: Characters | None = None
-    train_tokens: int | None = None
-    train_pairs: int | None = None
-    train_rows: str = ""
-    problem: str = ""
+    corpus: str  # its name or path
+    lines: tuple[str, ...] = ()  # its first ones, cleaned; of pairs, gaps and questions each followed by its answer
+    characters: Characters | None = None  # different ones; None where only a part was read
+    train_tokens: int | None = None  # size of a text's training split; None where only a part was read
+    train_pairs: int | None = None  # of sentence pairs
+    train_rows: str = ""  # of documents or of questions, in words
+    problem: str = ""  # why it cannot be read; "" if it can
 
 
-def key(config: RunConfig) -> str:
-    """What a glimpse depends on."""
+def corpus_key(config: RunConfig) -> str:
+    """What a preview depends on."""
     return json.dumps([_kind(config), config.data.model_dump(mode="json")], sort_keys=True)
 
 
@@ -62,47 +50,57 @@ def _kind(config: RunConfig) -> str:
     return "pairs" if config.translates else config.objective.kind if config.on_documents else "text"
 
 
-def glimpse(config: RunConfig, data_dir: Path | None) -> Glimpse:
+def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Look at a config's corpus; whatever is wrong with it is an answer too."""
-    seen = Glimpse(config.data.corpus)
+    seen = CorpusPreview(config.data.corpus)
     try:
         return _READERS.get(_kind(config), _of_text)(seen, config, data_dir)
     except WRONG as error:
         return replace(seen, problem=str(error) or type(error).__name__)
 
 
-def _of_text(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_text(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     if kind_by_name(seen.corpus) is None:
         path = Path(seen.corpus).expanduser()
         if path.is_file() and path.stat().st_size > LARGEST:
-            return replace(seen, lines=_first_lines(_part(path)))
+            return replace(seen, lines=_first_lines(_beginning(path)))
     corpus = load_corpus(config.data, data_dir)
     train = corpus.splits["train"].text
     characters = Characters(_different(split.text for split in corpus.splits.values()))
     return replace(seen, lines=_first_lines(train), characters=characters, train_tokens=len(train))
 
 
-def _of_pairs(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_pairs(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     if _bytes_of_pairs(seen.corpus, data_dir) > LARGEST_PAIRS:
         return replace(seen, lines=(TOO_LARGE,))
     corpus = load_parallel(config.data, data_dir)
     train = corpus.splits["train"]
     first = list(dict.fromkeys(zip(train.sources, train.targets, strict=True)))[: LINES // 2]
-    lines = tuple(clean_line(sentence[:WIDEST]) for pair in first for sentence in pair)
-    characters = _characters(corpus, shared=config.data.shared_vocabulary)
+    lines = _cleaned(sentence for pair in first for sentence in pair)
+    sources, targets = (
+        [text for pairs in corpus.splits.values() for text in getattr(pairs, side)] for side in ("sources", "targets")
+    )
+    if config.data.shared_vocabulary:
+        characters = Characters(_different(sources + targets))
+    else:
+        characters = Characters(_different(targets), _different(sources))
     return replace(seen, lines=lines, characters=characters, train_pairs=len(train))
 
 
-def _of_documents(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_documents(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Documents, a half of each masked from its middle on, and what is missing: nothing is drawn, it is a picture."""
     corpus = load_documents(config.data, data_dir)
     train = corpus.documents["train"]
-    lines = [part for text in train[: LINES // 2] for part in _masked(text)]
+    lines = []
+    for text in train[: LINES // 2]:
+        words = text.split(" ")
+        start, end = len(words) // 2, len(words) // 2 + max(1, len(words) // 4)
+        lines += [" ".join((*words[:start], "⁇", *words[end:])), " ".join(words[start:end])]
     rows = f"{len(train):,} documents"
     return replace(seen, lines=_cleaned(lines), train_rows=rows, characters=_tokens(corpus, config))
 
 
-def _of_questions(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Glimpse:
+def _of_questions(seen: CorpusPreview, config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     corpus = load_documents(config.data, data_dir)
     asked = corpus.questions.get("train", ())
     if not asked:
@@ -110,14 +108,6 @@ def _of_questions(seen: Glimpse, config: RunConfig, data_dir: Path | None) -> Gl
     lines = [part for one in asked[: LINES // 2] for part in (one.text, one.answer or "")]
     rows = f"{len(asked):,} questions"
     return replace(seen, lines=_cleaned(lines), train_rows=rows, characters=_tokens(corpus, config))
-
-
-def _masked(text: str) -> tuple[str, str]:
-    """A document with its middle words taken out, and these."""
-    words = text.split(" ")
-    start, size = len(words) // 2, max(1, len(words) // 4)
-    missing = words[start : start + size]
-    return " ".join((*words[:start], "⁇", *words[start + size :])), " ".join(missing)
 
 
 def _cleaned(lines: Iterable[str]) -> tuple[str, ...]:
@@ -133,18 +123,8 @@ def _tokens(corpus: DocumentCorpus, config: RunConfig) -> Characters:
 _READERS = {"pairs": _of_pairs, "span-corruption": _of_documents, "question-answer": _of_questions}
 
 
-def _characters(corpus: ParallelCorpus, *, shared: bool) -> Characters:
-    sources, targets = (
-        [text for pairs in corpus.splits.values() for text in getattr(pairs, side)] for side in ("sources", "targets")
-    )
-    return Characters(_different(sources + targets)) if shared else Characters(_different(targets), _different(sources))
-
-
 def _different(texts: Iterable[str]) -> int:
-    found: set[str] = set()
-    for text in texts:
-        found.update(text)
-    return len(found)
+    return len(set().union(*texts))
 
 
 def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
@@ -160,7 +140,7 @@ def wrong_corpus(config: RunConfig, data_dir: Path | None) -> str:
             return ""
         file = Path(corpus).expanduser()
         if file.is_file() and file.stat().st_size > LARGEST:
-            return "" if _part(file).strip() else f"corpus {corpus}: its beginning is empty"
+            return "" if _beginning(file).strip() else f"corpus {corpus}: its beginning is empty"
         read_text(file)
     except WRONG as error:
         return str(error) or type(error).__name__
@@ -191,11 +171,10 @@ def _bytes_of_pairs(corpus: str, data_dir: Path | None) -> int:
     return sum(file.stat().st_size * (UNPACKED if file.suffix in (".gz", ".zip") else 1) for file in files)
 
 
-def _part(path: Path) -> str:
+def _beginning(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(PART).decode("utf-8", "replace")
 
 
 def _first_lines(text: str) -> tuple[str, ...]:
-    lines = text[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES]
-    return tuple(clean_line(line[:WIDEST]) for line in lines)
+    return _cleaned(text[: 40 * LINES * WIDEST].lstrip("\n").split("\n")[:LINES])

@@ -1,4 +1,4 @@
-"""Fits: an answer of `check` as numbers, one line where there is none, and no process left behind."""
+"""Benchmarks: an answer of `check` as numbers, one line where there is none, and no process left behind."""
 
 import asyncio
 import json
@@ -9,7 +9,8 @@ import pytest
 
 from engine.errors import InputError
 from tui_transformer.lab.design.draft import Draft
-from tui_transformer.lab.design.fit import Fits, about, measure, read_answer
+from tui_transformer.lab.design.processes import Benchmarks, measure, read_benchmark
+from tui_transformer.lab.formatting import about, memory
 
 ANSWER = [
     {"kind": "verdict", "check": "leak", "verdict": "ok", "why": "no later token is seen"},
@@ -20,10 +21,10 @@ LINES = [json.dumps(record) for record in ANSWER]
 
 
 def test_an_answer_is_read() -> None:
-    fit = read_answer(["not json", *LINES, "[]"])
+    fit = read_benchmark(["not json", *LINES, "[]"])
     assert fit is not None and fit.words == "≈ 3 min on cpu (68 ms a step)"
-    assert fit.peak == "61 MB" and [verdict.good for verdict in fit.verdicts] == [True, False]
-    assert read_answer(LINES[:2]) is None
+    assert memory(fit.memory) == "61 MB" and [verdict.good for verdict in fit.verdicts] == [True, False]
+    assert read_benchmark(LINES[:2]) is None
 
 
 def test_an_estimate_is_as_exact_as_it_can_be() -> None:
@@ -57,9 +58,9 @@ async def test_who_no_longer_waits_leaves_no_process() -> None:
 
 
 async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch) -> None:
-    fits = Fits("cpu", None)
+    fits = Benchmarks("cpu", None)
     asked = []
-    monkeypatch.setattr(Fits, "command", lambda self, draft: asked.append(draft) or printing(*LINES))
+    monkeypatch.setattr(Benchmarks, "command", lambda self, draft: asked.append(draft) or printing(*LINES))
     draft = Draft.of("demo")
     assert fits.known(draft) is None
     await fits.measure(draft)
@@ -70,6 +71,6 @@ async def test_a_design_is_measured_once_and_more_steps_take_longer(monkeypatch)
 
 
 def test_the_check_has_the_draft_s_own_arguments(tmp_path) -> None:
-    command = Fits("cpu", tmp_path).command(Draft.of("win16").on_base("demo").with_change("model.window", 8))
+    command = Benchmarks("cpu", tmp_path).command(Draft.of("win16").on_base("demo").with_change("model.window", 8))
     words = ["check", "--preset", "win16", "--on", "demo", "--set", "model.window=8", "--json"]
     assert command[3:] == [*words, "--device", "cpu", "--data-dir", str(tmp_path)]
