@@ -286,6 +286,8 @@ async def test_a_saved_study_asks_before_it_is_written_over_and_can_be_taken(app
         assert len(read_study(path).seeds) == 3
         await pilot.press("l")
         await pilot.pause()
+        await pilot.press("end")  # below the studies that come with the program
+        await pilot.pause()
         assert "mine" in app.text and "your own" in app.text
 
 
