@@ -511,9 +511,14 @@ class Control(Record):
 
 
 MetricRecord = TrainRecord | ValidationRecord
-FILES: tuple[type[Record], ...] = (
-    Run, Status, ModelFacts, DataFacts, Environment, Checks, Summary, Translations, Notes, Control,
-)  # fmt: skip
+# What a run directory has: a JSON file, or a line of a .jsonl file.
+SCHEMAS: dict[str, Any] = {
+    **{kind.file: kind for kind in (Run, Status, ModelFacts, DataFacts, Environment, Checks, Summary)},
+    **{kind.file: kind for kind in (Translations, Notes, Control)},
+    "metrics.jsonl": MetricRecord,
+    "events.jsonl": Event,
+    "samples.jsonl": Sample,
+}
 R = TypeVar("R", bound=Record)
 
 

@@ -77,6 +77,7 @@ COMMANDS = {
         "export.export",
         "Write runs down for another tool. Nothing leaves this machine unless your own environment says so.",
     ),
+    "schema": ("schema.schema", "The JSON schemas of a run's files and of a study, for other tools."),
     "presets": ("presets.app", "Named settings to start from."),
     "data": ("data.app", "The corpora to train on."),
 }

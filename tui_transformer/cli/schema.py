@@ -1,0 +1,40 @@
+"""`schema`: JSON schemas of what is on disk, so that other tools can read runs and studies."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from engine.errors import InputError, nearest, one_of, refused
+from tui_transformer.cli.output import answer
+
+
+def schema(
+    file: Annotated[str | None, typer.Argument(help="One file, such as status.json; all if left out.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Write a FILE.schema.json each into a folder.")
+    ] = None,
+) -> int:
+    """One JSON object by file name. A .jsonl file's schema is that of a line. Readers should ignore unknown fields."""
+    from pydantic import TypeAdapter
+
+    from engine.runs.files import write_json
+    from engine.runs.records import SCHEMAS
+    from tui_transformer.lab.studies.study import SUFFIX, StudyFile
+
+    known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFile}
+    if file is not None and file not in known:
+        raise InputError(f"no file is called '{file[:80]}'{nearest(file, known) or f'; they are {one_of(known)}'}")
+    found = {name: TypeAdapter(kind).json_schema(by_alias=True) for name, kind in known.items() if file in (None, name)}
+    if out is None:
+        answer(json.dumps(found if file is None else found[file], indent=2))
+        return 0
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, one in found.items():
+            write_json(out / f"{name}.schema.json", one)
+            answer(str(out / f"{name}.schema.json"))
+    except OSError as error:
+        raise refused(f"cannot write {error.filename or out}", error) from None
+    return 0
