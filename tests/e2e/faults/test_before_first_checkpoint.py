@@ -14,7 +14,7 @@ import pytest
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
-from engine.runs.records import Owner
+from engine.runs.records import Owner, Status
 from engine.runs.writer import RunWriter
 from engine.training import assemble as assembling
 from engine.training import checkpoint, inspector
@@ -81,7 +81,7 @@ def test_a_run_killed_before_its_folder_is_whole_leaves_its_name_free(tmp_path, 
         patch.setattr("engine.runs.writer.config_toml", die)
 
     killed(tmp_path, plant, lambda: train(tmp_path, "run", BUSY))
-    assert not (tmp_path / "run").exists() and not RunReader(tmp_path / "run").status
+    assert not (tmp_path / "run").exists() and RunReader(tmp_path / "run").status == Status()
     assert train(tmp_path, "run", BUSY) == 0
     assert outcome(tmp_path / "run") == whole
 

@@ -57,8 +57,8 @@ def test_a_pause_on_a_full_disk_is_reported(tmp_path, capsys, monkeypatch, lines
     full = Full(monkeypatch, run, lines_fit=lines_fit)
     assert main([*run_words(tmp_path / "runs", SETTINGS), *form]) == 0
     why = f"the disk of {run} is full"
-    assert full.shown["status"]["state"] == full.shown["row"].state == "paused"
-    assert why in full.shown["status"]["reason"] and why in full.shown["notice"]
+    assert full.shown["status"].state == full.shown["row"].state == "paused"
+    assert why in full.shown["status"].reason and why in full.shown["notice"]
     assert "space continues" not in full.shown["notice"]
     events = {event["event"]: event for event in RunReader(run).raw_lines("events")}
     assert why in events["paused"]["text"] and events["paused"]["step"] == 2 and "continued" in events

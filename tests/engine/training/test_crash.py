@@ -245,10 +245,10 @@ def signal_at_random(root: Path, trials: int, config: RunConfig, seconds: float,
             if not (root / name).exists():  # it was not ready yet, and nothing is left of it
                 continue
             status = RunReader(root / name).status
-            assert status["state"] == "interrupted" and status["reason"] == number.name
-            if status["checkpoint"] is not None:  # else the first one was not written yet: it is begun again
+            assert status.state == "interrupted" and status.reason == number.name
+            if status.checkpoint is not None:  # else the first one was not written yet: it is begun again
                 folder, wrong = checkpoint.newest_intact(root / name)
-                assert not wrong and folder.name == status["checkpoint"] == f"step-{status['step']:08d}"
+                assert not wrong and folder.name == status.checkpoint == f"step-{status.step:08d}"
             if i % resumed == 0:
                 assert resume(root / name, device="cpu", control=StopAt(1)).trainer.run().state == "stopped"
             shutil.rmtree(root / name)

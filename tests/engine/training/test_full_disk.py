@@ -76,8 +76,8 @@ def test_a_full_disk_pauses_the_run_until_there_is_room(disk, tmp_path) -> None:
     thread.start()
     until(lambda: waits(run))
     status = RunReader(run).status
-    assert status["state"] == "paused" and "is full" in status["reason"] and "MB" in status["reason"]
-    beat = status["beat"]
+    assert status.state == "paused" and "is full" in status.reason and "MB" in status.reason
+    beat = status.beat
     until(lambda: RunReader(run).status.beat > beat + 3)
     assert thread.is_alive()
     ballast.unlink()
