@@ -366,7 +366,7 @@ def test_a_resumed_run_keeps_the_arithmetic_it_began_with(
         "environment": {"attempts": [{"device": began}]} if began else {},
         "model": {"built": {"precision": "fp32", "compiled": False}} if began else {},
     }
-    reader = SimpleNamespace(facts=lambda name: facts[name])
+    reader = SimpleNamespace(raw=lambda name: facts[name])
     train = assemble._as_begun(miniature("baseline"), reader, torch.device(on)).train
     assert (train.precision, train.compile) == expected
 
