@@ -126,7 +126,7 @@ class QueuePlace(Record):
     """The queue that a run waits in."""
 
     device: Text = ""
-    data_dir: Text | None = None
+    data_dir: Raw | None = None  # a path: cleaned, it would be another one
 
 
 def _cut_chain(value: Any) -> Any:
