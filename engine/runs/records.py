@@ -55,16 +55,20 @@ class Record(BaseModel):
             try:
                 return cls.model_validate(data)
             except ValidationError as error:
-                if error.error_count() > MOST_ERRORS:
-                    places = {found["loc"][:1] for found in error.errors(include_url=False, include_input=False)}
-                else:
-                    places = {found["loc"] for found in error.errors(include_url=False, include_input=False)}
+                depth = 1 if error.error_count() > MOST_ERRORS else None
+                places = {found["loc"][:depth] for found in error.errors(include_url=False, include_input=False)}
                 data = _without(data, places) if () not in places else None
         return cls()
 
     def dump(self) -> dict[str, Any]:
         """The fields that were recorded, under the names that they have in the file."""
         return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+class RunFile(Record):
+    """A JSON file of a run directory."""
+
+    file: ClassVar[str]
 
 
 def _without(data: Any, places: Iterable[tuple[int | str, ...]]) -> Any:
@@ -141,7 +145,7 @@ def _cut_chain(value: Any) -> Any:
     return before
 
 
-class Run(Record):
+class Run(RunFile):
     """run.json: what stays the same for as long as the run exists."""
 
     file: ClassVar[str] = "run.json"
@@ -169,13 +173,13 @@ class Process(Record):
     host: Text = ""
 
 
-class Owner(Process):
+class Owner(Process, RunFile):
     """.owner.json: the process that holds a run's lock."""
 
     file: ClassVar[str] = ".owner.json"
 
 
-class Status(Process):
+class Status(Process, RunFile):
     """status.json: where a run is, and which process has it.
 
     Args:
@@ -207,7 +211,7 @@ class LargestBatch(Record):
     source: Count = 0
 
 
-class ModelFacts(Record):
+class ModelFacts(RunFile):
     """model.json: the size of the network, and what was built of what was asked for."""
 
     file: ClassVar[str] = "model.json"
@@ -268,7 +272,7 @@ class OverlapFacts(Record):
     both: Count = 0
 
 
-class DataFacts(Record):
+class DataFacts(RunFile):
     """data.json: what a run is trained on, and the losses to compare its loss with."""
 
     file: ClassVar[str] = "data.json"
@@ -311,7 +315,7 @@ class Attempt(Record):
     why_not: Text | None = None
 
 
-class Environment(Record):
+class Environment(RunFile):
     """environment.json: every attempt, oldest first."""
 
     file: ClassVar[str] = "environment.json"
@@ -330,7 +334,7 @@ class VerdictRecord(Record):
     why: Text = ""
 
 
-class Checks(Record):
+class Checks(RunFile):
     """checks.json: every verdict, oldest first."""
 
     file: ClassVar[str] = "checks.json"
@@ -427,7 +431,7 @@ class AverageScores(Scores):
     steps: tuple[Count, ...] = ()
 
 
-class Summary(Record):
+class Summary(RunFile):
     """summary.json: the best and the newest evaluation, and hashes that tell equal runs."""
 
     file: ClassVar[str] = "summary.json"
@@ -474,7 +478,7 @@ class Sample(Record):
     translations: tuple[WrittenRow, ...] = ()
 
 
-class Translations(Record):
+class Translations(RunFile):
     """translations.json: the outputs of the newest evaluation, as they were scored."""
 
     file: ClassVar[str] = "translations.json"
@@ -486,7 +490,7 @@ class Translations(Record):
     outputs: tuple[Raw, ...] = ()
 
 
-class Notes(Record):
+class Notes(RunFile):
     """notes.json: what people wrote about a run."""
 
     file: ClassVar[str] = "notes.json"
@@ -502,7 +506,7 @@ class ControlEntry(Record):
     command: Literal["pause", "continue", "stop", "checkpoint"]
 
 
-class Control(Record):
+class Control(RunFile):
     """control.json: the commands that have not been obeyed yet."""
 
     file: ClassVar[str] = "control.json"
@@ -519,12 +523,12 @@ SCHEMAS: dict[str, Any] = {
     "events.jsonl": Event,
     "samples.jsonl": Sample,
 }
-R = TypeVar("R", bound=Record)
+F = TypeVar("F", bound=RunFile)
 
 
-def read_file(run: Path, kind: type[R]) -> R:
+def read_file(run: Path, kind: type[F]) -> F:
     """Return a file of a run directory; an empty record where it is missing or no JSON object."""
-    return kind.read(read_json(run / kind.file))  # type: ignore[attr-defined]
+    return kind.read(read_json(run / kind.file))
 
 
 def metric_record(data: Mapping[str, Any]) -> MetricRecord | None:

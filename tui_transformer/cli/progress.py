@@ -125,7 +125,7 @@ def follow(
         as_json: one JSON object a line.
         status: of a run in this process, which on a full disk is more current than its files; default: status.json.
     """
-    snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(floors(reader.raw("data"))), None))
+    snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(floors(reader.data)), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))

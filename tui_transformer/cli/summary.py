@@ -66,7 +66,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
     """Draw train and validation loss over steps, with the corpus's floors if known."""
     columns = reader.follow().load()
-    known = floors(reader.raw("data"))
+    known = floors(reader.data)
     train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange1")
     losses = [*train.y, *validation.y]
     return line_chart(
@@ -114,7 +114,7 @@ def _scores(reader: RunReader) -> Text | None:
             said += f"; always “{clean_line(always.answer)}” would be right in {always.right / always.of:.1%}"
         lines.append(said)
     if last.excess is not None:
-        floor, *others = floors(reader.raw("data"))
+        floor, *others = floors(reader.data)
         lines.append(f"  {last.excess:+.4f} from the {floor.words}, {floor.amount}")
         lines += [f"  {other.words} {other.amount}" for other in others]
     if last.honest_loss is not None:

@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.model.visibility import Visibility
+from engine.runs.records import LARGEST
 from engine.runs.tail import History, MetricsTail
 from tui_transformer.lab.analysis.columns import differing
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.statistics import Mean, mean_of
 from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import Curve, curve_of
-from tui_transformer.lab.records.facts import LARGEST, Record, first_probes, number
+from tui_transformer.lab.records.facts import Record, first_probes, number
 
 MOST = len(LETTERS)  # curves at once: as many as people can tell apart
 POINTS = 1500  # train records kept of each, up to twice as many before they are thinned

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from engine.measures import MEASURES, Measure
+from engine.runs.records import LARGEST
 from tui_transformer.lab.formatting import duration, short
-from tui_transformer.lab.records.facts import LARGEST, Record, number, table
+from tui_transformer.lab.records.facts import Record, number, table
 
 CHARTED = tuple(measure for measure in MEASURES if measure.charted)
 AXES = ("step", "tokens", "seconds")

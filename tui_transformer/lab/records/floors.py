@@ -34,13 +34,9 @@ class Floor:
         return f"{self.nats:.4f}" + (f" ± {self.se:.4f}" if self.se is not None else "")
 
 
-def floors(data: object) -> tuple[Floor, ...]:
-    """Return the floors in data.json, the one that `excess` refers to first; runs of earlier versions have only one.
-
-    Args:
-        data: the record, or the JSON that it is read from.
-    """
-    past = (data if isinstance(data, DataFacts) else DataFacts.read(data)).floor
+def floors(data: DataFacts) -> tuple[Floor, ...]:
+    """Return the floors in data.json, the one that `excess` refers to first; runs of earlier versions have only one."""
+    past = data.floor
     if past is None:
         return ()
     reachable, found = past.reachable, []

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from engine.runs.records import DataFacts
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, picture
 from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.run_view import Followed, RunRow
@@ -14,17 +15,17 @@ WINDOW = {"nats_per_char": 0.3688, "se": 0.0014, "context": 256, "stride": 128, 
 
 
 def test_the_reachable_floor_comes_first_and_says_what_it_is_of() -> None:
-    both = floors({"floor": PAST | {"reachable": WINDOW}})
+    both = floors(DataFacts.read({"floor": PAST | {"reachable": WINDOW}}))
     assert [(floor.words, floor.amount) for floor in both] == [
         ("floor reachable at context 256, stride 128", "0.3688 ± 0.0014"),
         ("floor given the whole past", "0.3573 ± 0.0013"),
     ]
-    assert floors({"floor": PAST}) == (Floor(0.3573, 0.0013),)
+    assert floors(DataFacts.read({"floor": PAST})) == (Floor(0.3573, 0.0013),)
 
 
 def test_damaged_floors_are_left_out() -> None:
     for damage in (None, [], {"floor": 3}, {"floor": {"nats_per_char": "x", "reachable": [1]}}, {"floor": None}):
-        assert floors(damage) == ()
+        assert floors(DataFacts.read(damage)) == ()
 
 
 def legend(levels: list[float], width: int) -> str:
