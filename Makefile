@@ -9,10 +9,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-slow test-gpu lint studio pictures clean
 
-help:  ## this list
+help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed  ## train a small model on the built-in corpus: two to three minutes on a laptop CPU
+demo: $(VENV)/.installed  ## train a small model on the built-in corpus (two to three minutes on a laptop CPU)
 	@$(VENV)/bin/tui-transformer run --preset demo
 
 studio: $(VENV)/.installed  ## open the studio
@@ -21,11 +21,11 @@ studio: $(VENV)/.installed  ## open the studio
 test: $(VENV)/.installed-dev lint  ## everything that CI runs
 	$(PY) -m pytest -n auto --dist worksteal -m "not slow"
 
-test-slow: $(VENV)/.installed-dev  ## the long proofs
+test-slow: $(VENV)/.installed-dev  ## the slow tests
 	$(PY) -m pytest -m slow
 
 DEVICE ?= auto
-test-gpu: $(VENV)/.installed  ## prove that everything works on a GPU, in at most ten minutes; writes gpu-proof.json
+test-gpu: $(VENV)/.installed  ## test everything on a GPU in at most ten minutes; writes gpu-proof.json
 	$(VENV)/bin/tui-transformer doctor --gpu --device $(DEVICE)
 
 lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
@@ -34,7 +34,7 @@ lint: $(VENV)/.installed-dev  ## ruff, mypy and the import contracts
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs; trains those missing from runs/
+pictures: $(VENV)/.installed-dev  ## redraw docs/*.svg from real runs, training any that are missing from runs/
 	$(PY) -m tests.tui_transformer.draw_pictures
 
 $(VENV)/.python:

@@ -1,76 +1,52 @@
-"""Which combinations of choices make sense, as data, and the reason why not for those that do not.
+"""Which combinations of settings are valid, as data, and why the others are not.
 
-One list of rules greys out choices in the app and gives the command line its error. No torch here.
+One list of rules greys out choices in the app and gives the command line its errors. No torch here.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.data.catalogue import kind_by_name, names_of
+from engine.data.catalogue import CORPORA, kind_by_name, names_of
 from engine.data.entry import Kind
 from engine.errors import InputError
 from engine.model.visibility import self_attention
 
-# Which networks an objective is for.
-ARCHITECTURES: dict[str, tuple[str, ...]] = {
-    "next-token": ("decoder", "encoder"),
-    "masked": ("encoder",),
-    "copy": ("encoder-decoder",),
-    "reverse": ("encoder-decoder",),
-    "continuation": ("encoder-decoder",),
-    "shifted": ("encoder-decoder",),
-    "translation": ("encoder-decoder",),
-    "span-corruption": ("decoder", "encoder-decoder"),
-    "question-answer": ("decoder", "encoder-decoder"),
-}
-WHY_NOT: dict[tuple[str, str], str] = {
-    ("next-token", "encoder-decoder"): (
-        "an encoder-decoder reads a source and writes a target, and next-token has only one text; its kinds are "
-        "translation, copy, reverse and continuation"
-    ),
-    ("masked", "decoder"): (
-        "a decoder predicts the next token and never looks right of it; gaps are filled by architecture = 'encoder'"
-    ),
-    ("masked", "encoder-decoder"): "gaps are filled by architecture = 'encoder'",
-    ("span-corruption", "encoder"): (
-        "what is masked is written, token by token, which a decoder and an encoder-decoder can; an encoder fills gaps "
-        "in place: objective.kind = 'masked'"
-    ),
-    ("question-answer", "encoder"): (
-        "an answer is written, token by token, which architecture = 'decoder' and 'encoder-decoder' can"
-    ),
-}
+
+@dataclass(frozen=True)
+class ObjectiveRules:
+    """The settings that fit an objective; see `objectives.toml`."""
+
+    architectures: Sequence[str]
+    corpus: Kind = "text"
+    scores: Sequence[str] = ("loss",)
+    why_not: Mapping[str, str] = field(default_factory=dict)
+
+
+_TABLES = tomllib.loads(Path(__file__).with_name("objectives.toml").read_text(encoding="utf-8"))
+OBJECTIVES = {kind: ObjectiveRules(**row) for kind, row in _TABLES.items()}
 NO_BIAS = {
     "relative": "a learned bias",
     "alibi": "ALiBi",
     "t5": "T5's bias",
     "xl": "Transformer-XL's terms",
 }
-# The preset that trains on a corpus by itself, and one that does so when told for any other.
-TRAINED_BY = {
-    "playlets": "demo",
-    "tiny-shakespeare": "shakespeare-cpu",
-    "phrasebook": "phrasebook",
-    "multi30k": "multi30k",
-    "tatoeba-en-de": "tatoeba",
-}
+IN_PAIRS = {"xl": "Transformer-XL's sinusoids come in", "sinusoidal": "sinusoidal positions come in sine-cosine"}
+# A preset that can train on any corpus of a kind.
 ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
-# The kind of corpus that an objective is for, where that is not one text.
-NEEDS: dict[str, Kind] = {"translation": "pairs", "span-corruption": "documents", "question-answer": "documents"}
 IS_A: dict[Kind, str] = {"text": "one text", "pairs": "sentence pairs", "documents": "documents with questions"}
-# Which networks a form of span corruption is for.
+# The networks that each form of span corruption is for.
 SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
-# By which scores the best checkpoint can be chosen, where not by the loss alone.
-SCORES_OF = {"translation": ("loss", "bleu", "exact_match"), "question-answer": ("loss", "exact_match")}
 SMALLEST_CONTEXT = 6  # for a document of four tokens and the marks around its span
 BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
 SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
 
-# Derived defaults by what they follow.
+# Derived defaults, by the setting they follow.
 FOLLOWERS = {
     "model.architecture": ("causal",),
     "model.norm": ("final_norm",),
@@ -79,14 +55,8 @@ FOLLOWERS = {
 }
 
 
-def _divisors(config: RunConfig) -> str:
-    width = config.model.d_model
-    near = [n for n in range(1, min(width, 64) + 1) if width % n == 0]
-    return ", ".join(str(n) for n in near[:8])
-
-
 def sees_ahead(model: ModelConfig) -> bool:
-    """Whether any position's self-attention may look at a later one."""
+    """Return whether any position's self-attention may look at a later one."""
     see = self_attention(model)
     length = model.context_length
     if see.causal or length < 2:
@@ -95,7 +65,7 @@ def sees_ahead(model: ModelConfig) -> bool:
 
 
 def leaks(config: RunConfig) -> str | None:
-    """Why a model of this config could read its answers off its input, or None if it cannot."""
+    """Return why a model of this config could read its answers off its input; None if it cannot."""
     if config.objective.kind == "next-token" and sees_ahead(config.model):
         return (
             "every position sees the tokens after it, and the next one is what it has to predict: it would score near "
@@ -106,43 +76,26 @@ def leaks(config: RunConfig) -> str | None:
     return None
 
 
-def _objective_is_for_others(config: RunConfig) -> str:
-    kind, architecture = config.objective.kind, config.model.architecture
-    fitting = " or ".join(ARCHITECTURES[kind])
-    why = WHY_NOT.get((kind, architecture), f"'{kind}' has a source and a target, and architecture = '{fitting}' both")
-    return f"objective '{kind}' is not for architecture '{architecture}': {why}"
-
-
 def corpus_kind(config: RunConfig) -> Kind:
-    """Return the kind of corpus that the objective is for."""
-    return NEEDS.get(config.objective.kind, "text")
-
-
-def _corpus_is_for_others(config: RunConfig) -> str:
-    corpus, wanted = config.data.corpus, corpus_kind(config)
-    kind = kind_by_name(corpus) or "text"
-    told = f"{ANY[kind]} --corpus {corpus[:80]}" if kind in ANY else None
-    preset = TRAINED_BY.get(corpus, told)
-    instead = f"; --preset {preset} trains on it" if preset is not None else ""
-    needed = "a translation needs" if config.translates else f"'{config.objective.kind}' needs"
-    such = names_of(wanted)[0]
-    return f"'{corpus[:80]}' is {IS_A[kind]}, and {needed} {IS_A[wanted]}, such as {such} or files of yours{instead}"
+    return OBJECTIVES[config.objective.kind].corpus
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a config cannot be built: the keys it is about and one sentence."""
+    """Why a config cannot be built: the keys involved, and one sentence."""
 
     keys: tuple[str, ...]
     reason: str
 
 
 def _refusals(c: RunConfig) -> Iterator[Refusal]:
-    """Yield each combination that cannot be, and why a student should expect that; later rules rely on earlier ones."""
+    """Yield each invalid combination and the reason, for students; later rules rely on earlier ones."""
     if c.model.d_model % c.model.n_heads != 0:
+        fitting = [str(n) for n in range(1, min(c.model.d_model, 64) + 1) if c.model.d_model % n == 0]
         yield Refusal(
             ("model.n_heads", "model.d_model"),
-            f"{c.model.n_heads} heads cannot share d_model {c.model.d_model} equally; heads that can: {_divisors(c)}",
+            f"{c.model.n_heads} heads cannot share d_model {c.model.d_model} equally; heads that can: "
+            f"{', '.join(fitting[:8])}",
         )
     if c.model.position == "rope" and c.model.head_width % 2 != 0:
         yield Refusal(
@@ -156,8 +109,13 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"{c.model.n_heads} query heads cannot share {c.model.kv_heads} key and value heads equally; "
             f"n_kv_heads must divide n_heads",
         )
-    if c.model.architecture not in ARCHITECTURES[c.objective.kind]:
-        yield Refusal(("objective.kind", "model.architecture"), _objective_is_for_others(c))
+    kind, architecture, rules = c.objective.kind, c.model.architecture, OBJECTIVES[c.objective.kind]
+    if architecture not in rules.architectures:
+        both = f"'{kind}' has a source and a target, and architecture = '{' or '.join(rules.architectures)}' both"
+        yield Refusal(
+            ("objective.kind", "model.architecture"),
+            f"objective '{kind}' is not for architecture '{architecture}': {rules.why_not.get(architecture, both)}",
+        )
     if not c.model.causal and c.model.architecture != "encoder":
         yield Refusal(
             ("model.causal", "model.architecture"),
@@ -239,15 +197,10 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"half of the {c.model.t5_buckets} buckets hold one distance each, so t5_max_distance must be above "
             f"{c.model.t5_buckets // 2} (is {c.model.t5_max_distance})",
         )
-    if c.model.position == "xl" and c.model.d_model % 2 != 0:
+    if c.model.position in IN_PAIRS and c.model.d_model % 2 != 0:
         yield Refusal(
             ("model.position", "model.d_model"),
-            f"Transformer-XL's sinusoids come in pairs; d_model must be even (is {c.model.d_model})",
-        )
-    if c.model.position == "sinusoidal" and c.model.d_model % 2 != 0:
-        yield Refusal(
-            ("model.position", "model.d_model"),
-            f"sinusoidal positions come in sine-cosine pairs; d_model must be even (is {c.model.d_model})",
+            f"{IN_PAIRS[c.model.position]} pairs; d_model must be even (is {c.model.d_model})",
         )
     if c.model.position_init == "zero" and c.model.position != "learned":
         yield Refusal(
@@ -278,7 +231,7 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             "source and target share one vocabulary, which model.vocab_size is about; leave source_vocab_size out "
             "or --set data.shared_vocabulary=false",
         )
-    if c.evaluation.select not in SCORES_OF.get(c.objective.kind, ("loss",)):
+    if c.evaluation.select not in rules.scores:
         yield Refusal(
             ("evaluation.select", "objective.kind"),
             f"'{c.objective.kind}' has no {c.evaluation.select}: translations have bleu and exact_match, questions "
@@ -305,8 +258,17 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             ("optimizer.decay_every", "optimizer.schedule"),
             "decay_every says when the rate changes, and a constant one never does; leave it out",
         )
-    if kind_by_name(c.data.corpus) not in (None, corpus_kind(c)):
-        yield Refusal(("data.corpus", "objective.kind"), _corpus_is_for_others(c))
+    corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), corpus_kind(c)
+    if found is not None and found != wanted:
+        entry, told = CORPORA.get(corpus), f"{ANY[found]} --corpus {corpus[:80]}" if found in ANY else ""
+        preset = (entry and entry.preset) or told
+        instead = f"; --preset {preset} trains on it" if preset else ""
+        needed = "a translation needs" if c.translates else f"'{c.objective.kind}' needs"
+        yield Refusal(
+            ("data.corpus", "objective.kind"),
+            f"'{corpus[:80]}' is {IS_A[found]}, and {needed} {IS_A[wanted]}, such as {names_of(wanted)[0]} or files of "
+            f"yours{instead}",
+        )
 
 
 def check(config: RunConfig) -> Refusal | None:
@@ -315,17 +277,16 @@ def check(config: RunConfig) -> Refusal | None:
 
 
 def require(config: RunConfig, where: str) -> None:
-    """Raise an `InputError` that names the reason, if the config cannot be built."""
+    """Raise an `InputError` with the reason if the config cannot be built."""
     refusal = check(config)
     if refusal is not None:
         raise InputError(f"{where}: {' and '.join(refusal.keys)}: {refusal.reason}")
 
 
 def with_value(config: RunConfig, key: str, value: Any) -> RunConfig:
-    """Return the config with one dotted key of a section changed."""
     section, name = key.split(".")
     data = config.dump()
-    for follower in FOLLOWERS.get(key, ()):  # a derived default follows, where nobody has set another
+    for follower in FOLLOWERS.get(key, ()):  # a derived default follows unless it is set
         others = {one: said for one, said in data["model"].items() if one != follower}
         derived = RunConfig.model_validate({**data, "model": others}).dump()["model"][follower]
         if data["model"].get(follower) == derived:

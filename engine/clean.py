@@ -1,4 +1,4 @@
-"""The door for text that others wrote (corpora, models, names): no byte of it may command the terminal."""
+"""Sanitize untrusted text (corpora, model output, names) before it reaches the terminal."""
 
 # C0 but tab and line feed, DEL, C1, direction marks and overrides, line separators.
 _REMOVED = [
@@ -9,16 +9,16 @@ _REMOVED = [
     *range(0x2028, 0x202F),
     *range(0x2066, 0x206A),
 ]
-_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # a name's bytes that are no UTF-8: a name stays seen
+_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\ufffd")  # bytes of a name that are not UTF-8: it stays visible
 _TABLE = dict.fromkeys(_REMOVED) | _SURROGATES
 _ONE_LINE = _TABLE | {0x09: " ", 0x0A: " "}
 
 
 def clean(text: str) -> str:
-    """The text without control characters and direction overrides, U+FFFD for surrogates; tabs and line ends stay."""
-    return text if text.isprintable() else text.translate(_TABLE)  # whatever is removed is not printable
+    """Remove control characters and direction overrides; U+FFFD for surrogates. Tabs and line feeds stay."""
+    return text if text.isprintable() else text.translate(_TABLE)  # everything removed is unprintable
 
 
 def clean_line(text: str) -> str:
-    """The same on one line."""
+    """Clean a text as `clean` does, onto one line."""
     return text if text.isprintable() else text.translate(_ONE_LINE)

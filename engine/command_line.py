@@ -1,4 +1,4 @@
-"""Commands of this program as shown to people: complete, and quoted for a shell."""
+"""This program's commands as shown to users: complete, and quoted for a shell."""
 
 import os
 import shlex
@@ -42,8 +42,7 @@ def command_line(
 
 
 def _usual(runs_dir: Path) -> bool:
-    """Whether this is where runs are looked for by default."""
-    if os.environ.get(RUNS_VARIABLE):  # set in this shell, perhaps not in the next one
+    if os.environ.get(RUNS_VARIABLE):  # set in this shell, perhaps not in the next
         return False
     try:
         return runs_dir.absolute() == RUNS.absolute()

@@ -1,4 +1,4 @@
-"""What the engine says when its input is wrong: one line that names what, where, and what would be right."""
+"""Errors for invalid input: one line that names what, where, and what would be valid."""
 
 import difflib
 import errno
@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 
 class InputError(Exception):
-    """Bad input from a person: shown as one line, without a traceback, exit code 2."""
+    """Invalid user input: shown as one line, without a traceback, exit code 2."""
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
 
 
-DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # no other input mends these
+DISK = (errno.ENOSPC, errno.EDQUOT, errno.EIO)  # no change of input fixes these
 
 
 class MachineFault(InputError):
-    """A full or broken disk, no process: one line as well, but nothing that was asked for is wrong, so exit code 1."""
+    """A full or broken disk, or no process: also one line, but the input is fine, so exit code 1."""
 
 
 def refused(what: str, error: OSError) -> InputError:
-    """Turn a failed write into one line: `what` was not possible; a `MachineFault` if the disk is at fault."""
+    """Return the one-line error for a failed write (`what`); a `MachineFault` if the disk is at fault."""
     kind = MachineFault if error.errno in DISK else InputError
     return kind(f"{what}: {error.strerror or error}")
 
@@ -38,7 +38,7 @@ def not_a_path(corpus: str, error: Exception) -> InputError:
 
 
 def damaged(error: Exception) -> str:
-    """Return what is wrong with a record that was read, in plain words instead of an exception's."""
+    """Return what is wrong with a record, in plain words instead of an exception's."""
     if isinstance(error, KeyError):
         return f"it has no '{str(error.args[0])[:80]}'" if error.args else "a field is missing"
     return "a value has the wrong type"

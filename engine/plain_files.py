@@ -1,4 +1,4 @@
-"""Opening files that others put there: plain ones only, since a pipe or a device would hold a reader up for ever."""
+"""Open untrusted files: regular files only, since a pipe or a device would block a reader for ever."""
 
 import errno
 import os
@@ -10,7 +10,7 @@ from engine.errors import InputError
 
 
 def open_plain(path: Path) -> IO[bytes]:
-    """Open a file for reading bytes; raise `OSError` if it cannot be read or is no plain file."""
+    """Open a file for reading bytes; raise `OSError` if it cannot be read or is not a regular file."""
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
@@ -33,7 +33,7 @@ def refuse_links(folder: Path) -> None:
             path = Path(parent) / name
             try:
                 mode = path.lstat().st_mode
-            except OSError:  # gone meanwhile
+            except OSError:  # deleted meanwhile
                 continue
             if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
                 raise InputError(

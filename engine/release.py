@@ -1,4 +1,4 @@
-"""Which version of this program is running, found without git: its number and a hash of its source files."""
+"""This program's version, found without git: its number and a hash of its source files."""
 
 import hashlib
 import tomllib
@@ -12,8 +12,13 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def release() -> dict[str, str]:
-    """Return `version`, and `sources_sha256` over the names and contents of all modules."""
-    return {"version": version(), "sources_sha256": _sources()}
+    """Return `version`, and `sources_sha256` over all modules' names and contents."""
+    digest = hashlib.sha256()
+    for package in ("engine", "tui_transformer"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            digest.update(f"{path.relative_to(ROOT).as_posix()}\0".encode())
+            digest.update(path.read_bytes())
+    return {"version": version(), "sources_sha256": digest.hexdigest()}
 
 
 def version() -> str:
@@ -25,12 +30,3 @@ def version() -> str:
             return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
         except (OSError, ValueError, KeyError):
             return "unknown"
-
-
-def _sources() -> str:
-    digest = hashlib.sha256()
-    for package in ("engine", "tui_transformer"):
-        for path in sorted((ROOT / package).rglob("*.py")):
-            digest.update(f"{path.relative_to(ROOT).as_posix()}\0".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

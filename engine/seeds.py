@@ -1,4 +1,4 @@
-"""One seed per purpose, from the run's seed: changing how often one is drawn from never disturbs another."""
+"""One seed per purpose, from the run's seed: drawing more often from one never disturbs another."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""The entry point: parses, runs, and turns every expected error into one line and an exit code."""
+"""The entry point: parse, run, and turn each expected error into one line and an exit code."""
 
 import io
 import os
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 
 def _open_streams() -> None:
-    """Let streams that were closed before this process began lead nowhere: else a file opened later would be one.
+    """Point streams that were closed at startup to nowhere: a file opened later would take their descriptors.
 
-    Python has None in their place, and what C libraries write to descriptor 2 would stand in that file.
+    Python sets them to None, and what C libraries write to descriptor 2 would land in that file.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
             os.set_inheritable(number, True)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -28,7 +28,7 @@ def _open_streams() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line; return its exit code (see `ExitCode`)."""
     _open_streams()
-    for name in ("COLUMNS", "LINES"):  # libraries would stumble over a size that is none
+    for name in ("COLUMNS", "LINES"):  # libraries would stumble over an invalid size
         if not re.fullmatch("[1-9][0-9]{0,8}", os.environ.get(name, "1")):
             del os.environ[name]
     from typer.exceptions import Abort, Exit, TyperException
@@ -40,14 +40,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from tui_transformer.cli.output import ExitCode, complain
 
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a sign that the terminal lacks is no reason to fail
+        if isinstance(stream, io.TextIOWrapper):  # a character the terminal lacks is no failure
             stream.reconfigure(errors="replace")
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     try:
         os.getcwd()  # noqa: PTH109
-    except OSError as error:  # torch would end the process with words of its own
+    except OSError as error:  # torch would exit with a message of its own
         complain(f"the current folder: {error.strerror or error}; go to another one")
         return ExitCode.FAILED
     try:
@@ -68,10 +68,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         complain("interrupted")
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output left (`| head`): nobody wants to hear more, not even python's own flush at exit.
+        # The reader of our output left (`| head`): write no more, not even in python's own flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.READER_LEFT
-    except OSError as error:  # a disk that is full or broken, a folder that went away
+    except OSError as error:  # a full or broken disk, a folder that vanished
         where = error.filename or "the output cannot be written"
         complain(f"{where}: {error.strerror or error}")
         return ExitCode.FAILED

@@ -1,1 +1,1 @@
-"""How fast the engine is here, beside other people's code and the machine's own limit."""
+"""Benchmarks: the engine's speed against other libraries and the machine's limit."""

@@ -1,4 +1,4 @@
-"""What is timed: each case makes contenders of one config on one device."""
+"""Benchmark cases: each builds contenders from one config on one device."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,16 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from engine.benchmark.measure import Contender, Speed, interleaved, products_per_second
+from engine.benchmark.measure import Contenders, Speed, interleaved, products_per_second
 from engine.benchmark.peers import WRITERS, peer, training_step
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches, training_batches
 from engine.data.objectives import make_objective
 from engine.evaluation.metrics import score_tokens
 from engine.evaluation.scorers import evaluation_batch
-from engine.generation.sampling import DecoderPredictor, Sampling, stream_batch
+from engine.generation.sampling import Predictor, Sampling, stream_batch
 from engine.model.attention import softmax_attention
-from engine.model.decoding import simple
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
 from engine.model.transformer import DecoderLM, build_model
@@ -52,15 +51,6 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """How long a benchmark takes: turns of each contender, least seconds of a turn; `said` hears what is timed."""
-
-    rounds: int
-    seconds: float
-    said: Callable[[str], None] = lambda _: None
-
-
-@dataclass(frozen=True)
 class BenchmarkSpec:
     """What to time, and where; `precisions` are names from `PRECISIONS`, for training."""
 
@@ -69,15 +59,16 @@ class BenchmarkSpec:
     against: Sequence[str]
     device: torch.device
     threads: int
-    effort: Effort
+    rounds: int  # turns per contender
+    seconds: float  # minimum length of a turn
+    said: Callable[[str], None] = lambda _: None  # called with what is timed
 
     @property
     def peers(self) -> Sequence[str]:
-        """Peers attend to all tokens, so they are no comparison for a network that does not."""
+        """Return the peers; none for a network with limited attention, as peers attend to all tokens."""
         return self.against if self.config.model.attention == "global" else ()
 
     def resolved(self, config: RunConfig, precision: str) -> RunConfig:
-        """Return a config resolved for random tokens, in a precision."""
         data = config.dump()
         data["train"]["precision"], data["train"]["fp32_matmul"] = PRECISIONS[precision]
         data["train"]["threads"] = self.threads
@@ -92,20 +83,16 @@ class BenchmarkSpec:
         model = build_model(config.model, VOCABULARY, config.seed, self.device)
         return Stepper(config, model, self.batches(config))
 
-    def time(self, contenders: Sequence[Contender]) -> list[Speed]:
-        effort = self.effort
-        return interleaved(
-            contenders, rounds=effort.rounds, seconds=effort.seconds, device=self.device, said=effort.said
-        )
+    def time(self, contenders: Contenders) -> list[Speed]:
+        return interleaved(contenders, rounds=self.rounds, seconds=self.seconds, device=self.device, said=self.said)
 
     def set_process(self) -> None:
-        """Give every contender the same process settings."""
         torch.set_num_threads(self.threads)
         keep_memory()
 
 
 def training(spec: BenchmarkSpec) -> Iterator[Measured]:
-    """Time tokens a second of whole optimizer steps: ours as a run takes them, peers' in a bare loop."""
+    """Time whole optimizer steps in tokens per second: ours as a run takes them, peers' in a bare loop."""
     device = spec.device
     for precision in spec.precisions:
         spec.set_process()
@@ -113,13 +100,11 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
         vocabulary = config.model.vocab_size or VOCABULARY
         set_fp32_matmul(config.train.fp32_matmul)
         stepper = spec.stepper(config)
-        contenders = [Contender(OURS, steps_of(stepper))]
+        contenders = {OURS: steps_of(stepper)}
         for name in spec.peers:
             network = peer(name, config, vocabulary, device)
-            contenders.append(
-                Contender(name, training_step(network, config, stepper.batches, config.train.precision, device))
-            )
-        spec.effort.said("the limit of matrix products")
+            contenders[name] = training_step(network, config, stepper.batches, config.train.precision, device)
+        spec.said("the limit of matrix products")
         limit = products_per_second(config, vocabulary, config.train.precision, device)
         speeds = spec.time(contenders)
         set_fp32_matmul("exact")
@@ -127,8 +112,6 @@ def training(spec: BenchmarkSpec) -> Iterator[Measured]:
 
 
 def steps_of(stepper: Stepper, done: int = 0) -> Callable[[], int]:
-    """Return what takes the next step, after the first `done`, and gives back its tokens."""
-
     def work() -> int:
         nonlocal done
         done += 1
@@ -138,7 +121,7 @@ def steps_of(stepper: Stepper, done: int = 0) -> Callable[[], int]:
 
 
 def overhead(spec: BenchmarkSpec) -> Iterator[Measured]:
-    """Time a run's steps, with its metrics and a checkpoint each 25 steps, beside a bare loop of its model."""
+    """Time a run's steps, with metrics and a checkpoint every 25 steps, against a bare loop of its model."""
 
     def piece(step: Callable[[], object]) -> Callable[[], int]:
         def work() -> int:
@@ -159,15 +142,13 @@ def overhead(spec: BenchmarkSpec) -> Iterator[Measured]:
         with TemporaryDirectory(prefix="tui-transformer-bench-") as folder:
             ready = assemble(config, runs_dir=Path(folder), device=str(spec.device))
             ready.trainer.begin()
-            speeds = spec.time(
-                [Contender("trainer", piece(ready.trainer.advance)), Contender("bare loop", piece(bare))]
-            )
+            speeds = spec.time({"trainer": piece(ready.trainer.advance), "bare loop": piece(bare)})
             ready.trainer.writer.close("stopped")
         yield Measured("trainer", precision, "steps/s", speeds)
 
 
 def evaluation(spec: BenchmarkSpec) -> Iterator[Measured]:
-    """Time tokens a second of scoring a text in fp32; peers in a bare loop without gradients over as many windows."""
+    """Time fp32 scoring of a text, in tokens per second; peers in a bare loop, no gradients, as many windows."""
     spec.set_process()
     config, device = spec.resolved(spec.config, "fp32"), spec.device
     batch, context = evaluation_batch(config), config.model.context_length
@@ -190,12 +171,12 @@ def evaluation(spec: BenchmarkSpec) -> Iterator[Measured]:
 
         return work
 
-    contenders = [Contender(OURS, ours), *(Contender(name, theirs(name)) for name in spec.peers)]
+    contenders = {OURS: ours} | {name: theirs(name) for name in spec.peers}
     yield Measured("evaluation", f"fp32, {batch} windows at once", "tokens/s", spec.time(contenders))
 
 
 def sampling(spec: BenchmarkSpec) -> Iterator[Measured]:
-    """Time tokens a second of 500 tokens drawn after one, in fp32, with a cache; peers that have one do the same."""
+    """Time sampling 500 tokens after one, in tokens per second, fp32, with a cache; so do peers that have one."""
     data, device = spec.config.dump(), spec.device
     data["model"]["context_length"] = WRITTEN + 140
     for batch in BATCHES:
@@ -204,15 +185,12 @@ def sampling(spec: BenchmarkSpec) -> Iterator[Measured]:
         start = torch.zeros(batch, 1, dtype=torch.long, device=device)
         model = build_model(config.model, VOCABULARY, config.seed, device).eval()
         assert isinstance(model, DecoderLM)
-        contenders = [Contender(OURS, _our_writing(DecoderPredictor(model), config, start))]
-        if device.type == "cuda" and simple(model):
-            as_graph = DecoderPredictor(model, fixed=True)
-            contenders.append(Contender(f"{OURS}, as a graph", _our_writing(as_graph, config, start)))
-        contenders += [Contender(name, _their_writing(name, config, start)) for name in spec.peers if name in WRITERS]
+        contenders = {OURS: _our_writing(Predictor(model), config, start)}
+        contenders |= {name: _their_writing(name, config, start) for name in spec.peers if name in WRITERS}
         yield Measured("sampling", f"fp32, batch {batch}", "tokens/s", spec.time(contenders))
 
 
-def _our_writing(writer: DecoderPredictor, config: RunConfig, start: Tensor) -> Callable[[], int]:
+def _our_writing(writer: Predictor, config: RunConfig, start: Tensor) -> Callable[[], int]:
     how = Sampling(config.generation.temperature, config.generation.top_k, config.generation.top_p)
     context, batch = config.model.context_length, len(start)
     return lambda: batch * sum(1 for _ in stream_batch(writer, start, WRITTEN, how, range(batch), context=context))
@@ -230,7 +208,7 @@ def _their_writing(name: str, config: RunConfig, start: Tensor) -> Callable[[], 
 
 
 def attention(spec: BenchmarkSpec) -> Iterator[Measured]:
-    """Time forward and backward of one attention, 4 heads of 64, batch 1: full (torch's kernel), window 16, linear."""
+    """Time one attention's forward and backward, 4 heads of 64, batch 1: full (torch's kernel), window 16, linear."""
     for length in LENGTHS:
         spec.set_process()
         at, nothing = Positions.consecutive(length, 0, spec.device), PositionScheme()
@@ -247,7 +225,7 @@ def attention(spec: BenchmarkSpec) -> Iterator[Measured]:
             torch.autograd.backward(compute().sum())
             return length
 
-        contenders = [Contender(name, partial(step, compute)) for name, compute in kinds.items()]
+        contenders = {name: partial(step, compute) for name, compute in kinds.items()}
         yield Measured("attention", f"T = {length:,}", "tokens/s", spec.time(contenders))
 
 

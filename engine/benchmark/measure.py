@@ -1,8 +1,8 @@
-"""Timing: contenders in turns, so that what else the machine does falls on all alike, and the machine's own limit."""
+"""Timing: contenders take turns, so that background load affects all alike; and the machine's own limit."""
 
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -14,17 +14,12 @@ REPEATS = 7
 LAUNCHES = 20  # of a matrix product per timing on a GPU
 
 
-@dataclass(frozen=True)
-class Contender:
-    """Something to time: `work` does a piece of work and returns how many units that was (tokens, calls)."""
-
-    name: str
-    work: Callable[[], int]
+Contenders = Mapping[str, Callable[[], int]]  # does a piece of work and returns its units (tokens, calls), by name
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Units per second over the rounds: median, slowest and fastest; and what a piece of work adds to memory."""
+    """Units per second over the rounds: median, slowest and fastest; and the memory a piece of work adds."""
 
     name: str
     median: float
@@ -35,38 +30,35 @@ class Speed:
 
 
 def interleaved(
-    contenders: Sequence[Contender],
+    contenders: Contenders,
     *,
     rounds: int,
     seconds: float,
     device: torch.device | str = "cpu",
     said: Callable[[str], None] = lambda _: None,
 ) -> list[Speed]:
-    """Time contenders in turns, each warmed up once, and once more for its memory; the order turns too.
-
-    A turn takes `seconds` or more; `said` is told what is being timed.
-    """
+    """Time contenders in turns of at least `seconds`, each after a warm-up and a run to measure memory."""
     device = torch.device(device)
-    found: dict[str, list[float]] = {c.name: [] for c in contenders}
+    found: dict[str, list[float]] = {name: [] for name in contenders}
     memory: dict[str, int | None] = {}
-    for contender in contenders:
-        said(f"warming up {contender.name}")
-        contender.work()
-        memory[contender.name] = peak_bytes(contender.work, device)
+    for name, work in contenders.items():
+        said(f"warming up {name}")
+        work()
+        memory[name] = peak_bytes(work, device)
+    order = list(contenders)
     for i in range(rounds):
-        for contender in [*contenders[i % len(contenders) :], *contenders[: i % len(contenders)]]:
-            said(f"round {i + 1} of {rounds}: {contender.name}")
+        for name in [*order[i % len(order) :], *order[: i % len(order)]]:
+            said(f"round {i + 1} of {rounds}: {name}")
             settle(device)
             units, started = 0, time.perf_counter()
             while units == 0 or time.perf_counter() - started < seconds:
-                units += contender.work()
+                units += contenders[name]()
             settle(device)  # only here, as a run waits for a GPU only at its log points
-            found[contender.name].append(units / (time.perf_counter() - started))
+            found[name].append(units / (time.perf_counter() - started))
     return [Speed(name, statistics.median(v), min(v), max(v), rounds, memory[name]) for name, v in found.items()]
 
 
 def settle(device: torch.device) -> None:
-    """Wait until a GPU has finished its queued work."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -74,7 +66,7 @@ def settle(device: torch.device) -> None:
 
 
 def linear_maps(config: RunConfig, vocab_size: int) -> list[tuple[int, int, int, int]]:
-    """Return (how many, rows, inner, columns) of a training step's linear maps, for one stack."""
+    """Return (count, rows, inner, columns) of a training step's linear maps, for one stack."""
     model, rows = config.model, config.train.batch_size * config.window_targets
     layers, d = model.n_layers, model.d_model
     return [
@@ -87,10 +79,7 @@ def linear_maps(config: RunConfig, vocab_size: int) -> list[tuple[int, int, int,
 
 
 def products_per_second(config: RunConfig, vocab_size: int, precision: str, device: torch.device) -> float:
-    """Return the tokens per second if a training step were its linear maps' products and nothing else.
-
-    Each product is timed forward, and backward for its input and its weight; the best of several repeats counts.
-    """
+    """Return the tokens per second if a step were only its linear maps' products, forward and backward."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     total, rows = 0.0, 1
     for count, rows, inner, columns in linear_maps(config, vocab_size):

@@ -1,4 +1,4 @@
-"""Memory: what a piece of work adds to a process, and the peak of training compared to its estimate."""
+"""Memory: what a piece of work adds to a process, and training's peak compared with its estimate."""
 
 import ctypes
 import multiprocessing
@@ -44,7 +44,7 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
         return int(torch.cuda.max_memory_allocated(device) - before)
     if platform.libc_ver()[0] != "glibc":
         return None
-    ctypes.CDLL(None).malloc_trim(0)  # what earlier work has freed is not this one's
+    ctypes.CDLL(None).malloc_trim(0)  # do not count memory that earlier work freed
     try:
         Path("/proc/self/clear_refs").write_text(CLEAR_PEAK)
         before = psutil.Process().memory_info().rss
@@ -57,63 +57,53 @@ def peak_bytes(work: Callable[[], object], device: torch.device) -> int | None:
 
 @dataclass(frozen=True)
 class Peak:
-    """A preset's memory estimate and the measured peak of its training.
-
-    Args:
-        preset: `NAME` or `NAME@BASE`.
-        shape: of the largest batch trained on.
-        rows: in the preset's batch; more than the shape's if the full batch would not fit.
-        given: whether the batches come from the preset's own data; else rows of random tokens, as long as the context.
-        estimate: bytes.
-        measured: bytes; None if they cannot be measured.
-    """
+    """A preset's (`NAME` or `NAME@BASE`) memory estimate and the measured peak of its training."""
 
     preset: str
-    shape: BatchShape
-    rows: int
-    given: bool
-    estimate: int
-    measured: int | None
+    shape: BatchShape  # of the largest batch trained on
+    rows: int  # in the preset's batch; more than in `shape` if the full batch would not fit
+    given: bool  # the batches come from the preset's own data; else rows of random tokens, as long as the context
+    estimate: int  # bytes
+    measured: int | None  # bytes; None if they cannot be measured
 
     @property
     def ratio(self) -> float | None:
-        """Estimate over measured peak."""
         return None if not self.measured else self.estimate / self.measured
 
 
-def training_peak(config: RunConfig, data_dir: Path | None = None, most: int = MOST, *, device: str = "cpu") -> Peak:
-    """Measure the peak memory of a run's training in a separate process.
+def training_peak(config: RunConfig, device: str = "cpu") -> Peak:
+    """Measure the peak memory of a run's training in a separate process: the largest growth from just before the model
+    is built, over the first two steps and the one with the largest batch of the first epoch. On a CPU that is resident
+    memory, on a GPU what torch has allocated.
 
-    The peak is the largest growth of memory from just before the model is built, over three steps: the first two and
-    the one with the largest batch of the first epoch. On a CPU that is resident memory, on a GPU what torch has
-    allocated. Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's
-    own libraries count. A batch that is estimated to take more than `most` bytes is cut to fewer rows.
+    Before that, the data is loaded and a tiny model takes one step, so that neither the corpus nor torch's own
+    libraries count. A batch that is estimated to take more than `MOST` bytes is cut to fewer rows.
     """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        return process.submit(_measured, config, data_dir, most, device).result()
+        return process.submit(_measured, config, device).result()
 
 
-def _measured(config: RunConfig, data_dir: Path | None, most: int, where: str) -> Peak:
+def _measured(config: RunConfig, where: str) -> Peak:
     device, asked = torch.device(where), config.train.batch_size
     gpu = device.type != "cpu"
     torch.set_num_threads(config.train.threads or 1)
     try:
-        task = make_task(config, data_dir)
+        task = make_task(config, None)
     except InputError:
         task = None
     words = config.model.vocab_size or config.data.bpe_size
     vocabulary = words if task is None else config.needed_tokens(task.vocab_size)
     if task is not None:
         resolved = task.resolved(config, config.preset, 1)
-    else:  # durations in epochs need some length
+    else:  # durations in epochs need a length
         rows = Rows(steps_per_epoch=STEPS) if config.on_rows else None
         resolved = config.resolved(vocab_size=vocabulary, threads=1, train_tokens=TOKENS, rows=rows)
     shape = BatchShape.of(resolved)
-    # A batch of rows, unless set in tokens, is cut until it is estimated to fit.
+    # A batch of rows, unless set in tokens, is cut until its estimate fits.
     while (
         resolved.train.batch_tokens is None
         and shape.rows > 1
-        and memory_bytes(resolved, vocabulary, shape, gpu=gpu) > most
+        and memory_bytes(resolved, vocabulary, shape, gpu=gpu) > MOST
     ):
         resolved = with_value(resolved, "train.batch_size", shape.rows // 2)
         shape = BatchShape.of(resolved)
@@ -137,8 +127,6 @@ def _measured(config: RunConfig, data_dir: Path | None, most: int, where: str) -
 
 
 class _Random:
-    """Batches of random tokens, used when the data is not available."""
-
     def __init__(self, shape: BatchShape, vocabulary: int, device: torch.device) -> None:
         draw = torch.Generator().manual_seed(0)
         tokens, source = (
@@ -147,7 +135,7 @@ class _Random:
         )
         at = stands_at([shape.source] * shape.rows, device) if shape.source else None
         self._batch = Batch(tokens, tokens, tokens.numel(), source if shape.source else None, at)
-        self.objective = cast(Objective, SimpleNamespace(vocab_size=vocabulary))  # every token may follow
+        self.objective = cast(Objective, SimpleNamespace(vocab_size=vocabulary))  # every token is allowed
 
     def batch(self, step: int, micro: int) -> Batch:
         return self._batch

@@ -1,6 +1,6 @@
-"""The same network from other libraries, trained by the same loop, to compare ours with.
+"""The same network from other libraries, trained by the same loop, for comparison.
 
-Each is imported only when it is asked for; all get AdamW (fused), the same clipping, batches and precision.
+Each is imported on demand; all get fused AdamW and the same clipping, batches and precision.
 """
 
 import importlib.util
@@ -11,14 +11,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
-from engine.data.loader import Batches
+from engine.data.loader import Examples
 from engine.errors import InputError, one_of
 from engine.training.numerics import autocast
 
 
 class TorchDecoder(nn.Module):
-    """torch.nn.TransformerEncoder with a causal mask, pre-norm, learned positions."""
-
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__()
         model = config.model
@@ -42,7 +40,6 @@ class TorchDecoder(nn.Module):
 
 
 def gpt2(config: RunConfig, vocab_size: int) -> nn.Module:
-    """transformers' GPT-2 of the same size."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     model, p = config.model, config.model.dropout
@@ -68,8 +65,6 @@ def gpt2(config: RunConfig, vocab_size: int) -> nn.Module:
 
 
 class _Logits(nn.Module):
-    """Takes the logits out of a transformers output."""
-
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
@@ -99,7 +94,7 @@ def _x_transformers(config: RunConfig, vocab_size: int) -> nn.Module:
     return made
 
 
-# Writes (B, 1) tokens after (B, 1), T times: greedy aside, drawn as ours are.
+# Writes (B, 1) tokens after (B, 1), T times: sampled as ours are, unless greedy.
 Writes = Callable[[Tensor, int], None]
 
 
@@ -142,7 +137,6 @@ PEERS: dict[str, tuple[str, Callable[[RunConfig, int], nn.Module]]] = {
 
 
 def require_peer(name: str) -> None:
-    """Raise InputError where there is no such peer, or it is not installed."""
     if name not in PEERS:
         raise InputError(f"--against '{name[:40]}': must be {one_of(PEERS)}")
     if importlib.util.find_spec(PEERS[name][0]) is None:
@@ -154,13 +148,12 @@ def installed_peers() -> tuple[str, ...]:
 
 
 def peer(name: str, config: RunConfig, vocab_size: int, device: torch.device) -> nn.Module:
-    """Return a peer's network, (B, T) tokens → (B, T, V) logits, in training mode."""
     _, build = PEERS[name]
     return build(config, vocab_size).to(device).train()
 
 
 def training_step(
-    model: nn.Module, config: RunConfig, batches: Batches, precision: str, device: torch.device
+    model: nn.Module, config: RunConfig, batches: Examples, precision: str, device: torch.device
 ) -> Callable[[], int]:
     """Return a bare loop's step over any network: forward, backward, clip, update; it returns its tokens."""
     parameters = list(model.parameters())

@@ -1,4 +1,4 @@
-"""Dotted keys (`model.n_heads`): which exist, how two configs differ in them, and `--set` on the command line."""
+"""Dotted keys (`model.n_heads`): which exist, how two configs differ, and `--set` on the command line."""
 
 import difflib
 import re
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any
 
+from engine.config import Tables
 from engine.config.schema import RunConfig
 from engine.config.sections import Section
 from engine.errors import InputError, nearest, one_of
@@ -14,7 +15,7 @@ from engine.errors import InputError, nearest, one_of
 
 @cache
 def all_keys() -> dict[str, bool]:
-    """Return every dotted key of a config, and whether it is bookkeeping."""
+    """Return every dotted key of a config, with whether it is bookkeeping."""
 
     def walk(section: type[Section], prefix: str) -> Iterator[tuple[str, bool]]:
         for name, field in section.model_fields.items():
@@ -28,13 +29,11 @@ def all_keys() -> dict[str, bool]:
 
 
 def is_bookkeeping(key: str) -> bool:
-    """Return whether the key does not change what is learned."""
     return all_keys().get(key, False)
 
 
-def flatten(data: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return nested tables as one flat mapping of dotted keys."""
-    flat: dict[str, Any] = {}
+def flatten(data: Tables, prefix: str = "") -> Tables:
+    flat: Tables = {}
     for name, value in data.items():
         if isinstance(value, dict):
             flat |= flatten(value, f"{prefix}{name}.")
@@ -57,14 +56,14 @@ _WHOLE = re.compile(r"[+-]?[0-9]+[eE]\+?[0-9]+")  # 1e3, which TOML reads as a f
 
 
 def key_of(leaf: str) -> str:
-    """Return the dotted key whose last part is closest to a word; "" if none is close."""
+    """Return the dotted key whose last part is closest to `word`; "" if none is close."""
     by_leaf = {key.split(".")[-1]: key for key in reversed(list(all_keys()))}
     close = difflib.get_close_matches(leaf, by_leaf, n=1, cutoff=0.6)
     return by_leaf[close[0]] if close else ""
 
 
 def unknown_key(key: str) -> str:
-    """Return one line for a key that does not exist, with the nearest one that does."""
+    """Return one line about an unknown key, with the nearest known one."""
     known = list(all_keys())
     sections = list(dict.fromkeys(k.split(".")[0] for k in known))
     section, _, leaf = key.partition(".")
@@ -79,19 +78,15 @@ def unknown_key(key: str) -> str:
     return f"unknown key '{key[:80]}'{hint or f'; sections are {one_of(sections)}'}"
 
 
-def parse_override(text: str) -> dict[str, Any]:
-    """Parse `a.b=c` to nested tables. The value is TOML; what is not TOML is taken as text (`position=rope`).
-
-    Raises:
-        InputError: no `=`, or a key that does not exist.
-    """
+def parse_override(text: str) -> Tables:
+    """Parse `a.b=c` into nested tables. The value is TOML, or else plain text (`position=rope`)."""
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not key:
         raise InputError(f"--set {text[:80]!r}: write KEY=VALUE, e.g. --set model.n_heads=2")
     if key not in all_keys():
         raise InputError(f"--set {text[:80]}: {unknown_key(key)}")
-    nested: dict[str, Any] = {}
+    nested: Tables = {}
     table = nested
     *sections, last = key.split(".")
     for section in sections:
@@ -100,12 +95,11 @@ def parse_override(text: str) -> dict[str, Any]:
     return nested
 
 
-def parse_overrides(texts: Iterable[str]) -> list[dict[str, Any]]:
+def parse_overrides(texts: Iterable[str]) -> list[Tables]:
     return [parse_override(text) for text in texts]
 
 
 def parse_value(text: str) -> Any:
-    """Parse a TOML value; what is not TOML is taken as text."""
     if len(text) > 10_000:
         raise InputError(f"--set: the value {text[:40]!r}… is longer than 10,000 characters")
     try:

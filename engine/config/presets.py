@@ -1,7 +1,7 @@
 """Presets: named TOML files that extend each other.
 
-A *base* says everything it needs. An *overlay* says `extends = "…"` and what it changes; `on` applies the same
-changes to another base. `list_presets` reads names and first lines only, so a list costs no validation.
+A *base* is complete. An *overlay* has `extends = "…"` and its changes; `on` applies the same changes to another base.
+`list_presets` reads only names and first lines, so listing validates nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.command_line import command_line
+from engine.config import Tables
 from engine.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -26,29 +27,24 @@ class Preset:
     name: str
     extends: str | None
     description: str
-    tables: Mapping[str, Any]
+    tables: Tables
 
 
 @cache
 def folder() -> Path:
-    """Return where the shipped presets are: beside the packages in a checkout, inside the app once installed."""
+    """Return the folder of the shipped presets: beside the packages in a checkout, inside the app once installed."""
     root = Path(__file__).resolve().parents[2]
     beside, inside = root / "presets", root / "tui_transformer" / "presets"
     return beside if (beside / "baseline.toml").exists() else inside
 
 
 def load(path: Path) -> Preset:
-    """Return the preset in one file, unresolved.
-
-    Raises:
-        InputError: not TOML, or `extends` / `description` are not text.
-    """
     from engine.config.toml import read  # kept out of `presets list`, which must start fast
 
     return _preset(path.stem, read(path), str(path))
 
 
-def _preset(name: str, tables: dict[str, Any], where: str) -> Preset:
+def _preset(name: str, tables: Tables, where: str) -> Preset:
     extends = tables.pop("extends", None)
     description = tables.get("description", "")
     if extends is not None and not isinstance(extends, str):
@@ -59,7 +55,7 @@ def _preset(name: str, tables: dict[str, Any], where: str) -> Preset:
 
 
 def list_presets() -> list[Preset]:
-    """Return the shipped presets, by name. Reads TOML only: no validation, so that listing is instant."""
+    """Return the shipped presets, by name. Only parses TOML, without validation, so that listing is instant."""
     import tomllib
 
     return [
@@ -69,15 +65,11 @@ def list_presets() -> list[Preset]:
 
 
 def find(name: str) -> Preset:
-    """Return the shipped preset of that name.
-
-    Raises:
-        InputError: no such preset; names the nearest one.
-    """
+    """Return the shipped preset of that name. Raises InputError: no such preset; suggests the nearest one."""
     return _find_in(folder(), name)
 
 
-@cache  # shipped presets do not change, and each change of a design resolves an overlay again
+@cache  # shipped presets do not change, and every edit of a design resolves an overlay again
 def _find_in(where: Path, name: str) -> Preset:
     names = [path.stem for path in sorted(where.glob("*.toml"))]
     if name not in names:
@@ -87,11 +79,7 @@ def _find_in(where: Path, name: str) -> Preset:
 
 
 def chain(preset: Preset) -> list[Preset]:
-    """Return the preset and what it extends, base first.
-
-    Raises:
-        InputError: an unknown or cyclic `extends`.
-    """
+    """Return the preset and what it extends, base first. Raises InputError: an unknown or cyclic `extends`."""
     links = [preset]
     while links[-1].extends is not None:
         parent = links[-1].extends
@@ -103,26 +91,21 @@ def chain(preset: Preset) -> list[Preset]:
 
 
 def overlay(name: str, why: str) -> list[Preset]:
-    """Return what an overlay changes: its chain without the base.
-
-    Raises:
-        InputError: no such preset, or a base; `why` says what an overlay is needed for.
-    """
+    """Return an overlay's changes: its chain without the base."""
     links = chain(find(name))[1:]
     if not links:
         raise InputError(f"preset '{name[:80]}' is a base, not an overlay: {why}")
     return links
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay nested tables over each other; the second wins."""
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Tables:
     from engine.config.sections import EXCLUSIVE  # not at the top: listing presets must not wait for pydantic
 
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
         if isinstance(below, dict) and isinstance(value, dict):
-            # What is set now takes out what said the same in another way: epochs replace steps.
+            # A new setting replaces its alternatives: epochs replace steps.
             gone = {a if b in value else b for a, b in EXCLUSIVE.get(key, ()) if a in value or b in value}
             merged[key] = merge({k: v for k, v in below.items() if k not in gone}, value)
         else:
@@ -134,20 +117,10 @@ def resolve(
     preset: Preset,
     *,
     on: str | None = None,
-    overrides: Sequence[Mapping[str, Any]] = (),
+    overrides: Sequence[Tables] = (),
     where: str | None = None,
 ) -> "RunConfig":
-    """Return the complete config of a preset.
-
-    Args:
-        preset: a base or an overlay.
-        on: another base to apply the overlay's changes to.
-        overrides: tables laid over the result, later ones win.
-        where: what to call it in errors.
-
-    Raises:
-        InputError: `on` with a preset that is no overlay; anything wrong with the settings.
-    """
+    """Return a preset's complete config; `on`: another base for an overlay; `overrides` win; errors call it `where`."""
     from engine.config.toml import validate
 
     links = chain(preset)
@@ -156,7 +129,7 @@ def resolve(
             raise InputError(f"preset '{preset.name}' is a base, not an overlay: it cannot be put --on '{on[:80]}'")
         links = chain(find(on)) + list(links[1:])
     # A run's own config.toml names the preset it came from; that name stands.
-    tables: dict[str, Any] = {"preset": preset.name if on is None else f"{preset.name}@{on}"}
+    tables: Tables = {"preset": preset.name if on is None else f"{preset.name}@{on}"}
     for link in links:
         tables = merge(tables, link.tables)
     for override in overrides:
@@ -165,7 +138,7 @@ def resolve(
 
 
 def parent_config(preset: Preset, on: str | None = None) -> "RunConfig | None":
-    """Return the config an overlay is a change of, or None for a base."""
+    """Return the config that an overlay changes; None for a base."""
     if on is not None:
         return resolve(find(on))
     return resolve(find(preset.extends)) if preset.extends else None

@@ -1,10 +1,11 @@
-"""RunConfig: all that a run was asked to do, what its sections require of one another, and how it is resolved."""
+"""RunConfig: everything that defines a run, the constraints between its sections, and how it is resolved."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from engine.config import Tables
 from engine.config.sections import (
     EXCLUSIVE,
     MASKS_IN_A_ROW,
@@ -28,9 +29,9 @@ from engine.config.sections import (
 
 
 def span_counts(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
-    """Return (tokens that T5's span corruption takes out of a document, the number of spans they form).
+    """Return (tokens that T5's span corruption removes from a document, number of spans they form).
 
-    At least one of each, and at least one token is left of the `length` ≥ 2. Raffel et al. 2020, §3.1.4, and
+    At least one of each; at least one of the `length` ≥ 2 tokens is left. Raffel et al. 2020, §3.1.4, and
     `random_spans_noise_mask` of their code.
     """
     taken = min(max(round(length * mask_fraction), 1), length - 1)
@@ -49,16 +50,14 @@ SCHEMA: Literal[1] = 1
 
 @dataclass(frozen=True)
 class Rows:
-    """What only a corpus of rows says: steps to see every row once, and the source's vocabulary if it is not the
-    target's.
-    """
+    """Facts of a corpus of rows: steps to see every row once, and the source's vocabulary if it differs."""
 
     steps_per_epoch: int
     source_vocab_size: int | None = None
 
 
 class RunConfig(Section):
-    """Everything a run was asked to do; running it again repeats the run."""
+    """Everything that defines a run; running it again repeats the run."""
 
     schema_version: Literal[1] = Field(SCHEMA, alias="schema", json_schema_extra={"bookkeeping": True})
     preset: Annotated[str, Field(max_length=200)] = bookkeeping("")
@@ -74,7 +73,7 @@ class RunConfig(Section):
     generation: GenerationConfig = GenerationConfig()
     log: LogConfig = LogConfig()
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> Tables:
         """Return the complete config as plain nested data; unset optional keys are left out."""
         data = self.model_dump(mode="json", by_alias=True, exclude_none=True)
         for section, pairs in EXCLUSIVE.items():
@@ -85,7 +84,7 @@ class RunConfig(Section):
 
     @property
     def window_tokens(self) -> int:
-        """Tokens of text that the objective makes one example of."""
+        """Tokens of text in one example of the objective."""
         target, source = self.model.context_length, self.model.source_tokens
         return {
             "next-token": target + 1,
@@ -101,7 +100,7 @@ class RunConfig(Section):
 
     @property
     def window_targets(self) -> int:
-        """Places of one example that predict something, or could."""
+        """Places of one example that predict, or could predict, a token."""
         target, source = self.model.context_length, self.model.source_tokens
         special = {
             "copy": source,
@@ -138,7 +137,7 @@ class RunConfig(Section):
 
     @property
     def on_rows(self) -> bool:
-        """Whether it is trained on rows, each as long as it is, and not on windows of one text."""
+        """Return whether it trains on rows of their own length, not on windows of one text."""
         return self.translates or self.on_documents
 
     @property
@@ -147,7 +146,7 @@ class RunConfig(Section):
 
     @property
     def has_sentinels(self) -> bool:
-        """Whether a token of its own stands for each span that is taken out, as in T5."""
+        """Return whether each removed span has its own sentinel token, as in T5."""
         return self.objective.kind == "span-corruption" and self.objective.span_form == "t5"
 
     @property
@@ -160,7 +159,7 @@ class RunConfig(Section):
         return SPECIAL_TOKENS.get(self.objective.kind, ())
 
     def needed_tokens(self, text_tokens: int) -> int:
-        """Return the tokens a model needs at least: the text's and the objective's own."""
+        """Return the smallest vocabulary a model needs: the text's tokens and the objective's."""
         return text_tokens + len(self.special_tokens)
 
     @property
@@ -178,7 +177,7 @@ class RunConfig(Section):
 
     @property
     def window_stride(self) -> int:
-        """Tokens between the windows that an epoch counts; by default windows that do not overlap."""
+        """Tokens between an epoch's windows; by default they do not overlap."""
         return self.data.window_stride or self.window_targets
 
     def steps_per_epoch(self, train_tokens: int, batch_size: int) -> int:
@@ -187,13 +186,8 @@ class RunConfig(Section):
         return -(-windows // (batch_size * self.train.accumulation))
 
     def resolved(self, *, vocab_size: int, threads: int, train_tokens: int, rows: Rows | None = None) -> "RunConfig":
-        """Return this config with what only the start of a run knows filled in, and every duration in steps.
-
-        Args:
-            vocab_size: tokens that are needed, special ones too; a larger `model.vocab_size` stands.
-            threads: CPU threads, part of a run's state (sums differ between counts).
-            train_tokens: size of the training split.
-            rows: what is known of these, where they are trained on.
+        """Return this config with values known only at the start of a run, and every duration in steps. `vocab_size`
+        counts special tokens too; a larger `model.vocab_size` is kept. A run's sums depend on the number of `threads`.
         """
         data = self.dump()
         train, optimizer, targets = data["train"], data["optimizer"], self.window_targets
@@ -221,7 +215,7 @@ class RunConfig(Section):
         return RunConfig.model_validate(data)
 
     def miniature(self) -> "RunConfig":
-        """Return the same network shrunk to seconds on a CPU: one definition for proofs, the resume test and CI."""
+        """Return the same network shrunk to train in seconds on a CPU, for proofs, the resume test and CI."""
         data = self.dump()
         model = data["model"]
         heads = min(model["n_heads"], 4)
@@ -247,7 +241,7 @@ class RunConfig(Section):
         data["data"].pop("max_length", None)
         data["evaluation"]["translations"] = 8
         data["train"] |= {"steps": 8, "batch_size": 4, "threads": 1}
-        for key in ("epochs", "batch_tokens", "init_from"):  # the other run's weights are of another shape
+        for key in ("epochs", "batch_tokens", "init_from"):  # the other run's weights have another shape
             data["train"].pop(key, None)
         data["data"].pop("window_stride", None)
         data["optimizer"] |= {"warmup": 2} | {k: 3 for k in ("decay_every", "decay_over") if k in data["optimizer"]}

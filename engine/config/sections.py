@@ -1,8 +1,8 @@
 """The sections of a config: every setting, with its type, default and bounds.
 
-The defaults are the `baseline` preset. A field marked *bookkeeping* changes nothing about the function that is
-learned (where to print, how often to save), so comparisons and the inert-switch alarm ignore it. A derived default
-(`d_ff` = 4 · `d_model`) is a `default_factory` over the fields before it, so a dumped config is always complete.
+The defaults are the `baseline` preset. A field marked *bookkeeping* does not affect the learned function (where to
+print, how often to save), so comparisons and the inert-switch alarm ignore it. A derived default (`d_ff` = 4 ·
+`d_model`) is a `default_factory` over the fields before it, so a dumped config is always complete.
 """
 
 import math
@@ -17,7 +17,7 @@ _DURATION = re.compile(r"\s*(\d{1,13}(?:\.\d{1,9})?)\s*(steps?|epochs?|tokens?)\
 
 
 def _checked_duration(value: object) -> int | str:
-    """A whole number of steps stays one; text must name its unit."""
+    """Check a duration: a whole number of steps stays one; text must name its unit."""
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value <= MAX_STEPS:
             raise ValueError(f"must be from 0 to {MAX_STEPS:,} steps")
@@ -44,7 +44,7 @@ def in_steps(duration: int | str, *, steps_per_epoch: int, tokens_per_step: int)
     return max(1, steps) if float(number) > 0 else 0
 
 
-# Keys that say the same thing in two ways, by section: setting one over a preset removes the other.
+# Alternative keys for one setting, by section: setting one over a preset removes the other.
 EXCLUSIVE: dict[str, tuple[tuple[str, str], ...]] = {"train": (("steps", "epochs"), ("batch_size", "batch_tokens"))}
 
 PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
@@ -56,8 +56,8 @@ SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {
     "span-corruption": (PAD, MASK),
     "question-answer": (PAD, MASK),
 }
-MASKS_IN_A_ROW = 3  # of the assignment's span corruption: where the span stood, before it, and after it
-SHORTEST_DOCUMENT = 4  # tokens; shorter ones are left out
+MASKS_IN_A_ROW = 3  # of the assignment's span corruption: at the gap, before the span, and after it
+SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 Count = Annotated[int, Field(strict=True, ge=0, le=10**12)]
@@ -69,7 +69,7 @@ Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 
 def bookkeeping(default: Any, **bounds: Any) -> Any:
-    """Declare a field that does not change what is learned (see the module's docstring)."""
+    """Declare a field that does not affect what is learned (see the module's docstring)."""
     return Field(default, json_schema_extra={"bookkeeping": True}, **bounds)
 
 
@@ -88,9 +88,9 @@ class Section(BaseModel):
 class ModelConfig(Section):
     """The network. Widths in features, lengths in tokens.
 
-    `causal` follows the architecture: decoders may not see their future, encoders may. `window` counts keys with the
-    query's own when causal, else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the
-    cross-attention of an encoder-decoder sees all of the source.
+    `causal` follows the architecture: only encoders may see the future. When causal, `window` counts keys, the query's
+    own included; else |q − k| ≤ window // 2. Positions and attention are those of self-attention; the cross-attention
+    of an encoder-decoder sees all of the source.
     """
 
     architecture: Literal["decoder", "encoder", "encoder-decoder"] = "decoder"
@@ -104,7 +104,7 @@ class ModelConfig(Section):
     context_length: Positive = 128
     source_length: Positive | None = None  # as context_length
     vocab_size: Width | None = None
-    source_vocab_size: Width | None = None  # where source and target do not share one vocabulary
+    source_vocab_size: Width | None = None  # if source and target do not share a vocabulary
 
     position: Literal["none", "sinusoidal", "learned", "rope", "relative", "alibi", "t5", "xl"] = "sinusoidal"
     position_init: Literal["normal", "zero"] = "normal"
@@ -133,7 +133,7 @@ class ModelConfig(Section):
     tie_embeddings: StrictBool = False
 
     dropout: Fraction = 0.1
-    attention_dropout: Fraction = Field(  # linear attention has no weights to drop
+    attention_dropout: Fraction = Field(  # linear attention has no attention weights to drop
         default_factory=lambda earlier: 0.0 if earlier.get("attention") == "linear" else earlier.get("dropout", 0.1)
     )
     attention_output_dropout: Fraction = same_as("dropout", 0.1)
@@ -146,7 +146,6 @@ class ModelConfig(Section):
 
     @property
     def head_width(self) -> int:
-        """Features per head, Dh = d_model / n_heads."""
         return self.d_model // self.n_heads
 
     @property
@@ -159,7 +158,7 @@ class ModelConfig(Section):
 
     @property
     def source_tokens(self) -> int:
-        """The longest source of an encoder-decoder."""
+        """The longest source of an encoder-decoder, in tokens."""
         return self.source_length or self.context_length
 
     @property
@@ -169,16 +168,16 @@ class ModelConfig(Section):
 
     @property
     def kv_width(self) -> int:
-        """Features of all key heads together; of the value heads as many."""
+        """Features of all key heads together, and of all value heads."""
         return self.kv_heads * self.head_width
 
 
 class DataConfig(Section):
     """The text: which corpus, how it is cut into splits and tokens.
 
-    `corpus_size` is of generated corpora: characters of playlets, sentences of phrasebook, people of biographies.
-    `bpe_size` is the vocabulary of byte-pair encoding, of each side where `shared_vocabulary` is off. `max_length`
-    leaves out longer sentences, in tokens of either side: of training only, what is scored is never left out.
+    `corpus_size` is for generated corpora: characters of playlets, sentences of phrasebook, people of biographies.
+    `bpe_size` is the byte-pair vocabulary, per side if `shared_vocabulary` is off. `max_length` drops longer training
+    sentences, in tokens of either side; scored sentences are never dropped.
     """
 
     corpus: Annotated[str, Field(min_length=1, max_length=4096)] = "playlets"
@@ -200,13 +199,13 @@ class DataConfig(Section):
 
 
 class ObjectiveConfig(Section):
-    """What is predicted from what; `engine.data.objectives` says it kind by kind.
+    """What is predicted from what; `engine.data.objectives` defines each kind.
 
     `mask_fraction` is the share of a window that `masked` predicts, and of a document that `span-corruption` in the
     form `t5` takes out, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
     the context, and take out one span: `span_fraction` of what is left on average, or half of that in `cs224n-half`.
     `label_smoothing` spreads that share of each target evenly over all tokens that may follow, the target among them
-    (Szegedy et al. 2016, §7), in what is minimised; losses are reported without it.
+    (Szegedy et al. 2016, §7), in the training loss; reported losses are without it.
     """
 
     kind: Literal[
@@ -232,8 +231,8 @@ class TrainConfig(Section):
     """The loop: how long, how much at once.
 
     Either `steps` or `epochs`, either `batch_size` or `batch_tokens`. A run's own config has steps and batch_size; one
-    of rows may have batch_tokens: so many of the longer side with its padding, whatever the rows' number.
-    `init_from` is the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
+    of rows may have batch_tokens: that many of the longer side, padding included, in any number of rows. `init_from` is
+    the run whose weights and tokenizer this one starts with: NAME, NAME@last, NAME@1500, or a path.
     """
 
     steps: Count = 2000
@@ -262,8 +261,8 @@ class TrainConfig(Section):
 class OptimizerConfig(Section):
     """AdamW (Loshchilov and Hutter 2019) or Adam with coupled decay, and the learning-rate schedule.
 
-    Durations are steps, or a text such as "5 epochs" or "10240 tokens". `decay_every` holds the rate of any schedule
-    still between its multiples, as a scheduler stepped once an epoch does; `decay_over` is how long a cosine takes.
+    Durations are steps, or text such as "5 epochs" or "10240 tokens". `decay_every` holds any schedule's rate constant
+    between its multiples, like a scheduler stepped once per epoch; `decay_over` is the length of a cosine.
     `inverse-sqrt` falls with 1/√step from the end of warm-up (Vaswani et al. 2017, §5.3).
     """
 
@@ -295,11 +294,11 @@ class EvaluationConfig(Section):
     """When and how the validation split is scored. `every` and `sample_every` 0 mean: only at the end.
 
     `select` says by which score the best checkpoint is chosen. `patience` stops a run after that many evaluations
-    without a new best; 0 never does. `stride` is the number of tokens between two windows that score a text: by default
-    as many as a window predicts, on playlets half of that, so that the evidence of a probe is seldom cut off. The first
-    `translations` sentences of the split (0: all) are translated with beam size `beam` (1: greedy). Evaluation has its
-    own `seed` for everything random (what a masked objective hides, nanoGPT's random batches), so that runs with
-    different seeds are asked the same questions.
+    without a new best; 0 means never. `stride` is the number of tokens between two windows that score a text: by
+    default as many as a window predicts, on playlets half of that, so that the evidence of a probe is seldom cut off.
+    The first `translations` sentences of the split (0: all) are translated with beam size `beam` (1: greedy).
+    Evaluation has its own `seed` for everything random (masks, nanoGPT's random batches), so that runs with different
+    seeds are asked the same questions.
     """
 
     every: Count = 250
@@ -329,7 +328,7 @@ class CheckpointConfig(Section):
 
 
 class GenerationConfig(Section):
-    """How text is sampled, unless the prompt says otherwise; `length_penalty` and `alpha` are beam search's."""
+    """Sampling defaults, which a prompt can override; `length_penalty` and `alpha` are for beam search."""
 
     temperature: Annotated[float, Field(ge=0.0, le=100.0)] = bookkeeping(0.8)
     top_k: Annotated[int, Field(strict=True, ge=0, le=10_000_000)] = bookkeeping(40)
@@ -340,6 +339,6 @@ class GenerationConfig(Section):
 
 
 class LogConfig(Section):
-    """How often a train record is written, in steps."""
+    """Steps between train records."""
 
     every: Positive = bookkeeping(10)

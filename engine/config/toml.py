@@ -1,11 +1,10 @@
-"""Config from and to TOML, with an error of one line for whatever is wrong with it.
+"""Read and write configs as TOML, with a one-line error for anything invalid.
 
-TOML is read with a size cap and a depth cap: deep nesting and very long dotted keys cost a parser seconds or its stack.
+Size and depth are capped: deep nesting and very long dotted keys cost a TOML parser seconds or its stack.
 """
 
 import re
 import tomllib
-from collections.abc import Mapping
 from datetime import date, time
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import tomli_w
 from pydantic import ValidationError
 
+from engine.config import Tables
 from engine.config.keys import flatten, unknown_key
 from engine.config.schema import Rows, RunConfig
 from engine.errors import InputError, nearest, one_of
@@ -24,12 +24,7 @@ _COMMA = re.compile(r"[+-]?[0-9]{1,20}(,[0-9]{1,20})+")
 _LONG_KEY = re.compile(rb"^(?:[^#=\n]{2000,}|[^#=\n]*(?:\.[^#=\n.]*){64,})", re.MULTILINE)
 
 
-def read(path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML file.
-
-    Raises:
-        InputError: unreadable, larger than 64 KiB, not UTF-8, not TOML, or nested too deeply.
-    """
+def read(path: Path) -> Tables:
     try:
         with open_plain(path) as file:
             raw = file.read(MAX_BYTES + 1)
@@ -40,8 +35,8 @@ def read(path: Path) -> dict[str, Any]:
     return parse(raw, str(path))
 
 
-def parse(raw: bytes, where: str) -> dict[str, Any]:
-    """Return the tables of a TOML text; `where` names it in errors. A date, which no setting is, comes as its text."""
+def parse(raw: bytes, where: str) -> Tables:
+    """Return the tables of a TOML text; `where` names it in errors. A date, which no setting is, becomes text."""
     deepest = max((line.count(b"[") + line.count(b"{") for line in raw.splitlines()), default=0)
     if deepest > MAX_DEPTH or _LONG_KEY.search(raw):
         raise InputError(f"{where}: nested too deeply; sections are one level deep, e.g. [model]")
@@ -61,12 +56,7 @@ def _undated(value: Any) -> Any:
     return value.isoformat() if isinstance(value, date | time) else value  # a datetime is a date
 
 
-def validate(data: Mapping[str, Any], where: str) -> RunConfig:
-    """Return a checked config from nested tables.
-
-    Raises:
-        InputError: the first thing wrong, with its key and what would be right.
-    """
+def validate(data: Tables, where: str) -> RunConfig:
     try:
         return RunConfig.model_validate(dict(data))
     except ValidationError as error:
@@ -84,11 +74,7 @@ def resolved(
     train_tokens: int,
     rows: Rows | None = None,
 ) -> RunConfig:
-    """`RunConfig.resolved`, whose durations and counts may turn out to be impossible only now.
-
-    Raises:
-        InputError: what does not come out right.
-    """
+    """Call `RunConfig.resolved`, where impossible durations and counts may first show."""
     try:
         return config.resolved(vocab_size=vocab_size, threads=threads, train_tokens=train_tokens, rows=rows)
     except ValidationError as error:
@@ -96,13 +82,12 @@ def resolved(
 
 
 def write(config: RunConfig) -> str:
-    """Return the complete config as TOML text."""
     return tomli_w.dumps(config.dump())
 
 
 def _first(error: ValidationError) -> str:
     problems = error.errors(include_url=False)
-    # An unknown key explains more than what follows from it.
+    # An unknown key explains more than the errors it causes.
     problem = next((p for p in problems if p["type"] == "extra_forbidden"), problems[0])
     key = ".".join(str(part) for part in problem["loc"])
     if problem["type"] == "extra_forbidden":
@@ -124,7 +109,6 @@ def _first(error: ValidationError) -> str:
 
 
 def _decimal(value: Any) -> str:
-    """Return a hint for a number with a comma in it."""
     if not isinstance(value, str) or not _COMMA.fullmatch(value):
         return ""
     thousands = re.fullmatch(r"[1-9][0-9]{0,2}(,[0-9]{3})+", value)
@@ -132,7 +116,7 @@ def _decimal(value: Any) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as short as an error message can bear."""
+    """Return a value shortened for an error message."""
     try:
         text = repr(value)
     except RecursionError:

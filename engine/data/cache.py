@@ -1,7 +1,7 @@
-"""Files in the user's cache folder: written whole or not at all, and losing one costs time only. No torch here.
+"""Files in the user's cache folder: written atomically, and losing one costs only time. No torch here.
 
-A file's name is the hash of everything its content depends on (text, settings, version): a stale one is never found.
-Encoded corpora and slow-to-compute numbers end with their own hash: a damaged file is made again.
+A file is named by the hash of everything it depends on (text, settings, version), so a stale one is never found.
+Encoded corpora and slow-to-compute numbers end with their own hash: a damaged file is rebuilt.
 """
 
 import contextlib
@@ -20,23 +20,17 @@ from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
 CACHE_VERSION = 2
-BLOCK = 1 << 20  # bytes read at once
-SMALLEST = 1_000_000  # characters; less is encoded faster than it is looked up
+BLOCK = 1 << 20  # bytes per read
+SMALLEST = 1_000_000  # characters; encoding less is faster than a lookup
 
 
 def cache_folder() -> Path:
-    """Return TUI_TRANSFORMER_CACHE, or the platform's cache folder."""
     own = os.environ.get("TUI_TRANSFORMER_CACHE")
     return Path(own) if own else user_cache_path("tui-transformer")
 
 
 def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Put a file in its place: a reader sees all of it or nothing. No room or no permission is no failure.
-
-    Args:
-        path: under the cache folder.
-        write: writes the content to the file it is given.
-    """
+    """Put a file in place atomically. A full disk or missing permission is not an error."""
     staged: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,13 +52,8 @@ def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
 def tokens_of(
     length: int, text_sha256: str, tokenizer_sha256: str, pieces: Callable[[], Iterator[NDArray[np.int32]]]
 ) -> NDArray[Any]:
-    """Return (n,) token ids: from the cache, or encoded now and kept for the next time.
-
-    Args:
-        length: of the text, in tokens; small texts are not kept.
-        text_sha256: what the tokens are of.
-        tokenizer_sha256: how they were made.
-        pieces: makes them, some at a time: the tokens of a large text go into a file before they are all there.
+    """Return (n,) token ids: from the cache, or encoded now and cached. `pieces` yields them in parts: those of a large
+    text are written to a file as they come.
     """
     if length < SMALLEST:
         return np.concatenate([np.empty(0, np.int64), *pieces()], dtype=np.int64)
@@ -73,16 +62,12 @@ def tokens_of(
     if found is None:
         store(path, lambda file: _write(file, length, np.int32, pieces()))
         found = _load(path, np.int32)
-    return np.concatenate(list(pieces())) if found is None else found  # where there is no room for a file
+    return np.concatenate(list(pieces())) if found is None else found  # if there is no room for a file
 
 
 def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return (n,) numbers that take seconds to compute: from the cache, or computed now and cached.
-
-    Args:
-        folder: in the cache folder.
-        parts: everything the numbers depend on, starting with the version of the code that computes them.
-        make: computes them.
+    """Return (n,) numbers that take seconds to compute: from the cache, or computed now and cached. `parts` is
+    everything they depend on, starting with the version of the code that computes them.
     """
     path = _path(folder, *parts)
     found = _load(path, np.float64)
@@ -98,7 +83,7 @@ def _path(folder: str, *parts: str | int) -> Path:
 
 
 def _write(file: IO[bytes], length: int, kind: type[np.generic], pieces: Iterator[NDArray[Any]]) -> None:
-    """Write an npy file, without the whole of it in memory, and its hash."""
+    """Stream an npy file and its hash to disk."""
     descr, header, found = np.lib.format.dtype_to_descr(np.dtype(kind)), io.BytesIO(), hashlib.sha256()
     np.lib.format.write_array_header_1_0(header, {"descr": descr, "fortran_order": False, "shape": (length,)})
     for part in chain([header.getvalue()], (piece.tobytes() for piece in pieces)):
@@ -119,7 +104,7 @@ def _load(path: Path, kind: type[np.generic]) -> NDArray[Any] | None:
                 return None
         # Copy-on-write: torch wants writable memory, and nothing may be written back.
         found = np.load(path, mmap_mode="c", allow_pickle=False)
-    except Exception:  # missing, or damaged in any way there is: it is made again
+    except Exception:  # missing or damaged in any way: it is rebuilt
         return None
     whole = isinstance(found, np.ndarray) and found.dtype == kind and found.ndim == 1  # an archive is not
     return found if whole else None

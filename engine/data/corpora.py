@@ -1,9 +1,8 @@
-"""Texts: built-in, known by name, or any UTF-8 file of yours."""
+"""Text corpora: playlets, or any UTF-8 file."""
 
 import codecs
 import hashlib
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -13,34 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config.sections import DataConfig
-from engine.data.download import Remote
-from engine.data.entry import CorpusEntry, data_folders
+from engine.data.entry import CorpusEntry
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
-from engine.errors import InputError, nearest, not_a_path
+from engine.errors import InputError, not_a_path
 
 MAX_FILE_BYTES = 2 * 1024**3
-PIECE = 1 << 22  # characters that are hashed at once
-RECALL_NEAR = 110  # characters: what a small model learns first, and a context of 256 always shows
+PIECE = 1 << 22  # characters hashed at once
+RECALL_NEAR = 110  # characters: learned first by small models, and always within a context of 256
 
 
 @dataclass(frozen=True)
 class Split:
-    """One part of a corpus.
-
-    Args:
-        text: its characters.
-        floor: nats per character that no model beats but by luck, aligned with the text, where it is known.
-        probes: characters whose prediction tests one dependency.
-        floor_mean: the mean floor and its standard error over scenes, nats per character.
-        generated: the text with its grammar, if it was generated.
-    """
-
-    text: str
+    text: str  # its characters
+    # If known: nats per character that no model beats except by luck, aligned with the text
     floor: NDArray[np.float64] | None = None
-    probes: tuple[Probe, ...] = ()
+    probes: tuple[Probe, ...] = ()  # characters whose prediction tests one dependency
+    # The mean floor and its standard error over scenes, nats per character
     floor_mean: tuple[float, float] | None = None
-    generated: GeneratedText | None = None
+    generated: GeneratedText | None = None  # the text with its grammar, if generated
 
     @cached_property
     def sha256(self) -> str:
@@ -80,7 +70,6 @@ def split_text(text: str, data: DataConfig) -> dict[str, Split]:
 
 
 def _bands(probe: Probe) -> list[Probe]:
-    """Return recall by its reach, near and far; any other probe as it is."""
     if probe.name != "recall":
         return [probe]
     near = probe.distance < RECALL_NEAR
@@ -99,7 +88,7 @@ def _bands(probe: Probe) -> list[Probe]:
     ]
 
 
-def _load_playlets(entry: CorpusEntry[TextCorpus], data: DataConfig, folders: Sequence[Path]) -> TextCorpus:
+def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorpus:
     generated = playlets.generate(data.corpus_seed, data.corpus_size or playlets.DEFAULT_SIZE)
     # Cut between scenes, which do not depend on each other.
     cuts = [int(np.searchsorted(generated.units, offset)) for offset in _fractions(len(generated.text), data)]
@@ -117,49 +106,21 @@ def _load_playlets(entry: CorpusEntry[TextCorpus], data: DataConfig, folders: Se
     return TextCorpus(entry.name, generated.version, "generated", splits)
 
 
-def _load_file(entry: CorpusEntry[TextCorpus], data: DataConfig, folders: Sequence[Path]) -> TextCorpus:
-    path = entry.found(folders)
-    if path is None:
-        raise entry.not_here(folders, "--corpus playlets works now, without any download")
-    return TextCorpus(entry.name, entry.name, str(path.resolve()), split_text(read_text(path), data))
+def load_file(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
+    return TextCorpus(entry.name, entry.name, str(place.resolve()), split_text(read_text(place), data))
 
 
-REGISTRY: dict[str, CorpusEntry[TextCorpus]] = {
-    entry.name: entry
-    for entry in (
-        CorpusEntry(
-            "playlets",
-            "text",
-            "generated stage dialogue with a known entropy floor and probes of known reach",
-            _load_playlets,
-            characters=len(playlets.ALPHABET),
-        ),
-        CorpusEntry(
-            "tiny-shakespeare",
-            "text",
-            "1.1 M characters of Shakespeare, the usual first corpus (karpathy/char-rnn)",
-            _load_file,
-            (
-                Remote(
-                    "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/input.txt",
-                    "tiny-shakespeare/input.txt",
-                    "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-                    2_000_000,
-                ),
-            ),
-            characters=65,
-            plausible=1.2,  # the best from-scratch models of 5 to 11 million parameters score 1.46 to 1.48
-        ),
-    )
-}
+def load_path(data: DataConfig) -> TextCorpus:
+    try:
+        path = Path(data.corpus).expanduser()
+    except RuntimeError as error:  # ~nobody
+        raise not_a_path(data.corpus, error) from None
+    text = read_text(path)
+    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
 
 
 def read_text(path: Path) -> str:
-    """Return a text file, line ends as they are, without a byte-order mark.
-
-    Raises:
-        InputError: missing, a folder, unreadable, larger than 2 GiB, empty, binary, or not UTF-8.
-    """
+    """Read a text file, line endings as they are, without a byte-order mark."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"corpus {path}: is not a file; name a UTF-8 text file")
@@ -180,24 +141,3 @@ def read_text(path: Path) -> str:
         raise InputError(
             f"corpus {path}: not UTF-8 at byte {error.start}; convert it, e.g. iconv -f latin1 -t utf-8"
         ) from None
-
-
-def load_corpus(data: DataConfig, data_dir: Path | None = None) -> TextCorpus:
-    """Return the corpus a config names: a registered name, or the path of a text file.
-
-    Raises:
-        InputError: no such corpus or file, or something wrong with its text.
-    """
-    entry = REGISTRY.get(data.corpus)
-    if entry is not None:
-        return entry.load(entry, data, data_folders(data_dir))
-    try:
-        path = Path(data.corpus).expanduser()
-        looks_like_path = path.suffix or os.sep in data.corpus or path.exists()
-    except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
-        raise not_a_path(data.corpus, error) from None
-    if not looks_like_path:
-        hint = nearest(data.corpus, REGISTRY) or f"; built in and known: {', '.join(REGISTRY)}; or the path of a text"
-        raise InputError(f"no corpus is called '{data.corpus[:80]}'{hint}")
-    text = read_text(path)
-    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))

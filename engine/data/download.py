@@ -1,8 +1,8 @@
-"""Fetching a corpus: https only, capped, checked, resumed where it stopped; or copied from a mirror folder.
+"""Fetch a corpus: https only, size-capped, hash-checked, resumable; or copy it from a mirror folder.
 
-What is fetched stands under its own name only once its SHA-256 is right; until then it is a `.part` file. A file whose
-hash nobody knows beforehand is trusted once: its hash is written beside it, and must be the same from then on.
-`huggingface_hub` does less and would not be shorter: it caps no size and follows a redirect to plain http.
+A download gets its own name only once its SHA-256 matches; until then it is a `.part` file. A file whose hash is not
+known in advance is trusted on first use: its hash is stored beside it and must match from then on. `huggingface_hub`
+would not be shorter and does less: it caps no size and follows redirects to plain http.
 """
 
 import contextlib
@@ -15,45 +15,26 @@ import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from engine.command_line import command_line
 from engine.errors import InputError, refused
 
 BLOCK = 1 << 16
-TIMEOUT = 30.0  # seconds without a byte
+TIMEOUT = 30.0  # seconds without data
 MIRROR_VARIABLE = "TUI_TRANSFORMER_MIRROR"
 ENDPOINT_VARIABLE = "HF_ENDPOINT"
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A file that can be fetched.
-
-    Args:
-        url: https; "" where no fixed address has the file.
-        file: where it belongs under a data folder.
-        sha256: what it must be; None where it is trusted on first use.
-        max_bytes: more than this is not read.
-    """
-
-    url: str
-    file: str
-    sha256: str | None
-    max_bytes: int
+    url: str  # https; "" if the file has no fixed address
+    file: str  # its place under a data folder
+    sha256: str | None  # the expected hash; None: trusted on first use
+    max_bytes: int  # nothing beyond this is read
 
 
-class Response(Protocol):
-    """What `open_url` gives; `read` gives up to `size` bytes, and none at the end."""
-
-    status: int
-
-    def read(self, size: int) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
-OpenUrl = Callable[[str, int], Response]
+OpenUrl = Callable[[str, int], http.client.HTTPResponse]
 Progress = Callable[[int, int], None]
 
 
@@ -64,18 +45,18 @@ class _HttpsOnly(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def open_url(url: str, start: int) -> Response:
+def open_url(url: str, start: int) -> http.client.HTTPResponse:
     if not url.startswith("https://"):
         raise urllib.error.URLError("only https is fetched")
     request = urllib.request.Request(url, headers={"User-Agent": "tui-transformer"})
     if start:
         request.add_header("Range", f"bytes={start}-")
-    response: Response = urllib.request.build_opener(_HttpsOnly).open(request, timeout=TIMEOUT)
+    response: http.client.HTTPResponse = urllib.request.build_opener(_HttpsOnly).open(request, timeout=TIMEOUT)
     return response
 
 
 def located(url: str) -> str:
-    """Return the URL with Hugging Face's host replaced by HF_ENDPOINT, where that is set."""
+    """Return the URL with Hugging Face's host replaced by HF_ENDPOINT, if set."""
     endpoint = os.environ.get(ENDPOINT_VARIABLE, "").rstrip("/")
     host = "https://huggingface.co/"
     return f"{endpoint}/{url[len(host) :]}" if endpoint and url.startswith(host) else url
@@ -85,21 +66,12 @@ def fetch(
     remote: Remote,
     folder: Path,
     *,
-    mirror: Path | None = None,
     progress: Progress = lambda done, size: None,
     opener: OpenUrl = open_url,
 ) -> Path:
-    """Put a remote file in its place under a data folder; nothing is done if it is there and right.
-
-    Args:
-        remote: what to fetch.
-        folder: the data folder.
-        mirror: a folder with the same layout to copy from; by default TUI_TRANSFORMER_MIRROR's.
-        progress: called with bytes so far and the cap.
-        opener: how a URL is opened; tests bring their own.
-
-    Raises:
-        InputError: no network, a wrong hash, too large, or a folder that cannot be written.
+    """Put a remote file in its place under a data folder, unless it is there and intact. It is copied from the folder
+    TUI_TRANSFORMER_MIRROR, which has the same layout, if that is set; `progress` is called with bytes so far and the
+    cap. Raises InputError: no network, a wrong hash, too large, or a folder that cannot be written.
     """
     target = folder / remote.file
     expected = remote.sha256 or recorded_sha256(target)
@@ -111,11 +83,10 @@ def fetch(
     part = target.with_name(target.name + ".part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if expected is None:  # nothing would notice that the file has changed since its first half was fetched
+        if expected is None:  # nothing would detect that the file changed after its first part was fetched
             part.unlink(missing_ok=True)
         named = os.environ.get(MIRROR_VARIABLE)
-        folder_of_mirror = mirror or (Path(named) if named else None)
-        source = None if folder_of_mirror is None else _mirrored(remote, folder_of_mirror)
+        source = _mirrored(remote, Path(named)) if named else None
         if source is not None:
             shutil.copyfile(source, part)
         elif not remote.url:
@@ -165,10 +136,10 @@ def _mirrored(remote: Remote, folder: Path) -> Path:
 
 def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -> None:
     done = part.stat().st_size if part.is_file() else 0
-    if done >= remote.max_bytes:  # left by something else; it cannot be a beginning of this file
+    if done >= remote.max_bytes:  # left by something else; not the start of this file
         part.unlink()
         done = 0
-    if not located(remote.url).startswith("https://"):  # whatever opens it, and before anything is asked for
+    if not located(remote.url).startswith("https://"):  # before any request, whichever opener is used
         raise InputError(
             f"{located(remote.url)}: only https is fetched; set {ENDPOINT_VARIABLE} to an https address, or name a "
             f"local folder in {MIRROR_VARIABLE}"
@@ -176,7 +147,7 @@ def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -
     try:
         response = opener(located(remote.url), done)
     except urllib.error.HTTPError as error:
-        if error.code != 416 or not done:  # the server has nothing past what we have
+        if error.code != 416 or not done:  # the server has no more than we have
             raise
         part.unlink()
         done, response = 0, opener(located(remote.url), 0)
@@ -194,19 +165,19 @@ def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -
                     )
                 file.write(block)
                 progress(done, remote.max_bytes)
-        if getattr(response, "length", None):  # bytes that were announced and never came
+        if getattr(response, "length", None):  # announced bytes that never came
             raise ConnectionError("the connection ended before the file did")
     finally:
         response.close()
 
 
 def record_of(target: Path) -> Path:
-    """Return where the hash of a file that is trusted on first use is kept, in the form of `sha256sum`."""
+    """Return the path of the stored hash of a file trusted on first use, in `sha256sum`'s format."""
     return target.with_name(target.name + ".sha256")
 
 
 def recorded_sha256(target: Path) -> str | None:
-    """Return the hash found when this file was first fetched; None if it never was, or the record is damaged."""
+    """Return the hash from this file's first fetch; None if there was none, or the record is damaged."""
     try:
         words = record_of(target).read_text(encoding="ascii")[:200].split()
     except (OSError, ValueError):
@@ -217,7 +188,7 @@ def recorded_sha256(target: Path) -> str | None:
 def _record(remote: Remote, target: Path, found: str) -> None:
     if remote.sha256 is not None or recorded_sha256(target) == found:
         return
-    with contextlib.suppress(OSError):  # a folder that is only read; the file itself is what was asked for
+    with contextlib.suppress(OSError):  # a read-only folder; the file itself is enough
         record_of(target).write_text(f"{found}  {target.name}\n", encoding="ascii")
 
 

@@ -1,14 +1,12 @@
-"""The hash of a list of texts, framed so that no other list has the same bytes."""
+"""Hash a list of texts, framed so that no two lists give the same bytes."""
 
 import hashlib
 from collections.abc import Iterable
 
 
 def sha256_of_texts(*columns: Iterable[str]) -> str:
-    """Return the hash of one or more columns of texts.
-
-    Each text is preceded by its length in bytes, each column by a mark: moving a line break, or a sentence from one
-    side to the other, changes the hash.
+    """Return the hash of columns of texts. A text's length in bytes precedes it, and a mark each column: moving a line
+    break, or a sentence to the other side, changes the hash.
     """
     digest = hashlib.sha256()
     for column in columns:

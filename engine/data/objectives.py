@@ -1,8 +1,8 @@
-"""What is predicted from what: an objective turns windows of text into inputs and targets.
+"""Objectives: they turn windows of text into inputs and targets.
 
-`places` finds out which text stands where by sending numbered places through the objective instead of tokens, so that
-the leak probe can ask the one question that matters: does a prediction depend on the text it predicts? Nothing is
-declared that could be wrong. B batch, T target time, S source time, L window.
+`places` sends numbered places through the objective instead of tokens to find out which text ends up where, so the leak
+probe can ask the one question that matters: does a prediction depend on the text it predicts? No declaration can be
+wrong. B batch, T target time, S source time, L window.
 """
 
 from abc import ABC, abstractmethod
@@ -19,31 +19,20 @@ from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
 from engine.model.positions import Positions
 
-IGNORED = -100  # a target that is not scored; cross_entropy's own default
+IGNORED = -100  # a target that is not scored; cross_entropy's default
 FIRST_PLACE = 10**9  # numbered places are above every token
 
 
 @dataclass(frozen=True)
 class Batch:
-    """One micro-batch.
-
-    Args:
-        tokens: (B, T) int64, what the model reads; in an encoder-decoder what the decoder does.
-        targets: (B, T) int64, `IGNORED` where nothing is predicted.
-        n_targets: how many are predicted.
-        source: (B, S) int64, what the encoder of an encoder-decoder reads.
-        source_at: where the source's tokens stand, if it is padded.
-    """
-
-    tokens: Tensor
-    targets: Tensor
-    n_targets: int
-    source: Tensor | None = None
-    source_at: Positions | None = None
+    tokens: Tensor  # (B, T) int64, what the model reads; in an encoder-decoder, what the decoder reads
+    targets: Tensor  # (B, T) int64, `IGNORED` where nothing is predicted
+    n_targets: int  # how many are predicted
+    source: Tensor | None = None  # (B, S) int64, what the encoder of an encoder-decoder reads
+    source_at: Positions | None = None  # positions of the source's tokens, if padded
 
     @property
     def texts(self) -> tuple[Tensor, ...]:
-        """What the network reads, as tokens."""
         return (self.tokens,) if self.source is None else (self.source, self.tokens)
 
     @property
@@ -51,7 +40,7 @@ class Batch:
         return self.texts if self.source_at is None else (*self.texts, self.source_at)
 
     def pieces(self, how_many: int) -> Iterator["Batch"]:
-        """Yield the same rows in several smaller batches; none for rows that do not exist."""
+        """Yield the same rows in several smaller batches, none of them empty."""
         none = [None] * how_many
         places: Sequence[Positions | None] = none
         if self.source_at is not None:
@@ -70,31 +59,26 @@ class Batch:
 
 @dataclass(frozen=True)
 class Places:
-    """Which text an example's inputs and targets are, as places of the window; −1 for special tokens.
+    """The text behind an example's inputs and targets, as window places; −1 for special tokens.
 
-    Args:
-        answers: (T,) the place that target t is.
-        tokens: (T,) the place that input token j is.
-        source: (S,) the place that source token j is; None where the source is given, as in translation, and may
-            tell all it has.
-
-    Places are those of the target where its order is not the text's, and where the source is given.
+    Places are those of the target if its order is not the text's, or if the source is given.
     """
 
-    answers: Tensor
-    tokens: Tensor
+    answers: Tensor  # (T,) the place of target t
+    tokens: Tensor  # (T,) the place of input token j
+    # (S,) the place of source token j; None if the source is given, as in translation, and may reveal anything
     source: Tensor | None = None
 
 
 class Objective(ABC):
-    """How examples are made; special tokens are numbered after the `vocab_size` tokens of the text."""
+    """Builds examples; special tokens are numbered after the text's `vocab_size` tokens."""
 
     conditional = False
-    """The target is a function of a given source: no text's entropy bounds its loss."""
+    """The target is a function of a given source: a text's entropy does not bound its loss."""
     hides = False
-    """Predicts what special tokens hide, from both sides."""
+    """Predicts tokens hidden by special tokens, from both sides."""
     rearranges = False
-    """The text is predicted in another order than it stands in, which its generator draws."""
+    """The text is predicted in a different order, drawn by its generator."""
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         self.window = config.window_tokens  # L, tokens of text in one example
@@ -102,16 +86,11 @@ class Objective(ABC):
 
     @abstractmethod
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """Return the batch of (B, L) windows. Chance, where there is any, comes from the generator (CPU)."""
+        """Return the batch of (B, L) windows. Any randomness comes from the generator (CPU)."""
 
 
 def places(objective: Objective, generator: Generator | None = None) -> Places | None:
-    """Return what stands where in an example; None where any input may be seen but those that are hidden.
-
-    Args:
-        objective: makes the example.
-        generator: what it draws with; by default one of its own.
-    """
+    """Return the places in an example; None if every input may be seen except hidden ones."""
     if objective.hides:
         return None
     numbered = torch.arange(FIRST_PLACE, FIRST_PLACE + objective.window)[None]
@@ -126,14 +105,8 @@ def places(objective: Objective, generator: Generator | None = None) -> Places |
 
 
 def _in_target(text: Tensor, predicted: Mapping[int, int]) -> Tensor:
-    """Return for each place of a text where it is predicted; −1 for special tokens and what never is."""
+    """Return the target index of each place of a text; −1 for special tokens and unpredicted places."""
     return torch.tensor([predicted.get(place, -1) for place in text.tolist()])
-
-
-class NextToken(Objective):
-    def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        # (B, T + 1) → (B, T) tokens and targets
-        return Batch(windows[:, :-1], windows[:, 1:], windows[:, 1:].numel())
 
 
 class Masked(Objective):
@@ -163,9 +136,9 @@ class Masked(Objective):
 
 
 class Transcribe(Objective):
-    """The source again, in the same or in reverse order, after a start token: toy tasks that attention must solve.
+    """The source again, in the same or reverse order, after a start token: toy tasks that need attention.
 
-    Of `translation` this is the shape, sentences as long as their sources: what the leak probe asks about.
+    The leak probe uses it for `translation`, with targets as long as their sources.
     """
 
     conditional = True
@@ -184,47 +157,41 @@ class Transcribe(Objective):
         return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), source)
 
 
-class Continuation(Objective):
-    """The text that follows the source; the decoder's first token is the source's last."""
+class Cut(Objective):
+    """Source, tokens and targets as parts of one window (B, L)."""
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
-        self.source = config.model.source_tokens
+        read = config.model.source_tokens
+        self.source, self.tokens, self.targets = {
+            "next-token": (None, slice(None, -1), slice(1, None)),
+            # The text that follows the source; the decoder's first token is the source's last.
+            "continuation": (slice(read), slice(read - 1, -1), slice(read, None)),
+            # A founding report's mistake: the target is the source, shifted: it holds all but the last target token.
+            "shifted": (slice(None, -1), slice(1, -1), slice(2, None)),
+        }[config.objective.kind]
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        # (B, S + T) → (B, S) source, (B, T) tokens and targets
-        tokens, targets = windows[:, self.source - 1 : -1], windows[:, self.source :]
-        return Batch(tokens, targets, targets.numel(), windows[:, : self.source])
-
-
-class Shifted(Objective):
-    """A founding report's mistake: the target is the source, moved on: all but its last token stand in the source.
-
-    source d[i : i+S], decoder input d[i+1 : i+S], target d[i+2 : i+S+1].
-    """
-
-    def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        # (B, S + 1) → (B, S) source, (B, S − 1) tokens and targets
-        targets = windows[:, 2:]
-        return Batch(windows[:, 1:-1], targets, targets.numel(), windows[:, :-1])
+        targets, source = windows[:, self.targets], None if self.source is None else windows[:, self.source]
+        return Batch(windows[:, self.tokens], targets, targets.numel(), source)
 
 
 class Corrupts(Objective):
-    """Takes spans out of documents. n of them; a row has one side, or a source and a target."""
+    """Removes spans from n documents; a row has one side, or a source and a target."""
 
     rearranges = True
 
     @abstractmethod
     def cuts(self, lengths: Counts, generator: Generator) -> Counts:
-        """Return (n,) how many tokens of each document are read, from its beginning."""
+        """Return (n,) the number of tokens read of each document, from its beginning."""
 
     @abstractmethod
     def sides(self, cuts: Counts) -> Counts:
-        """Return (n, sides) tokens of the rows that documents of these lengths become."""
+        """Return (n, sides) row lengths, in tokens, for documents of these lengths."""
 
     @abstractmethod
     def corrupted(self, documents: Sequence[Tokens], generator: Generator, device: torch.device | str = "cpu") -> Batch:
-        """Return the batch of documents that are cut already; what is taken out comes from the generator."""
+        """Return the batch of documents that are already cut; the generator draws the spans."""
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         return self.corrupted(list(windows.cpu().numpy()), generator, windows.device)
@@ -233,7 +200,7 @@ class Corrupts(Objective):
 class SpanCorruption(Corrupts):
     """`prefix ⁇ suffix ⁇ span ⁇`, each token predicted from those before it (CS224N, assignment 5).
 
-    All of it is scored but padding, as in the assignment. What the span is, `engine.data.spans` says.
+    All but padding is scored, as in the assignment. `engine.data.spans` draws the span.
     """
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
@@ -268,7 +235,7 @@ class SentinelSpans(Corrupts):
         self.share = (config.objective.mask_fraction, config.objective.span_mean)
 
     def cuts(self, lengths: Counts, generator: Generator) -> Counts:
-        # Nothing is drawn: a document is cut only where the source has no more room.
+        # Nothing is drawn: a document is cut only to fit the source.
         return np.minimum(lengths, self.window)
 
     def sides(self, cuts: Counts) -> Counts:
@@ -283,7 +250,7 @@ class SentinelSpans(Corrupts):
 class QuestionAnswer(Objective):
     """`question ⁇ answer ⁇`, as the assignment's NameDataset has it: scored are the first mark and all after it.
 
-    In an encoder-decoder the question is read, `⁇ answer` stands before what is written, and `answer ⁇` is scored.
+    In an encoder-decoder the question is the source, `⁇ answer` the decoder's input, and `answer ⁇` is scored.
     """
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
@@ -299,7 +266,6 @@ class QuestionAnswer(Objective):
     def answered(
         self, questions: Sequence[Tokens], answers: Sequence[Tokens], device: torch.device | str = "cpu"
     ) -> Batch:
-        """Return the batch of some questions, of at least one token each."""
         mark = np.array([self.mask], dtype=np.int64)
         ended = [np.concatenate((answer, mark)) for answer in answers]
         if self.conditional:
@@ -308,19 +274,14 @@ class QuestionAnswer(Objective):
         return shifted_rows(rows, [len(question) - 1 for question in questions], self.pad, device)
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
-        """Return the batch of (B, L) texts, of which the first part asks and the rest answers."""
+        """Return the batch of (B, L) texts: the first part is the question, the rest the answer."""
         rows = windows.cpu().numpy()
         return self.answered(list(rows[:, : self.asked]), list(rows[:, self.asked :]), windows.device)
 
 
 def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device: torch.device | str) -> Batch:
-    """Return a batch in which each token of a row is predicted from those before it.
-
-    Args:
-        rows: B texts with their special tokens.
-        given: how many targets of each row, from its beginning, are not scored.
-        pad: fills rows up on the right, where a causal decoder never looks: it needs no positions of its own.
-        device: where the batch goes.
+    """Return a batch in which each token of a row is predicted from those before it; the first `given` targets of each
+    row are not scored. Padding stands on the right, where a causal decoder never looks: it needs no positions.
     """
     tokens, targets = pad_rows([row[:-1] for row in rows], pad), pad_rows([row[1:] for row in rows], IGNORED)
     targets[torch.arange(targets.shape[1])[None] < torch.tensor(list(given))[:, None]] = IGNORED
@@ -328,13 +289,18 @@ def shifted_rows(rows: Sequence[Tokens], given: Sequence[int], pad: int, device:
 
 
 def written_from(
-    sources: Sequence[Tokens], targets: Sequence[Tokens], start: int, pad: int, device: torch.device | str
+    sources: Sequence[Tokens],
+    targets: Sequence[Tokens],
+    start: int,
+    pad: int,
+    device: torch.device | str,
+    source_pad: int | None = None,
 ) -> Batch:
-    """Return a batch of targets written from sources; they end as they stand, and `start` comes before them."""
+    """Return a batch of targets written from sources; `start` precedes them, and no end is added."""
     tokens = pad_rows([target[:-1] for target in targets], pad, first=start)
     scored = pad_rows(targets, IGNORED)
     at = stands_at([len(source) for source in sources], device)
-    source = sent(pad_rows(sources, pad), device)
+    source = sent(pad_rows(sources, pad if source_pad is None else source_pad), device)
     return Batch(sent(tokens, device), sent(scored, device), int((scored != IGNORED).sum()), source, at)
 
 
@@ -343,12 +309,12 @@ def span_corruption(config: RunConfig, vocab_size: int) -> Corrupts:
 
 
 OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
-    "next-token": NextToken,
+    "next-token": Cut,
     "masked": Masked,
     "copy": Transcribe,
     "reverse": Transcribe,
-    "continuation": Continuation,
-    "shifted": Shifted,
+    "continuation": Cut,
+    "shifted": Cut,
     "translation": Transcribe,
     "span-corruption": span_corruption,
     "question-answer": QuestionAnswer,
@@ -356,10 +322,5 @@ OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
 
 
 def make_objective(config: RunConfig, vocab_size: int) -> Objective:
-    """Return the objective of a config.
-
-    Args:
-        config: the run.
-        vocab_size: tokens of the text; special tokens are numbered after them.
-    """
+    """Return the objective of a config; special tokens are numbered after the text's `vocab_size`."""
     return OBJECTIVES[config.objective.kind](config, vocab_size)

@@ -1,29 +1,28 @@
-"""How much of a held-out split also appears in the training split: seen data tests memorization, not generalization.
+"""How much of a held-out split is also in the training split: seen data tests memorization, not generalization.
 
 Texts are compared by passages, sentences and questions one by one. A passage is `PASSAGE` identical bytes, about the 50
 tokens that Lee et al. (2022, "Deduplicating training data makes language models better") count as a duplicate, or 67
 Chinese characters. Shorter repetitions are natural: log lines, choruses, boilerplate. So is some overlap: the test sets
 of standard benchmarks share 6 % on average, and up to 13 %, with their own training sets (Radford et al. 2019, section
-4, by 8-grams). From `MUCH` on, scores are not compared.
+4, by 8-grams). At `MUCH` or more, scores are not compared.
 """
 
 import functools
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from engine.data.parallel.pairs import Pairs, folded
 
-MUCH = 0.10  # share from which a score on the split is not compared
+MUCH = 0.10  # share at which scores on the split are no longer compared
 LITTLE = 0.001  # share below which nothing is reported
 PASSAGE = 200  # bytes of UTF-8
-LOOKED_AT = 2_000_000  # bytes of held-out text; a longer one is sampled in evenly spaced stretches
+LOOKED_AT = 2_000_000  # bytes of held-out text; longer text is sampled in evenly spaced stretches
 STRETCH = 1 << 16  # bytes
-PIECE = 1 << 17  # characters of training text that are hashed at once
+PIECE = 1 << 17  # characters of training text hashed at once
 TABLE_BITS = 22  # size of the table that rules out most training passages before any search
 BASE = 0x9E3779B97F4A7C15  # odd, so it has an inverse modulo 2**64
 SHOWN = 60  # characters of an example
@@ -34,27 +33,15 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Overlap:
-    """How much of a held-out split also appears in the training split.
-
-    Args:
-        of: what is counted: "text" and "documents" in bytes, "pairs" and "questions" one by one.
-        split: the held-out one.
-        seen: how many appear in training.
-        total: how many there are.
-        both: pairs whose source and target are both in training.
-        example: one of them, shortened, without control characters; "" if none was seen.
-    """
-
-    of: str
-    split: str
-    seen: int
-    total: int
-    example: str = ""
-    both: int = 0
+    of: str  # the unit: "text" and "documents" in bytes, "pairs" and "questions" one by one
+    split: str  # the held-out one
+    seen: int  # how many appear in training
+    total: int  # how many there are
+    example: str = ""  # an example, shortened, without control characters; "" if none was seen
+    both: int = 0  # pairs whose source and target are both in training
 
     @property
     def share(self) -> float:
-        """From 0 to 1."""
         return self.seen / self.total
 
     @property
@@ -67,7 +54,7 @@ class Overlap:
 
     @property
     def said(self) -> str:
-        """One sentence without its full stop, with the share and an example."""
+        """Return a sentence without its full stop, with the share and an example."""
         share = f"{self.share:.1%}" if self.share >= LITTLE else f"under {LITTLE:.1%}"
         count, aside = f"{self.seen:,} of {self.total:,}", "ignoring case and punctuation"
         if self.of == "text" or self.of == "documents":
@@ -83,18 +70,12 @@ class Overlap:
             none = f"none of the {self.total:,} {self.split} questions are asked in training, {aside}"
         return f"{said}; for example “{self.example}”" if self.seen else none
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, str | int | float]:
         return {"share": round(self.share, 6), **asdict(self)}
 
 
 def text_overlap(train: Iterable[str], held_out: str, split: str) -> Overlap | None:
-    """Return the share of a held-out text that lies in passages of the training text; None without any text.
-
-    Args:
-        train: the training text, in one piece or several.
-        held_out: the held-out one.
-        split: its name.
-    """
+    """Return the share of a held-out text covered by passages of the training text; None without text."""
     found = _Passages(held_out.encode("utf-8", "surrogatepass"))
     found.look_in(train)
     return found.overlap("text", split)
@@ -117,7 +98,7 @@ def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
 
 
 def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
-    """Return how many held-out pairs share a sentence with training on either side; None without any pairs."""
+    """Return how many held-out pairs share a sentence with training on either side; None without pairs."""
     if not len(held_out):
         return None
     sides = []
@@ -134,7 +115,6 @@ def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
 
 
 def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) -> Overlap | None:
-    """Return how many held-out questions are asked in training; None without any questions."""
     if not held_out:
         return None
     known = set(words_alone(train))
@@ -143,7 +123,7 @@ def question_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
 
 
 def words_alone(sentences: Sequence[str]) -> list[str]:
-    """Return sentences without case, punctuation and compatibility forms (NFKC); one of marks alone is kept."""
+    """Return sentences without case, punctuation and compatibility forms (NFKC); one of only marks is kept."""
     whole = unicodedata.normalize("NFKC", "\n".join(text.replace("\n", " ") for text in sentences)).casefold()
     marks = {ord(one): " " for one in set(whole) if unicodedata.category(one) in PUNCTUATION}
     plain = whole.translate(marks).split("\n") if sentences else []
@@ -151,13 +131,12 @@ def words_alone(sentences: Sequence[str]) -> list[str]:
 
 
 def shortened(text: str) -> str:
-    """Return the beginning of a text on one line, without control characters."""
     line = " ".join("".join(one if one.isprintable() else " " for one in text[: 4 * SHOWN]).split())
     return line if len(line) <= SHOWN else f"{line[: SHOWN - 1].rstrip()}…"
 
 
 class _Passages:
-    """A held-out text whose passages are looked up in other texts; memory does not grow with those.
+    """A held-out text whose passages are looked up in other texts; their size does not affect memory.
 
     Each passage is a 64-bit polynomial hash (Karp and Rabin 1987), from running sums of bytes times powers of `BASE`.
     """
@@ -172,12 +151,11 @@ class _Passages:
         self._width = min(PASSAGE, len(self._bytes))
         self._hashes, self._of = np.unique(self._hashed(self._bytes), return_inverse=True)
         self._found = np.zeros(len(self._hashes), dtype=np.bool_)
-        # Number of passages not found yet, by the first bits of their hash.
+        # Number of passages not yet found, by the first bits of their hash.
         self._table = np.bincount(_places(self._hashes), minlength=1 << TABLE_BITS).astype(np.uint32)
         self.seen = np.zeros(len(self._bytes), dtype=np.bool_)
 
     def look_in(self, train: Iterable[str]) -> None:
-        """Mark the passages found in these texts, which are read as one."""
         if not self._bytes:
             return
         before = b""

@@ -1,4 +1,4 @@
-"""Rows of tokens of different lengths as one tensor, and its way to a device."""
+"""Pad token rows of different lengths into one tensor, and copy it to a device."""
 
 from collections.abc import Sequence
 
@@ -13,18 +13,14 @@ Tokens = NDArray[np.int64]
 
 
 def sent(tensor: Tensor, device: torch.device | str) -> Tensor:
-    """Copy a tensor from the host to a device.
-
-    For a CUDA GPU, it is pinned first and the host does not wait for the copy: it is queued like a kernel, and torch
-    keeps the pinned memory until it is done.
-    """
+    """Copy a tensor from host to device; to a CUDA GPU from pinned memory, asynchronously."""
     if torch.device(device).type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)
 
 
 def pad_rows(rows: Sequence[Tokens], value: int, first: int | None = None, last: int | None = None) -> Tensor:
-    """Return (B, longest) rows filled up on the right, perhaps with a token before each and one after."""
+    """Return (B, longest) rows padded on the right, optionally with a token before and one after each."""
     parts = [[] if token is None else [token] for token in (first, last)]
     length = max(len(row) for row in rows) + len(parts[0]) + len(parts[1])
     out = np.full((len(rows), length), value, dtype=np.int64)
@@ -35,13 +31,13 @@ def pad_rows(rows: Sequence[Tokens], value: int, first: int | None = None, last:
 
 
 def stands_at(lengths: Sequence[int], device: torch.device | str) -> Positions:
-    """Return where the tokens of rows that are padded on the right stand."""
+    """Return the token positions of rows that are padded on the right."""
     real = torch.tensor(list(lengths))
     at = Positions.of_tokens(torch.arange(int(real.max()))[None] < real[:, None], one_side=True)
     return Positions(sent(at.index, device), one_side=True)
 
 
 def text_of(rows: Sequence[Tokens], length: int) -> Tensor:
-    """Return (1, length) the beginning of all rows as one text, again from its start where it is too short."""
+    """Return (1, length) the start of all rows joined into one text, repeated if too short."""
     text = np.concatenate(rows[: max(1, length)])
     return torch.from_numpy(np.resize(text, length).astype(np.int64))[None]

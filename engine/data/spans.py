@@ -1,8 +1,8 @@
-"""Span corruption: which part of a document is taken out, and what is made of the rest.
+"""Span corruption: which part of a document is removed, and how the rest is arranged.
 
 Two families. That of Stanford's CS224N (assignment 5, minGPT) is for decoders: one span moves to the end of its
 document. That of T5 (Raffel et al. 2020, §3.1.4) is for encoder-decoders: several short spans become the target.
-Every draw is a number of the generator, and none depends on what the tokens are. n documents.
+Every draw comes from the generator, and none depends on the tokens. n documents.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ Counts = NDArray[np.int64]
 
 
 def _uniform(n: int, columns: int, generator: Generator) -> list[NDArray[np.float64]]:
-    """Return `columns` × (n,) numbers in [0, 1); a document's are drawn side by side."""
+    """Return `columns` × (n,) numbers in [0, 1); a document's are drawn consecutively."""
     return list(torch.rand(n, columns, generator=generator, dtype=torch.float64).numpy().T)
 
 
 def random_cuts(lengths: Counts, longest: int, generator: Generator) -> Counts:
-    """Return (n,) how much of each document is read: its first 4 to `longest` tokens, each as likely, if it has them.
+    """Return (n,) the tokens of each document to read: its first 4 to `longest`, uniformly, if it has them.
 
-    The beginning survives: a document begins with the name it is about.
+    The beginning survives: a document begins with its subject's name.
     """
     (drawn,) = _uniform(len(lengths), 1, generator)
     wanted = SHORTEST_DOCUMENT + (drawn * (longest - SHORTEST_DOCUMENT + 1)).astype(np.int64)
@@ -35,10 +35,10 @@ def random_cuts(lengths: Counts, longest: int, generator: Generator) -> Counts:
 
 
 def assignment_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
-    """Return (n,) where the masked span of each document begins and (n,) its length, as the assignment asks for it.
+    """Return (n,) the start of each document's masked span and (n,) its length, as the assignment specifies.
 
-    The length is uniform on 1 … 2 · fraction · t − 1, whose mean is fraction · t (where that bound is no whole number,
-    one of its neighbours, so that the mean stays), and every place that has room for it is as likely.
+    The length is uniform on 1 … 2 · fraction · t − 1, whose mean is fraction · t (a non-integer bound is rounded at
+    random, preserving the mean), and every place with room for it is equally likely.
     """
     rounding, size, place = _uniform(len(lengths), 3, generator)
     most = np.maximum(1, np.floor(2.0 * fraction * lengths - 1.0 + rounding).astype(np.int64))
@@ -47,7 +47,7 @@ def assignment_spans(lengths: Counts, fraction: float, generator: Generator) -> 
 
 
 def half_spans(lengths: Counts, fraction: float, generator: Generator) -> tuple[Counts, Counts]:
-    """The same as a founding report drew it: off its specification, and never far from the document's beginning.
+    """The same as a founding report drew it: not as specified, and never far from the document's beginning.
 
     Prefix and span are both uniform on 1 … fraction · t: on average the span is half of what was asked for, 13.7 % of
     that report's documents instead of 25 %. Its later correction is a fraction of 0.5: 26.5 %.
@@ -64,10 +64,10 @@ SPANS: dict[str, Callable[[Counts, float, Generator], tuple[Counts, Counts]]] = 
 
 
 def rearranged(document: Tokens, start: int, size: int, mask: int) -> Tokens:
-    """`prefix ⁇ suffix ⁇ span ⁇`: the span stands at the end, marks stand where it was, before it and after it.
+    """`prefix ⁇ suffix ⁇ span ⁇`: the span moves to the end; marks stand at its old place, before and after it.
 
-    The assignment's text has no mark after the span, the examples in its later versions do: with it a model learns
-    where to stop, as its answers have to later.
+    The assignment's text has no mark after the span, but its later versions' examples do: it teaches a model where to
+    stop, as its answers must later.
     """
     mark = np.array([mask], dtype=np.int64)
     prefix, span, suffix = np.split(document, [start, start + size])
@@ -75,7 +75,7 @@ def rearranged(document: Tokens, start: int, size: int, mask: int) -> Tokens:
 
 
 def segments(items: int, parts: int, generator: Generator) -> Counts:
-    """Return (parts,) lengths of at least 1 that sum to `items`, each list as likely: `_random_segmentation` of T5."""
+    """Return (parts,) lengths ≥ 1 that sum to `items`, uniformly: T5's `_random_segmentation`."""
     borders = torch.randperm(items - 1, generator=generator)[: parts - 1].sort().values.numpy() + 1
     return np.diff(np.concatenate(([0], borders, [items])))
 
@@ -84,21 +84,14 @@ def with_sentinels(
     document: Tokens, mask_fraction: float, span_mean: float, first: int, generator: Generator
 ) -> tuple[Tokens, Tokens]:
     """Return (source, target) of T5: `text ① text ② text` and `① span ② span ③`; the last sentinel ends the target.
-
-    As `random_spans_noise_mask`, where text always comes first and a span last, so that one span would always be the
-    end of a short document. Here, as with its `random_roll`, a span may be first, and text may follow the last one.
-
-    Args:
-        document: (t,) at least 2 tokens.
-        mask_fraction: the share that is taken out.
-        span_mean: tokens of a span, on average.
-        first: the id of ①; the others follow it.
-        generator: draws where the spans are.
+    Like `random_spans_noise_mask`, which always starts with text and ends with a span, so a single span would always
+    end a short document. Here, as with its `random_roll`, a span may be first, and text may follow the last. The
+    document has (t,) ≥ 2 tokens; `first` is the id of ①, the others follow it.
     """
     taken, spans = span_counts(len(document), mask_fraction, span_mean)
     hidden = segments(taken, spans, generator)
     shown = segments(len(document) - taken + 2, spans + 1, generator)
-    shown[[0, -1]] -= 1  # which may be nothing
+    shown[[0, -1]] -= 1  # may be empty
     lengths = [length for pair in zip(shown, hidden, strict=False) for length in pair]
     parts = np.split(document, np.cumsum(lengths))
     sentinels = [np.array([first + i], dtype=np.int64) for i in range(spans + 1)]
@@ -107,6 +100,6 @@ def with_sentinels(
     return np.concatenate(source[:-1]), np.concatenate((*target, sentinels[spans]))
 
 
-def at_least(documents: Sequence[Tokens], least: int = SHORTEST_DOCUMENT) -> list[Tokens]:
-    """Return those that are long enough to take something out of."""
-    return [document for document in documents if len(document) >= least]
+def at_least(documents: Sequence[Tokens]) -> list[Tokens]:
+    """Return the documents that are long enough to corrupt."""
+    return [document for document in documents if len(document) >= SHORTEST_DOCUMENT]

@@ -1,1 +1,1 @@
-"""Scores that mean something, and the checks that say when they do not."""
+"""Scores that can be trusted, and the checks that say when they cannot."""

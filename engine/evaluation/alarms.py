@@ -1,7 +1,7 @@
 """Alarms on scores, samples and curves: too good to be true, no better than counting, the same text twice, diverged,
 overfit, not done. No torch here.
 
-What is wrong with a curve makes a comparison by the last loss wrong, and does not show in that number.
+A bad curve invalidates a comparison by the last loss, yet that number does not show it.
 """
 
 import math
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
+from engine.config.schema import RunConfig
 from engine.data.overlap import Overlap
 from engine.evaluation.verdict import (
     DIVERGED,
@@ -24,20 +25,21 @@ from engine.evaluation.verdict import (
     Verdict,
     When,
 )
+from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
 
-STANDARD_ERRORS = 4.0  # below the floor given the whole past, if no other is known
-PLAUSIBLE_SHARE = 0.25  # of the unigram line: no natural text is predicted that well from its own past (≈ 0.35)
+STANDARD_ERRORS = 4.0  # below the whole-past floor, if no other is known
+PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)
 UNBOUNDED = ("masked", "span-corruption", "question-answer")  # seen from both sides, or told before
-NOISE = 2.0  # standard errors of a share that are no better than it
-LEARNED = 0.02  # nats below the unigram line that count as having learned something
-FIRST_STEPS = 50  # after warm-up; nobody expects anything before
-NATS_IN_COMMON = 40.0  # e^-40: not even among all pairs of places in all samples of a run is that chance
+NOISE = 2.0  # standard errors within which a share is no better
+LEARNED = 0.02  # nats below the unigram loss that count as learning
+FIRST_STEPS = 50  # after warm-up; nothing is expected earlier
+NATS_IN_COMMON = 40.0  # e^-40: not chance even over all pairs of places in all samples of a run
 COMPARED = 20  # earlier samples
 LONGEST = 2_000  # characters of a sample that are compared
 
 
 def overlapping(found: Overlap) -> Verdict:
-    """Return whether so much of the held-out split is in the training split that its score measures memorization."""
+    """Return whether so much of the held-out split is in training that its score measures memorization."""
     said = found.said
     if not found.much:
         return Verdict("overlap", "before", 0, OK, found.share, said)
@@ -48,9 +50,22 @@ def overlapping(found: Overlap) -> Verdict:
     return Verdict("overlap", "before", 0, OVERLAP, found.share, why)
 
 
+def of_scores(
+    record: Scores, facts: DataFacts, config: RunConfig, *, conditional: bool, step: int, leak_free: bool
+) -> list[Verdict | None]:
+    """Return what is wrong with an evaluation's scores; arguments as for `implausible`."""
+    kind, warmup = config.objective.kind, config.optimizer.warmup
+    when: When = "evaluation"
+    assert isinstance(warmup, int)
+    return [
+        implausible(record, facts, kind=kind, conditional=conditional, when=when, step=step, leak_free=leak_free),
+        not_learning(record, facts, warmup=warmup, when=when, step=step),
+    ]
+
+
 def implausible(
-    record: Mapping[str, Any],
-    facts: Mapping[str, Any],
+    record: Scores,
+    facts: DataFacts,
     *,
     kind: str,
     conditional: bool,
@@ -58,84 +73,74 @@ def implausible(
     step: int,
     leak_free: bool = False,
 ) -> Verdict | None:
-    """Return whether a validation loss is below what is possible, or was ever reached; None where no bound is known.
+    """Return whether a validation loss is below what is possible or was ever reached; None if no bound is known.
 
-    A text without a known bound may really be that easy: its loss is suspicious, not implausible.
-
-    Args:
-        record: a validation record.
-        facts: data.json.
-        kind: the objective; the bounds are those of predicting a text from its past.
-        conditional: the target is a function of a given source.
-        when: for the verdict.
-        step: for the verdict.
-        leak_free: whether the leak probe has passed.
+    A text without a known bound may really be that easy: its loss is suspicious, not implausible. The bounds are those
+    of predicting a text from its past, so not of other objectives (`kind`), nor of a target that is a function of a
+    source (`conditional`). `leak_free`: whether the leak probe has passed.
     """
-    if conditional or kind in UNBOUNDED or not isinstance(record.get("loss"), float):
+    if conditional or kind in UNBOUNDED or record.loss is None:
         return None
-    floor = facts.get("floor")
-    if floor is not None and "reachable" in floor and "excess" in record:
-        below, bound = record["excess"], -floor["reachable"]["luck"]
+    floor, loss, excess = facts.floor, record.loss, record.excess
+    nats = None if floor is None else floor.nats_per_char
+    reachable = None if floor is None else floor.reachable
+    if reachable is not None and reachable.luck is not None and excess is not None:
+        below, bound = excess, -reachable.luck
         line = (
-            f"{floor['reachable']['nats_per_char']:.4f}, the floor reachable at this context and stride, "
+            f"{reachable.nats_per_char:.4f}, the floor reachable at this context and stride, "
             f"by more than luck allows ({-bound:.4f})"
         )
-    elif floor is not None:
-        below = record.get("excess", record["loss"] - floor["nats_per_char"])
-        bound = -STANDARD_ERRORS * floor["se"]
-        line = f"the entropy floor of this text, {floor['nats_per_char']:.4f} ± {floor['se']:.4f}"
+    elif floor is not None and nats is not None and floor.se is not None:
+        below = loss - nats if excess is None else excess
+        bound = -STANDARD_ERRORS * floor.se
+        line = f"the entropy floor of this text, {nats:.4f} ± {floor.se:.4f}"
     else:
-        below = record["loss"]
-        bound = facts.get("plausible") or PLAUSIBLE_SHARE * facts["unigram"]
+        below = loss
+        bound = facts.plausible or PLAUSIBLE_SHARE * (facts.unigram or 0.0)
         line = f"{bound:.2f}, less than any model is known to need"
-    if not below < bound:  # a loss that is no number is the trainer's matter
+    if not below < bound:  # the trainer handles a loss that is not finite
         return Verdict("plausible", when, step, OK, below, "the loss is possible")
-    if floor is None and not facts.get("plausible"):
+    if floor is None and not facts.plausible:
         passed = "; the leak probe passed" if leak_free else ""
         why = (
-            f"the loss {record['loss']:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
+            f"the loss {loss:.4f} is suspiciously low: below {bound:.2f}, which no model of natural text "
             f"reaches. Repetitive text, such as logs or templates, would explain it{passed}"
         )
         return Verdict("plausible", when, step, SUSPICIOUS, below, why)
     why = (
-        f"the loss {record['loss']:.4f} is below {line}: the model sees what it has to predict, "
+        f"the loss {loss:.4f} is below {line}: the model sees what it has to predict, "
         "or the validation text was in the training text, or the mean was taken over the wrong tokens"
     )
     return Verdict("plausible", when, step, IMPLAUSIBLE, below, why)
 
 
-def not_learning(
-    record: Mapping[str, Any], facts: Mapping[str, Any], *, warmup: int, when: When, step: int
-) -> Verdict | None:
-    """Return whether after warm-up the loss is still that of a model which only counts tokens; None until then.
-
-    `record` is a validation record, `facts` is data.json, `warmup` is in steps.
-    """
-    line = facts.get("unigram")
-    if step < warmup + FIRST_STEPS or line is None or not isinstance(record.get("loss"), float):
+def not_learning(record: Scores, facts: DataFacts, *, warmup: int, when: When, step: int) -> Verdict | None:
+    """Return whether after warm-up (steps) the loss is still that of token counts alone; None until then."""
+    line, loss = facts.unigram, record.loss
+    if step < warmup + FIRST_STEPS or line is None or loss is None:
         return None
-    below = line - record["loss"]
+    below = line - loss
     if below >= LEARNED:
         return Verdict("learning", when, step, OK, below, "better than counting")
     why = (
-        f"the loss {record['loss']:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing "
+        f"the loss {loss:.3f} is no better than knowing how often each token occurs ({line:.3f}): nothing "
         "has been learned yet; a learning rate that is too small or too large is the usual cause, then a wrong mask"
     )
     return Verdict("learning", when, step, NOT_LEARNING, below, why)
 
 
-def majority_only(record: Mapping[str, Any], facts: Mapping[str, Any], *, when: When, step: int) -> Verdict | None:
-    """Return whether questions are answered no better than by one answer to all; None where none are asked."""
-    majority, share = facts.get("majority"), record.get("exact_match")
-    if not majority or not majority["of"] or not isinstance(share, float):
+def majority_only(record: Scores, facts: DataFacts, *, when: When, step: int) -> Verdict | None:
+    """Return whether one answer to all questions would score as well; None if none are asked."""
+    majority, share = facts.majority, record.exact_match
+    if majority is None or not majority.of or share is None:
         return None
-    always = majority["right"] / majority["of"]
-    noise = NOISE * math.sqrt(always * (1.0 - always) / majority["of"])
+    always = majority.right / majority.of
+    noise = NOISE * math.sqrt(always * (1.0 - always) / majority.of)
     above = share - always
     if above > noise:
         return Verdict("answers", when, step, OK, above, "better than always giving the same answer")
     why = (
-        f"{share:.1%} of the questions are answered exactly, and always answering '{majority['answer']}' would be "
+        f"{share:.1%} of the questions are answered exactly, and always answering '{majority.answer}' would be "
         f"right in {always:.1%} (noise {noise:.1%}): what was asked is not known; facts that pretraining did not "
         "teach, or too large a learning rate afterwards, are the usual causes"
     )
@@ -146,8 +151,7 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
     """Return whether a sample shares more with an earlier one of the run than chance allows.
 
     Each was drawn with a seed of its own, so a long common passage must be probable under the model. Text that the
-    model knows by heart is, and is not flagged. `new` is a record of samples.jsonl with the chance of each token it
-    drew, a character each.
+    model knows by heart is, and is not flagged.
     """
     chances, text = new.get("chances"), str(new.get("text", ""))[:LONGEST]
     if not chances or len(chances) < len(text):
@@ -166,24 +170,25 @@ def same_text(new: Mapping[str, Any], earlier: Sequence[Mapping[str, Any]], *, s
     return Verdict("samples", "evaluation", step, OK, 0.0, "samples differ as chance has it")
 
 
-Records = Sequence[Mapping[str, Any]]
-BLOCK = 10  # train records whose mean counts: single ones are noise
-APART = (0.2, 0.1)  # a training loss that rose by this share, and by so many nats, has come apart
-RISEN = (0.01, 0.01)  # a validation loss that rose by so much over its best is no accident
+BLOCK = 10  # train records to average: single ones are noise
+APART = (0.2, 0.1)  # a training loss that rose by this share, and this many nats, has diverged
+RISEN = (0.01, 0.01)  # a rise of the validation loss above its best that is no accident
 AFTER_BEST = 3  # evaluations: a curve may dip once
-FALLING = (0.02, 0.01)  # a last tenth that took this share off the loss, and so many nats, was not the end
-WIDTHS = (0.1, 0.25)  # shares of a run, the second where records are few
-SURE, SURE_OF_MANY = 3.0, 5.0  # standard errors, for training losses; of many blocks one is the lowest by chance
+FALLING = (0.02, 0.01)  # a last tenth that cut the loss by this share, and this many nats, was too early to stop
+WIDTHS = (0.1, 0.25)  # shares of a run, the second if records are few
+SURE, SURE_OF_MANY = 3.0, 5.0  # standard errors of training losses; the lowest of many blocks is low by chance
 LEAST = 3  # records of such a share
 
 
-def curve(train: Records, validation: Records, *, when: When, step: int) -> Verdict | None:
-    """Return what is wrong with the curves so far; None before the first evaluation.
+def curve(
+    train: Sequence[TrainRecord], validation: Sequence[ValidationRecord], *, when: When, step: int
+) -> Verdict | None:
+    """Return the problems of the curves so far; None before the first evaluation.
 
     Records come oldest first, train records thinned or not. `when` = `after` also asks whether the run was long enough.
     """
-    scored = [(int(r["step"]), float(r["loss"])) for r in validation if _is_number(r.get("loss"))]
-    trained = [(int(r["step"]), float(r["loss"])) for r in train if _is_number(r.get("loss"))]
+    scored = [(record.step, record.loss) for record in validation if record.loss is not None]
+    trained = [(record.step, record.loss) for record in train if record.loss is not None]
     if not scored:
         return None
     found = _apart(trained) or _overfit(scored) or (_still_falling(scored, trained) if when == "after" else None)
@@ -192,12 +197,7 @@ def curve(train: Records, validation: Records, *, when: When, step: int) -> Verd
 
 
 def no_number(why: str, *, step: int) -> Verdict:
-    """Return the verdict on a run that ended because its loss or gradient was not finite."""
     return Verdict("curve", "after", step, DIVERGED, math.inf, f"{why}; compare nothing with it")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def _apart(trained: list[tuple[int, float]]) -> tuple[str, float, str] | None:
@@ -246,7 +246,7 @@ def _still_falling(scored: list[tuple[int, float]], trained: list[tuple[int, flo
 
 
 def _last_tenth(scored: list[tuple[int, float]]) -> float | None:
-    """Return the nats that the last tenth took off; None where evaluations are too far apart to say."""
+    """Return the nats that the last tenth gained; None if evaluations are too far apart to tell."""
     end, last = scored[-1]
     before = [(step, loss) for step, loss in scored[:-1] if step >= 0.75 * end]
     if not before:
@@ -267,5 +267,4 @@ def _last_tenth_trained(trained: list[tuple[int, float]]) -> float | None:
 
 
 def _error(*parts: list[float]) -> float:
-    """Return the standard error of the difference of two means."""
     return math.hypot(*(statistics.stdev(part) / len(part) ** 0.5 for part in parts))

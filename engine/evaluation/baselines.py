@@ -1,7 +1,7 @@
-"""What knowing nothing but counts would score: the lines a trained model must get below. Nats per token.
+"""Count-based baselines: the losses a trained model must beat. Nats per token.
 
-A text is one stream of tokens. Of separate sentences, as a translation's targets are, each is counted with its end,
-and none knows the one before it.
+A text is one stream of tokens. Separate sentences, such as a translation's targets, are each counted with their end
+token, independent of the sentence before.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 MAX_BIGRAM_VOCABULARY = 2_000
 ADD = 1e-2
-PIECE = 4_000_000  # tokens that are counted at once
-Predicted = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and what each is followed by
+PIECE = 4_000_000  # tokens counted at once
+Predicted = tuple[NDArray[np.int64], NDArray[np.int64]]  # tokens, and the token after each
 
 
 def unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
@@ -23,9 +23,8 @@ def unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_si
 
 
 def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float | None:
-    """Return the mean nll of each held-out token given the one before it; None above 2,000 tokens of vocabulary.
-
-    Counts back off to unigram frequencies with the weight of one observation (Dirichlet smoothing).
+    """Return the mean nll of each held-out token given the previous one; None above a vocabulary of 2,000. Counts back
+    off to unigram frequencies with the weight of one observation (Dirichlet smoothing).
     """
     if vocab_size > MAX_BIGRAM_VOCABULARY:
         return None
@@ -37,7 +36,6 @@ def bigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_siz
 
 
 def _counted(ids: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-    """Return (size,) how often each token occurs; a large text is never copied whole."""
     counts = np.zeros(size)
     for start in range(0, len(ids), PIECE):
         counts += np.bincount(ids[start : start + PIECE], minlength=size)
@@ -57,47 +55,38 @@ def sentence_unigram_loss(
     train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
 ) -> float:
     """`unigram_loss` of sentences (without start and end): the end of each counts too."""
-    # The first border stands before all and is predicted by nobody: left out of the counts, as it is of the score.
+    # The first border precedes everything and is never predicted: not counted, just as it is not scored.
     return unigram_loss(_bordered(train, vocab_size)[1:], _bordered(held_out, vocab_size), vocab_size + 1)
 
 
 def sentence_bigram_loss(
     train: Sequence[NDArray[np.int64]], held_out: Sequence[NDArray[np.int64]], vocab_size: int
 ) -> float:
-    """`bigram_loss` of sentences: a first token is given that it is the first, and the end of each counts too.
-
-    Only pairs that occur are counted, so the vocabulary may be large.
-    """
+    """`bigram_loss` of sentences: a first token is given that it is the first, and the end of each counts too."""
     known, asked = _bordered(train, vocab_size), _bordered(held_out, vocab_size)
     return pairs_bigram_loss((known[:-1], known[1:]), (asked[:-1], asked[1:]), vocab_size + 1)
 
 
 def pairs_unigram_loss(train: NDArray[np.int64], held_out: NDArray[np.int64], vocab_size: int) -> float:
-    """Return the mean nll of held-out targets (m,) under the frequencies of the training targets (n,), smoothed as
-    above.
-    """
+    """The mean nll of held-out targets (m,) under the frequencies of the training targets (n,), smoothed as above."""
     counts = np.bincount(train, minlength=vocab_size) + ADD
     return float(-np.log(counts / counts.sum())[held_out].mean())
 
 
 def pairs_bigram_loss(train: Predicted, held_out: Predicted, vocab_size: int) -> float:
-    """Return the mean nll of each held-out target given the token it is predicted at.
-
-    Smoothed as in `bigram_loss`; only pairs that occur are counted, so the vocabulary may be large.
-    """
+    """`bigram_loss` of targets by the tokens they are predicted at; counts only pairs that occur, so V may be large."""
     (known, after), (asked, expected) = train, held_out
     unigram = np.bincount(after, minlength=vocab_size) + ADD
     unigram = unigram / unigram.sum()
     pairs, times = np.unique(known * vocab_size + after, return_counts=True)
     wanted = asked * vocab_size + expected
     place = np.searchsorted(pairs, wanted)
-    pairs, times = np.append(pairs, -1), np.append(times, 0)  # where a pair past all that are known is looked up
+    pairs, times = np.append(pairs, -1), np.append(times, 0)  # the lookup index of a pair past all known ones
     found = np.where(pairs[place] == wanted, times[place], 0)
     before = np.bincount(known, minlength=vocab_size)[asked]
     return float(-np.log((found + unigram[expected]) / (before + 1.0)).mean())
 
 
 def _bordered(sentences: Sequence[NDArray[np.int64]], border: int) -> NDArray[np.int64]:
-    """Join sentences to one stream with a border before, between and after them."""
     edge = np.array([border], dtype=np.int64)
     return np.concatenate([edge, *(part for sentence in sentences for part in (sentence, edge))])

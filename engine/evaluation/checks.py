@@ -1,10 +1,10 @@
-"""The leak probe and the order check. Can a position see what it has to predict?
+"""The leak probe and the order check: can a position see what it must predict?
 
-The logits of position t must not depend on the text it predicts or what comes after that, wherever it stands: in the
-tokens beside it or in a source. Both ways are tried, before, while and after training (a mask that is merely very
-negative can be learned around): the change of logits up to t when that text is redrawn, and the gradient of logits t
-with respect to the inputs that hold it. A leak between neighbours shows only at its own place, so every t is tried
-where that is affordable, else one random t in each stretch. The order check asks whether positions reach the model.
+The logits of position t must not depend on the text it predicts or what follows, whether in neighbouring tokens or a
+source. Two probes run before, during and after training (a model can learn around a mask that is merely very negative):
+the change of logits up to t when that text is redrawn, and the gradient of logits t with respect to the inputs that
+hold it. A leak between neighbours shows only at its own place, so every t is tried where that is affordable, else one
+random t in each stretch. The order check asks whether positions reach the model.
 """
 
 import functools
@@ -30,7 +30,7 @@ PERTURBATION_LIMIT = 1e-5  # relative to the logit itself: room for fp32 sums ta
 GRADIENT_PLACES = 24
 FEWEST_PLACES = 8
 ROWS_AT_ONCE = 16
-MOST_ROWS = 128  # limit for a batch as large as the run's own
+MOST_ROWS = 128  # limit for a batch of the run's size
 MOST_BYTES = 2**29  # of logits at once
 # Multiply-adds a probe may cost, roughly: a second or two on either kind of device.
 BUDGET = {"cpu": 1e11, "cuda": 1e13}
@@ -39,7 +39,7 @@ SHARE = {"before": 1.0, "evaluation": 0.1, "after": 1.0}
 
 @contextmanager
 def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
-    """Set a mode, then restore the one before; torch's own random numbers stay where they were."""
+    """Set a mode, then restore the previous one; torch's random state is preserved."""
     before = model.training
     devices = [p.device for p in model.parameters() if p.device.type == "cuda"][:1]
     with torch.random.fork_rng(devices):
@@ -51,13 +51,8 @@ def _mode(model: nn.Module, *, training: bool) -> Iterator[None]:
 
 
 def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[int]) -> float:
-    """Return the largest |∂ logits[t] / ∂ embedding[j]| over inputs j that hold the answer of t or what follows it.
-
-    Args:
-        model: in evaluation mode, with a `token_embedding` for every input.
-        batch: (B, T).
-        places: which text the inputs and answers are.
-        tried: the positions t to look at.
+    """Return the largest |∂ logits[t] / ∂ embedding[j]| over inputs j that hold the answer of t or what follows it, for
+    the positions t of `tried`. The model is in evaluation mode, with a `token_embedding` for every input.
     """
     kept: list[Tensor] = []
 
@@ -71,7 +66,7 @@ def gradient_leak(model: nn.Module, batch: Batch, places: Places, tried: list[in
         with torch.enable_grad():
             logits = model(*batch.inputs)  # (B, T, V)
             texts = [places.tokens] if batch.source is None else [places.source, places.tokens]
-            # A random mixture of the logits: no cancellation can hide a dependence, as a plain sum's could.
+            # A random mixture of the logits: unlike in a plain sum, no cancellation can hide a dependence.
             generator = torch.Generator().manual_seed(seed_for(0, "probe", "mixture"))
             mixture = torch.randn(logits.shape[-1], generator=generator).to(logits)
             worst = torch.zeros((), dtype=logits.dtype, device=logits.device)
@@ -100,16 +95,10 @@ def perturbation_leak(
     *,
     at_once: int = ROWS_AT_ONCE,
 ) -> float:
-    """Return the largest change of the logits up to t when the answer of t and what follows are redrawn; NaN if any is.
+    """Return the largest change of the logits up to t when t's answer and what follows are redrawn; NaN if any is.
 
-    Args:
-        model: in any mode; what is random in it is seeded alike for both passes.
-        row: a batch of one.
-        places: which text the inputs and answers are.
-        tried: the positions t to look at, each in its own row of a batch.
-        vocab_size: tokens that may be drawn.
-        seed: of the redrawn tokens.
-        at_once: rows per batch; fewer if their logits would not fit.
+    `row` is a batch of one; each t of `tried` gets its own row of a batch of `at_once`, fewer if their logits would not
+    fit. The model's randomness is seeded alike for both passes.
     """
     worst = 0.0
     device = row.tokens.device
@@ -151,17 +140,15 @@ def relative_change(before: Tensor, after: Tensor) -> float:
 
 
 def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_size: int, seed: int = 0) -> float:
-    """Return the largest relative change of the logits at hidden places when what is hidden there is redrawn in the
-    text.
-
-    For objectives that hide tokens: the inputs must not change by it, so neither may the predictions.
+    """Return the largest relative change of the logits at hidden places when what is hidden there is redrawn: the
+    inputs do not change by it, so neither may the predictions.
     """
 
     def batch(text: Tensor) -> Batch:
         return objective.batch(text, torch.Generator().manual_seed(seed_for(seed, "mask", "probe")))
 
     original = batch(windows)
-    hidden = (original.targets != IGNORED) & (original.tokens >= vocab_size)  # a special token stands there
+    hidden = (original.targets != IGNORED) & (original.tokens >= vocab_size)  # a special token is there
     generator = torch.Generator().manual_seed(seed_for(seed, "probe", "hidden"))
     drawn = torch.randint(vocab_size, windows.shape, generator=generator).to(windows)
     redrawn = batch(torch.where(hidden, drawn, windows))
@@ -174,10 +161,7 @@ def hidden_leak(model: nn.Module, objective: Objective, windows: Tensor, vocab_s
 
 
 def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
-    """Return all positions that have a later one, or one at random in each of `how_many` equal stretches.
-
-    The first, the last and the one before it are always among them.
-    """
+    """Return all positions but the last, or the ends and a random one in each of `how_many` equal stretches."""
     last = length - 2
     if last < 0:
         return []
@@ -190,7 +174,6 @@ def places_to_try(length: int, how_many: int, seed: int) -> list[int]:
 
 
 def _that_fit(model: nn.Module, length: int, vocab_size: int, rows: int) -> int:
-    """Return how many rows of a batch fit in memory: two passes, their difference, some copies."""
     logits_bytes = length * getattr(model, "vocab_size", vocab_size) * 8
     return max(1, min(rows, MOST_BYTES // (6 * logits_bytes)))
 
@@ -207,7 +190,6 @@ def _as_many_as_fit(probe: Callable[..., float], rows: int) -> tuple[float, int]
 
 
 def _affordable(model: nn.Module, length: int, device: str, share: float) -> int:
-    """Return how many rows a probe may send through the model twice."""
     cost = 2.0 * length * sum(p.numel() for p in model.parameters())
     return max(FEWEST_PLACES, int(BUDGET.get(device, BUDGET["cpu"]) * share / cost))
 
@@ -224,14 +206,8 @@ def leak_probe(
 ) -> Verdict:
     """Run both probes in every mode the model is used in: training, evaluation, and the way the scorer runs it.
 
-    Args:
-        model: any mode; put back as it was.
-        objective: makes examples of the windows.
-        windows: (B, L), real text; the first two rows are used.
-        vocab_size: tokens that may be drawn.
-        when: before, at an evaluation, or after training.
-        step: the optimizer step; other steps try other places.
-        rows: in the run's largest batch, in training or scoring; as many are tried at once if affordable.
+    The first two rows of `windows` (B, L), real text, are used; other steps try other places. `rows` are in the run's
+    largest batch: as many are tried at once if affordable. The model is restored.
     """
     gradient, changes = 0.0, []
     kind, share = windows.device.type, SHARE[when]
@@ -251,7 +227,9 @@ def leak_probe(
         clean = "what is hidden is not seen"
     else:
         for batch, where in _examples(objective, windows[:2], step):
-            single = _single_rows(batch)
+            sources = [None] * len(batch.tokens) if batch.source is None else torch.split(batch.source, 1)
+            parts = zip(torch.split(batch.tokens, 1), torch.split(batch.targets, 1), sources, strict=True)
+            single = [Batch(tokens, targets, 0, source) for tokens, targets, source in parts]
             length = where.answers.numel() + 1
             affordable = _affordable(model, length, kind, share)
             tried = places_to_try(length, affordable, step)
@@ -287,7 +265,6 @@ def leak_probe(
 
 
 def _larger(one: float, other: float) -> float:
-    """Return the larger of two; NaN if either is."""
     return max(one, other, key=lambda value: (value != value, value))
 
 
@@ -301,22 +278,16 @@ def _examples(objective: Objective, windows: Tensor, step: int) -> Iterator[tupl
         yield objective.batch(rows, torch.Generator().manual_seed(seed)), where
 
 
-def _single_rows(batch: Batch) -> list[Batch]:
-    sources = [None] * len(batch.tokens) if batch.source is None else torch.split(batch.source, 1)
-    rows = zip(torch.split(batch.tokens, 1), torch.split(batch.targets, 1), sources, strict=True)
-    return [Batch(tokens, targets, 0, source) for tokens, targets, source in rows]
-
-
-ORDERED = 32  # tokens of the text that is permuted
+ORDERED = 32  # tokens of the permuted text
 ORDER_LIMIT = 1e-9  # relative, in float64
 
 
-def order_check(model: Network, vocab_size: int, *, when: When = "before", step: int = 0) -> Verdict | None:
-    """Check whether positions reach the model; None for one that has none, or no text long enough to tell.
+def order_check(model: Network, vocab_size: int) -> Verdict | None:
+    """Check whether positions reach the model; None if it has none, or no text is long enough to tell.
 
-    Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions
-    and nothing else. So in a copy with other weights the masks are lifted and two neighbours change places; in float64
-    anything more than rounding counts.
+    Without a mask and without positions a Transformer cannot tell order: permuting its text permutes its predictions.
+    So in a copy with other weights the masks are lifted and two neighbours change places; in float64 anything more than
+    rounding counts.
     """
     length = min(ORDERED, model.config.context_length, model.config.source_tokens)
     if model.config.position == "none" or length < 3 or vocab_size < 2:
@@ -335,17 +306,17 @@ def order_check(model: Network, vocab_size: int, *, when: When = "before", step:
             before, after = (_hidden(copy, stack, text) for text in (tokens, tokens[:, swapped]))
             moved.append(relative_change(before[:, swapped], after))
     if not min(moved) <= ORDER_LIMIT:
-        return Verdict("order", when, step, OK, 0.0, f"the model tells order ({model.config.position} positions)")
+        return Verdict("order", "before", 0, OK, 0.0, f"the model tells order ({model.config.position} positions)")
     why = (
         f"permuting a text only permutes the predictions: {model.config.position} positions never reach the model "
         "(a table indexed by batch instead of time is the usual cause)"
     )
-    return Verdict("order", when, step, NO_ORDER, min(moved), why)
+    return Verdict("order", "before", 0, NO_ORDER, min(moved), why)
 
 
 @torch.no_grad()
 def redraw(model: Network) -> None:
-    """Redraw the weights at another scale, in place: this tests how parts are connected, not how they start."""
+    """Redraw the weights at another scale, in place: this tests connections, not initial values."""
     generator = torch.Generator().manual_seed(seed_for(0, "probe", "order"))
     for weight in model.parameters():
         drawn = torch.randn(weight.shape, generator=generator, dtype=torch.float64)
@@ -356,7 +327,6 @@ def redraw(model: Network) -> None:
 
 
 def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
-    """Return what one stack alone makes of a text; a decoder over a source gets a few random vectors for it."""
     at, x = Positions.consecutive(tokens.shape[1], 0, tokens.device), model.token_embedding(tokens)
     if not isinstance(model, EncoderDecoder) or stack is model.encoder:
         return stack.run_layers(x, at)

@@ -1,32 +1,35 @@
 """Loss, perplexity, bits per character, accuracy: Σ nll / Σ tokens over a whole split, never a mean of means.
 
-Where a window starts matters (0.026 nats/char between two common choices), so context and stride belong to the name
-of a score. Losses are in nats.
+Where a window starts matters (0.026 nats/char between two common choices), so a score's name includes context and
+stride. Losses are in nats.
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Generator, Tensor, nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
-from engine.data.loader import Batches
-from engine.data.objectives import IGNORED, Batch, Objective
+from engine.data.loader import Examples
+from engine.data.objectives import IGNORED, Batch
 from engine.data.synthetic.grammar import Probe
 from engine.model.transformer import evaluating
+
+STRETCHES = 32
 
 
 @dataclass(frozen=True)
 class TokenScores:
-    """The scores of m targets. For next-token: of each token of a text but the first."""
+    """The scores of m targets. For next-token: every token of a text but the first."""
 
-    nll: NDArray[np.float64]  # (m,) float64, nats: −log p(target | what its window shows of it)
+    nll: NDArray[np.float64]  # (m,) float64, nats: −log p(target | its window)
     correct: NDArray[np.bool_]  # (m,) bool: the target was the likeliest token
-    place: NDArray[np.int32]  # (m,) from 0: where in its window the target was predicted
+    place: NDArray[np.int32]  # (m,) from 0: the target's place in its window
     context: int  # window length in tokens
     # tokens between two windows; each next token has at least context − stride tokens of history, once the text is that
     # old
@@ -34,7 +37,6 @@ class TokenScores:
 
     @property
     def loss(self) -> float:
-        """Mean nll in nats per token."""
         return math.fsum(self.nll) / len(self.nll)
 
     @property
@@ -46,10 +48,10 @@ class TokenScores:
     def accuracy(self) -> float:
         return float(self.correct.mean())
 
-    def profile(self, most: int = 32) -> list[float | None]:
-        """Return the mean nll by place in the window, in at most `most` equal stretches; None where none is scored."""
+    def profile(self) -> list[float | None]:
+        """The mean nll by place in the window, in at most `STRETCHES` equal stretches; None if none is scored."""
         length = int(self.place.max()) + 1
-        stretches = min(most, length)
+        stretches = min(STRETCHES, length)
         stretch = self.place.astype(np.int64) * stretches // length
         counts = np.bincount(stretch, minlength=stretches)
         sums = np.bincount(stretch, weights=self.nll, minlength=stretches)
@@ -61,14 +63,12 @@ class TokenScores:
         return math.fsum(self.nll[chosen]) / int(chosen.sum()) if chosen.any() else None
 
     def bits_per_character(self, n_characters: int) -> float:
-        """Return Σ nll in bits, divided by the characters it predicted (all but the first token's)."""
         return math.fsum(self.nll) / math.log(2) / max(1, n_characters)
 
 
 def windows(n_tokens: int, context: int, stride: int) -> list[tuple[int, int, int]]:
-    """Cut a text for scoring: (start, length, scored); the last `scored` of `length` targets count.
-
-    Window k starts at k · stride; each of the n − 1 targets is scored exactly once, in the first window that has it.
+    """Cut a text for scoring: (start, length, scored); the last `scored` of `length` targets count, each of the n − 1
+    targets once, in the first window that has it. Window k starts at k · stride.
     """
     plan, done = [], 0
     for start in range(0, max(n_tokens - 1, 0), stride):
@@ -88,61 +88,22 @@ def score_tokens(
     batch_size: int,
     between: Callable[[], None] = lambda: None,
 ) -> TokenScores:
-    """Score every token (n,) of a text but the first, once, deterministically.
-
-    `stride` is 1 to `context`. `batch_size` windows at once change speed, not the score. `between` is called between
-    batches and may raise to stop.
+    """Score every token (n,) of a text but the first, once, deterministically. `batch_size` changes speed, not the
+    score; `between` is called between batches and may raise to stop.
     """
     if not 1 <= stride <= context:
         raise ValueError(f"stride {stride} must be between 1 and the context {context}")
-    plan = windows(tokens.numel(), context, stride)
-    nll = np.empty(tokens.numel() - 1)
-    correct = np.empty(tokens.numel() - 1, dtype=np.bool_)
-    place = np.empty(tokens.numel() - 1, dtype=np.int32)
-    with evaluating(model):
-        for group in _equal_lengths(plan, batch_size):
-            between()
-            length, scored = group[0][1], group[0][2]
-            starts = torch.tensor([start for start, _, _ in group], device=tokens.device)
-            rows = tokens[starts[:, None] + torch.arange(length + 1, device=tokens.device)].long()  # (B, T + 1)
-            logits = model(rows[:, :-1])[:, -scored:].float()
-            targets = rows[:, 1:][:, -scored:]
-            losses = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), reduction="none")
-            hits = (logits.argmax(-1) == targets).cpu().numpy()
-            values = losses.view(targets.shape).cpu().double().numpy()
-            for row, (start, _, _) in enumerate(group):
-                stop = start + length
-                nll[stop - scored : stop] = values[row]
-                correct[stop - scored : stop] = hits[row]
-                place[stop - scored : stop] = np.arange(length - scored, length)
-    return TokenScores(nll, correct, place, context, stride)
 
+    def batches() -> Iterator[Batch]:
+        for (length, scored), group in groupby(windows(tokens.numel(), context, stride), key=lambda w: w[1:]):
+            all_starts = torch.tensor([start for start, _, _ in group], device=tokens.device)
+            for starts in torch.split(all_starts, batch_size):
+                rows = tokens[starts[:, None] + torch.arange(length + 1, device=tokens.device)].long()  # (B, T + 1)
+                targets = rows[:, 1:].clone()
+                targets[:, : length - scored] = IGNORED
+                yield Batch(rows[:, :-1], targets, scored * len(starts))
 
-def score_windows(
-    model: nn.Module,
-    tokens: Tensor,
-    objective: Objective,
-    *,
-    context: int,
-    stride: int,
-    batch_size: int,
-    generator: Generator,
-    between: Callable[[], None] = lambda: None,
-) -> TokenScores:
-    """Score what an objective asks of every window of a text (n,), deterministically.
-
-    `generator` draws what is hidden; seeded alike each time, so that all evaluations ask the same. `context` is only
-    for the score's name. `batch_size` and `between` are as in `score_tokens`.
-
-    Raises:
-        ValueError: the text is shorter than one window.
-    """
-    if tokens.numel() < objective.window:
-        raise ValueError(f"{tokens.numel()} tokens are fewer than one window of {objective.window}")
-    windows = tokens.unfold(0, objective.window, stride).long()
-    examples = objective.batch(windows, generator)  # drawn at once: independent of the batch size
-    pieces = examples.pieces(-(-len(windows) // batch_size))
-    return score_batches(model, pieces, context=context, stride=stride, between=between)
+    return score_batches(model, batches(), context=context, stride=stride, between=between)
 
 
 def score_batches(
@@ -153,38 +114,22 @@ def score_batches(
     stride: int,
     between: Callable[[], None] = lambda: None,
 ) -> TokenScores:
-    """Score all that some batches (at least one, on the model's device) ask.
-
-    `context` and `stride` are only for the score's name; `between` is called between batches and may raise to stop.
-    """
+    """Score all batches, at least one; `context` and `stride` only label the score."""
     nll, correct, place = [], [], []
     with evaluating(model):
         for batch in batches:
             between()
-            logits = model(*batch.inputs).float()
             scored = batch.targets != IGNORED
-            targets = batch.targets[scored]
-            nll.append(F.cross_entropy(logits[scored], targets, reduction="none").cpu().double().numpy())
-            correct.append((logits[scored].argmax(-1) == targets).cpu().numpy())
+            logits, targets = model(*batch.inputs)[scored].float(), batch.targets[scored]
+            nll.append(F.cross_entropy(logits, targets, reduction="none").cpu().double().numpy())
+            correct.append((logits.argmax(-1) == targets).cpu().numpy())
             place.append(scored.nonzero()[:, 1].cpu().numpy().astype(np.int32))
     return TokenScores(np.concatenate(nll), np.concatenate(correct), np.concatenate(place), context, stride)
 
 
-def _equal_lengths(plan: list[tuple[int, int, int]], size: int) -> Iterator[list[tuple[int, int, int]]]:
-    group: list[tuple[int, int, int]] = []
-    for window in plan:
-        if group and (len(group) == size or window[1:] != group[0][1:]):
-            yield group
-            group = []
-        group.append(window)
-    if group:
-        yield group
-
-
-def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
-    """Return NanoGPT's `estimate_loss`: the mean over random batches of their mean loss, nats per token.
-
-    Comparable with published nanoGPT figures only: 20 batches of its CPU recipe have a standard error of 0.017.
+def nanogpt_loss(model: nn.Module, batches: Examples, n_batches: int) -> float:
+    """NanoGPT's `estimate_loss`: the mean over random batches of their mean loss, nats per token. Comparable with
+    published nanoGPT figures only: 20 batches of its CPU recipe have a standard error of 0.017.
     """
     losses = []
     with evaluating(model):
@@ -196,13 +141,13 @@ def nanogpt_loss(model: nn.Module, batches: Batches, n_batches: int) -> float:
 
 
 def places_with_history(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
-    """Return (n,) which places counted in records of version 1: those with context − stride tokens of history."""
+    """Return (n,) the places that count in version 1 records: those with context − stride tokens of history."""
     counted: NDArray[np.bool_] = probe.at > scores.context - scores.stride
     return counted
 
 
 def places_shown(scores: TokenScores, probe: Probe) -> NDArray[np.bool_]:
-    """Return (n,) which of a probe's places count: those with their evidence inside the window."""
+    """Return (n,) the places of a probe that count: those with their evidence inside the window."""
     shown: NDArray[np.bool_] = probe.distance <= scores.place[probe.at - 1] + 1
     return shown
 
@@ -213,9 +158,7 @@ Counted = Callable[[TokenScores, Probe], NDArray[np.bool_]]
 def probe_counts(
     scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
 ) -> dict[str, tuple[int, int]]:
-    """Return (right, counted) places of each probe of the text, one token a character; probes without places are left
-    out.
-    """
+    """(right, counted) places of each probe that has any, one token a character."""
     result = {}
     for probe in probes:
         at = probe.at[counted(scores, probe)]
@@ -225,10 +168,7 @@ def probe_counts(
 
 
 def excess_over_floor(scores: TokenScores, floor: NDArray[np.float64]) -> float:
-    """Return the nats per character above a perfect predictor, over the same characters.
-
-    `floor` (n,) has the nats that the perfect predictor needs for each character; nan where unknown.
-    """
+    """Return the nats per character above a perfect predictor, whose nll is `floor` (n,); nan where unknown."""
     known = np.isfinite(floor[1:])
     n = int(known.sum())
     return math.fsum(scores.nll[known]) / n - math.fsum(floor[1:][known]) / n
@@ -240,17 +180,12 @@ Stretch = list[int]  # [distance from, distance to, right, of]: characters, from
 def scores_by_distance(
     scores: TokenScores, probes: tuple[Probe, ...], counted: Counted = places_shown
 ) -> dict[str, list[Stretch]]:
-    """Return how many of the places that `probe_counts` counts were right, by how far back the evidence stands.
+    """Return the accuracy on the places in `probe_counts` by how far back the evidence is: a model's reach.
 
-    A model's reach shows here: what stands further back than its layers can carry cannot be known. Only places whose
-    evidence lies inside the window count: at a stride of half the context, a third of what is 170 characters back would
-    else be counted wrong for having been cut off. The stretches are the probe's own, so the counts of runs on other
-    texts and of other seeds can be added up. Parts of one family (near and far recall) are counted together; probes
-    without borders are left out.
-
-    Returns:
-        Family → stretches with a place in them, nearest first. What stands nearer than the first border or further
-        than the last counts to the stretch beside it.
+    Only places whose evidence lies inside the window count: at a stride of half the context, a third of what is 170
+    characters back would else be wrong for having been cut off. The stretches are the probe's own, so the counts of
+    other texts and seeds can be added up. Parts of one family (near and far recall) are counted together; probes
+    without borders are left out. What stands outside all borders counts to the stretch beside it.
     """
     found: dict[str, np.ndarray] = {}
     borders: dict[str, tuple[int, ...]] = {}

@@ -1,4 +1,4 @@
-"""The floor reachable at a context and stride: what a Bayes-optimal predictor that sees only its window needs.
+"""The floor reachable at a context and stride: the loss of a Bayes-optimal predictor that sees only its window.
 
 The entropy floor of a generated text assumes the whole past. A model of context T scored every S characters sees
 between T − S and T characters of it, and no training makes up for the rest.
@@ -14,20 +14,21 @@ from numpy.typing import NDArray
 
 from engine.data.cache import numbers_of
 from engine.data.corpora import Split
-from engine.data.synthetic import playlets, playlets_automaton
+from engine.data.synthetic import playlets
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import GeneratedText
 from engine.evaluation.metrics import windows
+from engine.runs.records import Floor
 
-VERSION = 1  # of the filters; cached floors of other versions are not read
-FILTERS: Mapping[str, Callable[[], WindowFilter[Any]]] = {playlets.VERSION: playlets_automaton.window_filter}
+VERSION = 1  # of the filters; cached floors of other versions are ignored
+FILTERS: Mapping[str, Callable[[], WindowFilter[Any]]] = {playlets.VERSION: playlets.window_filter}
 MOST_READ = 2_000_000  # most characters read in windows, about ten seconds; beyond that, evenly spaced windows
-UNLUCKY = 1e-6  # chance that an honest model is below the bound
+UNLUCKY = 1e-6  # probability that an honest model is below the bound
 
 
 @dataclass(frozen=True)
 class ReachableFloor:
-    """The nats that the optimal predictor of a window needs for each character of a text."""
+    """The optimal window predictor's loss on each character of a text, in nats."""
 
     # (n,) −log p(character | its window); nan for the first character, and where no window was read
     nats: NDArray[np.float64]
@@ -37,18 +38,16 @@ class ReachableFloor:
     stride: int  # characters between two windows
     read: int  # windows that were read
     windows: int  # all windows
-    luck: float  # nats per character that a model can be below `nats` by chance, except once in a million
+    luck: float  # nats per character that a model can be below `nats` by luck, at odds of one in a million
 
-    def facts(self) -> dict[str, Any]:
-        """Return the entry in data.json and in evaluation records."""
-        found: dict[str, Any] = {"nats_per_char": self.nats_per_char, "se": self.se, "luck": self.luck}
-        found |= {"context": self.context, "stride": self.stride}
-        return found if self.read == self.windows else found | {"windows": [self.read, self.windows]}
+    def facts(self) -> Floor:
+        some = {} if self.read == self.windows else {"windows": [self.read, self.windows]}
+        of_windows = {"context": self.context, "stride": self.stride} | some
+        return Floor.made(nats_per_char=self.nats_per_char, se=self.se, luck=self.luck, **of_windows)
 
 
 def reachable_floor(split: Split, context: int, stride: int) -> ReachableFloor | None:
-    """Return the floor of a split when it is scored in the windows of `score_tokens`; None without a filter for its
-    text.
+    """Return a split's floor in the windows of `score_tokens`; None without a filter for its text.
 
     If there are too many windows, evenly spaced ones are read, and their mean above the floor given the whole past is
     used for all.
@@ -82,15 +81,14 @@ def _read(generated: GeneratedText, plan: Sequence[tuple[int, int, int]]) -> NDA
 
 
 def _luck(generated: GeneratedText, missing: float, n: int, context: int, apart: int) -> float:
-    """Return the nats per character by which an honest model can be below the reachable floor, except once in a
-    million.
+    """The nats per character by which an honest model can be below the reachable floor, except once in a million.
 
-    Let q be the model's probabilities, r the grammar's given the whole past, p those given the window. Σ log q/r is
-    the logarithm of a martingale with mean 1, so it exceeds log 1/α with a probability of at most α (Ville 1939):
-    no honest model is more than that below the floor given the whole past. Of p the same holds within one window
-    only, as windows overlap and share scenes. Of every d-th window, with the longest scene between them, it holds
-    jointly (but for the phase of the scene in which the next one begins), and Hölder's inequality makes d · log 1/α of
-    the d sets. Both bounds hold; the tighter one counts.
+    Let q be the model's probabilities, r the grammar's given the whole past, p those given the window. Σ log q/r is the
+    logarithm of a martingale with mean 1, so it exceeds log 1/α with a probability of at most α (Ville 1939): no honest
+    model is more than that below the floor given the whole past. Of p the same holds within one window only, as windows
+    overlap and share scenes. Of every d-th window, with the longest scene between them, it holds jointly (but for the
+    phase of the scene in which the next one begins), and Hölder's inequality makes d · log 1/α of the d sets. Both
+    bounds hold; the tighter one counts.
     """
     nats = -math.log(UNLUCKY)
     longest = int(np.diff(generated.units, append=len(generated.text)).max())

@@ -1,8 +1,8 @@
-"""Every network a second time, written from the papers: slow, float64, and sharing no code with `engine.model`.
+"""A second implementation of every network, from the papers: slow, float64, sharing no code with `engine.model`.
 
-Only the weights and the config are taken from the model. This does not share bugs with the fast code, its masks and its
-modules, so the two are compared before a run starts. Loops run over layers, everything else is a dense T × T matrix.
-Notation: B batch, T time, S source time, H heads, D model width, Dh head width, V vocabulary.
+Only the weights and the config are taken from the model. It shares no bugs with the fast code's masks and modules, so
+the two are compared before a run starts. It loops over layers; everything else is a dense T × T matrix. Notation: B
+batch, T time, S source time, H heads, D model width, Dh head width, V vocabulary.
 """
 
 import math
@@ -23,12 +23,7 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Reference:
-    """The logits defined by a config and weights.
-
-    Args:
-        model: the config.
-        weights: by the names of the model's parameters.
-    """
+    """The logits defined by a config and weights, keyed by the model's parameter names."""
 
     def __init__(self, model: ModelConfig, weights: Mapping[str, Tensor]) -> None:
         self.model = model
@@ -135,7 +130,7 @@ class Reference:
             q, k = (self._turned(part, time) for part in (q, k))
         scores = q @ k.transpose(2, 3)  # (B, H, T, T)
         if model.position == "xl":
-            # Each distance once: (T, T, D) would not fit in memory for a long text.
+            # Each distance once: (T, T, D) would not fit in memory for long texts.
             distance = torch.arange(-int(time[-1]), int(time[-1]) + 1, device=time.device)
             r = _sinusoids(distance, model.d_model) @ self.weights[f"{name}scheme.distance.weight"].T
             r = r.view(len(distance), model.n_heads, -1)  # (R, H, Dh)

@@ -1,7 +1,7 @@
-"""Score a split the way a run's config asks, as the fields of a validation record: one class a kind of task."""
+"""Score a split as a run's config asks, as the fields of a validation record: one class per kind of task."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,14 +14,12 @@ from torch import Tensor, nn
 from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
-from engine.data.corruption import scored_documents
 from engine.data.documents.corpus import Question
-from engine.data.loader import RandomWindows, TextBatches, mask_generator
-from engine.data.objectives import Objective, QuestionAnswer, make_objective, places, span_corruption
+from engine.data.loader import TextBatches, mask_generator
+from engine.data.objectives import Batch, Objective, QuestionAnswer, make_objective, places, span_corruption
 from engine.data.padding import Tokens
-from engine.data.pairs import EncodedPairs, pair_batch
 from engine.data.parallel.pairs import Pairs
-from engine.data.questions import EncodedQuestions, scored_questions
+from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions
 from engine.data.tokenizers import PairTokenizer, Tokenizer
 from engine.evaluation.metrics import (
     Counted,
@@ -33,22 +31,22 @@ from engine.evaluation.metrics import (
     probe_counts,
     score_batches,
     score_tokens,
-    score_windows,
     scores_by_distance,
 )
 from engine.evaluation.reachable import ReachableFloor, reachable_floor
 from engine.evaluation.translation import TranslationScores, exact_match, score_translations
-from engine.generation.answering import Answer, Prompt, answer_questions, greedy_answers
+from engine.generation.answering import Prompt, answer_questions, greedy_answers
+from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
-from engine.model.transformer import DecoderLM, EncoderDecoder
+from engine.model.transformer import DecoderLM, EncoderDecoder, Network
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
+from engine.runs.records import Scores, Translations
 
 
 def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] | None:
-    """Return (T,) whether the model sees the answer of each place; None if no answer can be copied.
-
-    It may stand in a source, or in the input itself where self-attention may look ahead.
+    """(T,) whether the model sees the answer of each place, in a source or, where self-attention may look ahead, in the
+    input itself; None if no answer can be copied.
     """
     found_at = places(objective)
     if found_at is None or capabilities.leaks(config) is None:
@@ -63,42 +61,40 @@ def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] 
 
 
 def evaluation_batch(config: RunConfig) -> int:
-    """Return how many windows are scored at once."""
     return config.evaluation.batch_size or 2 * config.train.batch_size
-
-
-def largest_batch(config: RunConfig) -> int:
-    """Return the most rows a run sends through the model at once, in training or scoring."""
-    return max(config.train.batch_size, evaluation_batch(config))
 
 
 class Scorer:
     """Scores one split; `between` is called between batches and may raise to stop."""
 
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Return the scores as fields of a validation record."""
+    config: RunConfig
+
+    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
         raise NotImplementedError
 
-    def outputs(self) -> dict[str, Any] | None:
-        """Return what was written to be scored for the last record (translations.json), if anything is."""
+    def batches(self) -> Iterable[Batch]:
+        raise NotImplementedError
+
+    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
+        """Return the nll of every target, ends and marks included, without smoothing."""
+        context = self.config.model.context_length
+        return score_batches(model, self.batches(), context=context, stride=context, between=between)
+
+    def outputs(self) -> Translations | None:
+        """Return the outputs scored for the last record, if any."""
         return None
 
     def predictions(self) -> str | None:
-        """Return the answers of the last record, a line each (predictions.txt), if questions are asked."""
+        """Return the last record's answers, one per line (predictions.txt), if questions are asked."""
         return None
 
 
 class TextScorer(Scorer):
-    """Exact scores of one split of a text.
+    """Exact scores of one split of a text; `tokens` (n,) is the same text encoded, on the model's device.
 
-    Args:
-        config: objective, context, stride, batch size, protocols.
-        split: the text with its floor and probes.
-        tokens: (n,) the same text encoded, on the model's device.
-        vocab_size: tokens of the text.
-        records: version of the run's records. Since 2, a probe counts where the window shows its evidence, and excess
-            is above the floor reachable in the window; before, a probe counted after context − stride characters,
-            and excess was above the floor given the whole past. A run keeps the scoring rules it began with.
+    Since version 2 of a run's `records`, a probe counts where the window shows its evidence, and excess is above the
+    floor reachable in the window; before, a probe counted after context − stride characters, and excess was above the
+    floor given the whole past. A run keeps the scoring rules it began with.
     """
 
     def __init__(
@@ -108,157 +104,127 @@ class TextScorer(Scorer):
         self.objective = make_objective(config, vocab_size)
         self.copied = copied_places(config, self.objective)
 
-    def scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
-        config = self.config
-        context, stride = config.model.context_length, config.stride
-        batch_size = evaluation_batch(config)
-        if config.objective.kind == "next-token":  # the last, shorter window counts too
-            return score_tokens(
-                model, self.tokens, context=context, stride=stride, batch_size=batch_size, between=between
-            )
-        return score_windows(
-            model,
-            self.tokens,
-            self.objective,
-            context=context,
-            stride=stride,
-            batch_size=batch_size,
-            generator=mask_generator(config.evaluation.seed, "evaluation"),
-            between=between,
-        )
+    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
+        context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
+        if self.config.objective.kind == "next-token":  # the last, shorter window counts too
+            return score_tokens(model, self.tokens, context=context, stride=stride, batch_size=size, between=between)
+        return score_batches(model, self.batches(), context=context, stride=stride, between=between)
 
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Return the scores; context and stride are part of what they mean."""
-        scores, config = self.scores(model, between), self.config
-        record: dict[str, Any] = {
-            "context": scores.context,
-            "stride": scores.stride,
-            "loss": scores.loss,
-            "perplexity": scores.perplexity,
-            "accuracy": scores.accuracy,
-            "probes": {},
-            "profile": scores.profile(),
-        }
+    def batches(self) -> Iterable[Batch]:
+        """Return every window's examples; the seed is fixed, so all evaluations ask the same."""
+        if self.tokens.numel() < self.objective.window:
+            raise ValueError(f"{self.tokens.numel()} tokens are fewer than one window of {self.objective.window}")
+        windows = self.tokens.unfold(0, self.objective.window, self.config.stride).long()
+        masks = mask_generator(self.config.evaluation.seed, "evaluation")
+        examples = self.objective.batch(windows, masks)  # drawn at once: independent of the batch size
+        return examples.pieces(-(-len(windows) // evaluation_batch(self.config)))
+
+    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
+        scores, config = self.token_scores(model, between), self.config
+        probes: dict[str, float] = {}
+        more: dict[str, Any] = {}
         if config.objective.kind == "next-token":
-            record["bits_per_character"] = scores.bits_per_character(len(self.split.text) - 1)
+            more["bits_per_character"] = scores.bits_per_character(len(self.split.text) - 1)
             floor = self.split.floor if self.reachable is None else self.reachable.nats
             if floor is not None:
-                record["excess"] = excess_over_floor(scores, floor)
+                more["excess"] = excess_over_floor(scores, floor)
             if config.evaluation.probes:
-                record |= self._probes(scores)
+                first, asked = self.records < 2, self.split.probes
+                counts = probe_counts(scores, asked, places_with_history if first else places_shown)
+                probes = {name: right / of for name, (right, of) in counts.items()}
+                if not first:
+                    more["probe_places"] = {name: of for name, (_, of) in counts.items()}
+                both: Counted = lambda scores, probe: places_with_history(scores, probe) & places_shown(scores, probe)
+                if by_distance := scores_by_distance(scores, asked, both if first else places_shown):
+                    more["by_distance"] = by_distance
         if self.copied is not None:
-            record["honest_loss"] = scores.only(~self.copied)  # of the answers that cannot be copied
+            more["honest_loss"] = scores.only(~self.copied)  # over answers that cannot be copied
         if config.evaluation.nanogpt_batches and self.tokens.numel() >= self.objective.window:
             seed, device = config.evaluation.seed, self.tokens.device
-            windows = RandomWindows(self.tokens, self.objective.window, config.train.batch_size, seed, device)
-            batches = TextBatches(windows, self.objective, seed)
-            record["nanogpt_loss"] = nanogpt_loss(model, batches, config.evaluation.nanogpt_batches)
-        return record
+            batches = TextBatches(self.tokens, self.objective, config.train.batch_size, seed, device)
+            more["nanogpt_loss"] = nanogpt_loss(model, batches, config.evaluation.nanogpt_batches)
+        return Scores.made(
+            context=scores.context,
+            stride=scores.stride,
+            loss=scores.loss,
+            perplexity=scores.perplexity,
+            accuracy=scores.accuracy,
+            probes=probes,
+            profile=scores.profile(),
+            **more,
+        )
 
     @cached_property
     def reachable(self) -> ReachableFloor | None:
-        """The floor reachable at this context and stride, if known."""
         if self.records < 2 or self.config.objective.kind != "next-token":
             return None
         return reachable_floor(self.split, self.config.model.context_length, self.config.stride)
 
-    def _probes(self, scores: TokenScores) -> dict[str, Any]:
-        probes, first = self.split.probes, self.records < 2
-        counts = probe_counts(scores, probes, places_with_history if first else places_shown)
-        found: dict[str, Any] = {"probes": {name: right / of for name, (right, of) in counts.items()}}
-        if not first:
-            found["probe_places"] = {name: of for name, (_, of) in counts.items()}
-        both: Counted = lambda scores, probe: places_with_history(scores, probe) & places_shown(scores, probe)
-        by_distance = scores_by_distance(scores, probes, both if first else places_shown)
-        return found | ({"by_distance": by_distance} if by_distance else {})
-
 
 @dataclass(frozen=True)
 class ScoredSplit:
-    """Pairs as they stand in the corpus, and as tokens."""
-
     pairs: Pairs
     encoded: EncodedPairs
 
 
+@dataclass
 class TranslationScorer(Scorer):
-    """Exact scores of one split, and exact matches of others.
+    """Exact scores and BLEU of one split, and exact matches of `probes`, other splits such as unseen constructions."""
 
-    Args:
-        config: beam, batch size, how many sentences are translated.
-        split: what the loss and BLEU are of.
-        probes: other splits by name, such as unseen constructions: the share of exact matches.
-        tokenizer: of both sides.
-        device: the model's.
-    """
+    config: RunConfig
+    split: ScoredSplit
+    probes: Mapping[str, ScoredSplit]
+    tokenizer: PairTokenizer
+    device: torch.device
+    _outputs: Sequence[str] = ()
 
-    def __init__(
-        self,
-        config: RunConfig,
-        split: ScoredSplit,
-        probes: Mapping[str, ScoredSplit],
-        tokenizer: PairTokenizer,
-        device: torch.device,
-    ) -> None:
-        self.config, self.split, self.probes, self.tokenizer, self.device = config, split, probes, tokenizer, device
-        self._special = both_specials(tokenizer)
-        self._outputs: list[str] = []
-
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
         assert isinstance(model, EncoderDecoder)
         scores = self.token_scores(model, between)
         written = self.translations(model, self.split, between)
         self._outputs = [row.output for row in written.rows]
         characters = sum(len(target) + 1 for target in self.split.pairs.targets)  # each ends
         probes = self.probes if self.config.evaluation.probes else {}
-        return {
-            "sentences": len(self.split.pairs),
-            "loss": scores.loss,
-            "perplexity": scores.perplexity,
-            "bits_per_character": math.fsum(scores.nll) / math.log(2) / characters,
-            "accuracy": scores.accuracy,
-            "bleu": written.bleu,
-            "bleu_signature": written.bleu_signature,
-            "chrf": written.chrf,
-            "exact_match": written.exact_match,
-            "beam": self.config.evaluation.beam,
-            "translated": written.n,
-            "probes": {
+        return Scores.made(
+            sentences=len(self.split.pairs),
+            loss=scores.loss,
+            perplexity=scores.perplexity,
+            bits_per_character=math.fsum(scores.nll) / math.log(2) / characters,
+            accuracy=scores.accuracy,
+            bleu=written.bleu,
+            bleu_signature=written.bleu_signature,
+            chrf=written.chrf,
+            exact_match=written.exact_match,
+            beam=self.config.evaluation.beam,
+            translated=written.n,
+            probes={
                 # Not `translations`: BLEU takes as long as translating.
                 name: exact_match(split.pairs.targets[: self._translated(split)], self._written(model, split, between))
                 for name, split in probes.items()
             },
-            "probe_places": {name: self._translated(split) for name, split in probes.items()},
-            "profile": scores.profile(),
-        }
-
-    def outputs(self) -> dict[str, Any]:
-        """Return the translations beside their references, for a paired test of two runs."""
-        references = list(self.split.pairs.targets[: len(self._outputs)])
-        return {"beam": self.config.evaluation.beam, "references": references, "outputs": self._outputs}
-
-    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
-        """Return the nll of every token of the references, ends included, without smoothing."""
-        encoded = self.split.encoded
-        order = np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
-        size = evaluation_batch(self.config)
-        context = self.config.model.context_length
-        batches = (
-            pair_batch(encoded.chosen(order[start : start + size]), self._special, self.device)
-            for start in range(0, len(order), size)
+            probe_places={name: self._translated(split) for name, split in probes.items()},
+            profile=scores.profile(),
         )
-        return score_batches(model, batches, context=context, stride=context, between=between)
+
+    def outputs(self) -> Translations:
+        references = self.split.pairs.targets[: len(self._outputs)]
+        of_split = {"step": 0, "split": "validation", "beam": self.config.evaluation.beam}
+        return Translations.made(**of_split, references=tuple(references), outputs=tuple(self._outputs))
+
+    def batches(self) -> Iterator[Batch]:
+        encoded, size = self.split.encoded, evaluation_batch(self.config)
+        special, order = both_specials(self.tokenizer), np.argsort(encoded.lengths.sum(1), kind="stable").tolist()
+        for start in range(0, len(order), size):
+            yield pair_batch(encoded.chosen(order[start : start + size]), special, self.device)
 
     def translations(
         self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None] = lambda: None
     ) -> TranslationScores:
-        """Translate the first `evaluation.translations` sentences of a split and score them."""
         outputs = self._written(model, split, between)
         sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
         return score_translations(sources, references, outputs)
 
     def _translated(self, split: ScoredSplit) -> int:
-        """Return how many sentences of a split are translated."""
         return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
 
     def _written(self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
@@ -273,71 +239,52 @@ class Fact:
     """A question of a recall probe: a prompt and its answer."""
 
     prompt: Prompt  # the text with a gap
-    answer: str  # what stood there
+    answer: str  # the original text
     length: int  # its tokens
-    # whether the prompt is the beginning of a text without a gap, which goes on after the answer
+    # whether the prompt is the start of a text without a gap, which continues after the answer
     continued: bool = False
 
 
+@dataclass
 class DocumentScorer(Scorer):
-    """Exact scores of one split of documents, corrupted in the same way each time, and the share of facts recalled.
+    """Exact scores of one split of documents, corrupted in the same way each time, and the share of facts recalled."""
 
-    Args:
-        config: objective, seed, batch size.
-        documents: the split, each with something to take out.
-        facts: by the name of their probe.
-        tokenizer: of the documents.
-        device: the model's.
-    """
+    config: RunConfig
+    documents: Sequence[Tokens]
+    facts: Mapping[str, Sequence[Fact]]
+    tokenizer: Tokenizer
+    device: torch.device
 
-    def __init__(
-        self,
-        config: RunConfig,
-        documents: Sequence[Tokens],
-        facts: Mapping[str, Sequence[Fact]],
-        tokenizer: Tokenizer,
-        device: torch.device,
-    ) -> None:
-        self.config, self.documents, self.facts, self.tokenizer = config, documents, facts, tokenizer
-        self.device, self.objective = device, span_corruption(config, tokenizer.vocab_size)
-
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
         assert isinstance(model, DecoderLM | EncoderDecoder)
         scores = self.token_scores(model, between)
         facts = self.facts if self.config.evaluation.probes else {}
-        return {
-            "documents": len(self.documents),
-            "loss": scores.loss,
-            "perplexity": scores.perplexity,
-            "accuracy": scores.accuracy,
-            "probes": {name: self.recalled(model, asked, between) for name, asked in facts.items()},
-            "probe_places": {name: len(asked) for name, asked in facts.items()},
-            "profile": scores.profile(),
-        }
+        return Scores.made(
+            documents=len(self.documents),
+            loss=scores.loss,
+            perplexity=scores.perplexity,
+            accuracy=scores.accuracy,
+            probes={name: self.recalled(model, asked, between) for name, asked in facts.items()},
+            probe_places={name: len(asked) for name, asked in facts.items()},
+            profile=scores.profile(),
+        )
 
-    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
-        """Return the nll of every token that the objective asks for."""
-        generator = mask_generator(self.config.evaluation.seed, "evaluation")
-        size, context = evaluation_batch(self.config), self.config.model.context_length
-        batches = scored_documents(self.documents, self.objective, generator, size, self.device)
-        return score_batches(model, batches, context=context, stride=context, between=between)
+    def batches(self) -> Iterable[Batch]:
+        generator, size = mask_generator(self.config.evaluation.seed, "evaluation"), evaluation_batch(self.config)
+        objective = span_corruption(self.config, self.tokenizer.vocab_size)
+        return scored_documents(self.documents, objective, generator, size, self.device)
 
-    def recalled(
-        self,
-        model: DecoderLM | EncoderDecoder,
-        facts: Sequence[Fact],
-        between: Callable[[], None] = lambda: None,
-    ) -> float:
-        """Return the share of facts whose gap is filled exactly, or with which a text is continued, greedily."""
+    def recalled(self, model: Network, facts: Sequence[Fact], between: Callable[[], None]) -> float:
+        """Return the share of facts that greedily fill their gap, or continue their text, exactly."""
         answers = greedy_answers(
             model,
             [fact.prompt for fact in facts],
             allowed=self.tokenizer.vocab_size,
-            most=1 + max(fact.length for fact in facts),  # what goes on after that is wrong in any case
+            most=1 + max(fact.length for fact in facts),  # anything longer is wrong anyway
             between=between,
         )
 
-        def text(fact: Fact, answer: Answer) -> str:
+        def text(fact: Fact, answer: Hypothesis) -> str:
             if fact.continued:
                 return self.tokenizer.decode(answer.tokens[: fact.length])
             return self.tokenizer.decode(answer.tokens) if answer.finished else ""
@@ -346,59 +293,42 @@ class DocumentScorer(Scorer):
         return exact_match([fact.answer for fact in facts], outputs)
 
 
+@dataclass
 class AnswerScorer(Scorer):
-    """Exact scores of one split of questions.
+    """Exact scores of one split of questions, `encoded` those with known answers; at most `most` tokens are written."""
 
-    Args:
-        config: objective and batch size.
-        questions: as they stand in the corpus.
-        encoded: those whose answer is known, as tokens.
-        tokenizer: of both.
-        device: the model's.
-        most: tokens of an answer that is written, its end included.
-    """
+    config: RunConfig
+    questions: Sequence[Question]
+    encoded: EncodedPairs
+    tokenizer: Tokenizer
+    device: torch.device
+    most: int
+    _answers: Sequence[str] = ()
 
-    def __init__(
-        self,
-        config: RunConfig,
-        questions: Sequence[Question],
-        encoded: EncodedQuestions,
-        tokenizer: Tokenizer,
-        device: torch.device,
-        most: int,
-    ) -> None:
-        self.config, self.questions, self.encoded, self.tokenizer = config, questions, encoded, tokenizer
-        self.device, self.most = device, most
-        self.objective = QuestionAnswer(config, tokenizer.vocab_size)
-        self._answers: list[str] = []
-
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Return the scores; without known answers only how many questions were answered."""
+    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
         assert isinstance(model, DecoderLM | EncoderDecoder)
         asked = [question.text for question in self.questions]
         answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.most, between=between)
         self._answers = answers
         if not len(self.encoded):
-            return {"questions": len(answers)}
+            return Scores.made(questions=len(answers))
         scores = self.token_scores(model, between)
         told = [(q.answer, given) for q, given in zip(self.questions, answers, strict=True) if q.answer is not None]
         right = sum(given == answer.strip() for answer, given in told)
-        return {
-            "questions": len(told),
-            "loss": scores.loss,
-            "perplexity": scores.perplexity,
-            "accuracy": scores.accuracy,
-            "right": right,
-            "exact_match": right / len(told),
-            "probes": {},
-            "profile": scores.profile(),
-        }
+        return Scores.made(
+            questions=len(told),
+            loss=scores.loss,
+            perplexity=scores.perplexity,
+            accuracy=scores.accuracy,
+            right=right,
+            exact_match=right / len(told),
+            probes={},
+            profile=scores.profile(),
+        )
 
     def predictions(self) -> str:
         return "".join(f"{answer}\n" for answer in self._answers)
 
-    def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
-        """Return the nll of every token of the answers, with the marks before and after each."""
-        context = self.config.model.context_length
-        batches = scored_questions(self.encoded, self.objective, evaluation_batch(self.config), self.device)
-        return score_batches(model, batches, context=context, stride=context, between=between)
+    def batches(self) -> Iterable[Batch]:
+        objective = QuestionAnswer(self.config, self.tokenizer.vocab_size)
+        return scored_questions(self.encoded, objective, evaluation_batch(self.config), self.device)

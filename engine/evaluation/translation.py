@@ -1,7 +1,7 @@
 """Scores of translations: BLEU and chrF through sacreBLEU, exact matches, and the sentences that went best and worst.
 
-Scored is detokenised, cased text against the original references, never against what a tokenizer made of them: that
-inflates BLEU (34.5 of tokenised text is 33.1). A score without its signature cannot be compared. No torch here.
+Detokenised, cased text is scored against the original references, never against tokenised ones, which inflates BLEU
+(34.5 of tokenised text is 33.1). Scores without a signature are not comparable. No torch here.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from engine.errors import InputError
 
-SENTENCE_METRIC = "chrF"  # of one sentence; BLEU counts runs of four words, which a short one may not have
+SENTENCE_METRIC = "chrF"  # of one sentence; BLEU counts runs of four words, which short ones may lack
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,6 @@ class ScoredSentence:
 
 @dataclass(frozen=True)
 class TranslationScores:
-    """The scores of a set of translations."""
-
     bleu: float  # corpus BLEU, 0 to 100 (Papineni et al. 2002; Post 2018): cased, 13a tokens, exponential smoothing.
     bleu_signature: str  # sacreBLEU's, with its version
     chrf: float  # corpus chrF2, 0 to 100 (Popović 2015)
@@ -35,20 +33,14 @@ class TranslationScores:
     rows: tuple[ScoredSentence, ...]  # the sentences in their order
 
     def best(self, most: int) -> list[ScoredSentence]:
-        """Return the sentences that score highest, best first; ties in their order."""
         return sorted(self.rows, key=lambda row: -row.score)[:most]
 
     def worst(self, most: int) -> list[ScoredSentence]:
-        """Return the sentences that score lowest, worst first; ties in their order."""
         return sorted(self.rows, key=lambda row: row.score)[:most]
 
 
 def score_translations(sources: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> TranslationScores:
-    """Score detokenised translations as the `sacrebleu` command would.
-
-    Raises:
-        InputError: no sentences, or not as many of each.
-    """
+    """Score detokenised translations as `sacrebleu` would; `InputError` for none, or not as many of each."""
     if not len(sources) == len(references) == len(outputs):
         raise InputError(
             f"{len(sources)} sources, {len(references)} references and {len(outputs)} outputs: each source needs one "
@@ -56,9 +48,9 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
         )
     if not sources:
         raise InputError("there is no sentence to score")
-    from sacrebleu import BLEU, CHRF  # 0.1 s that a start need not take
+    from sacrebleu import BLEU, CHRF  # imported here: takes 0.1 s
 
-    bleu, chrf = BLEU(force=True), CHRF()  # force: no warnings on the terminal about what looks tokenised
+    bleu, chrf = BLEU(force=True), CHRF()  # force: no terminal warnings about text that looks tokenised
     shown, expected = _lines(outputs), _lines(references)
     corpus_bleu, corpus_chrf = (metric.corpus_score(shown, [expected]) for metric in (bleu, chrf))
     rows = tuple(
@@ -66,7 +58,7 @@ def score_translations(sources: Sequence[str], references: Sequence[str], output
         for source, reference, output, written, right in zip(sources, references, outputs, shown, expected, strict=True)
     )
     return TranslationScores(
-        bleu=min(100.0, corpus_bleu.score),  # which comes out at 100.00000000000004
+        bleu=min(100.0, corpus_bleu.score),  # a perfect score comes out as 100.00000000000004
         bleu_signature=str(bleu.get_signature()),
         chrf=corpus_chrf.score,
         chrf_signature=str(chrf.get_signature()),
@@ -87,10 +79,9 @@ SAMPLES = 1_000  # drawn sets of sentences, by sacreBLEU's own seed: the same p 
 
 @dataclass(frozen=True)
 class SentenceNoise:
-    """How far the difference of two systems on the same sentences may come from the choice of sentences.
+    """How much of two systems' difference on the same sentences may come from the choice of sentences.
 
-    This is sampling noise of the test set, not seed noise: it says what other sentences would have given these two
-    models, never what other seeds would have given these sentences. The two are shown side by side and never added.
+    This is sampling noise of the test set, not seed noise, beside which it is shown; the two are never added.
     """
 
     difference: float  # BLEU − the baseline's
@@ -101,11 +92,7 @@ class SentenceNoise:
 
 
 def paired_bootstrap(references: Sequence[str], ours: Sequence[str], baseline: Sequence[str]) -> SentenceNoise:
-    """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap.
-
-    Raises:
-        InputError: no sentences, or not as many of each.
-    """
+    """Resample the sentences, the same for both systems, with sacreBLEU's paired bootstrap; `InputError` as above."""
     if not references or not len(references) == len(ours) == len(baseline):
         raise InputError(
             f"{len(references)} references, {len(ours)} and {len(baseline)} outputs: two systems are compared on the "
@@ -131,5 +118,5 @@ def paired_bootstrap(references: Sequence[str], ours: Sequence[str], baseline: S
 
 
 def _lines(texts: Sequence[str]) -> list[str]:
-    """Texts as the lines of a file would hold them: a model may write line ends."""
+    """Return texts as single lines of a file: a model may write line breaks."""
     return [text.replace("\n", " ") for text in texts]

@@ -1,1 +1,1 @@
-"""Text from a trained model."""
+"""Generate text with a trained model."""

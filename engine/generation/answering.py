@@ -1,8 +1,8 @@
-"""Answers to prompts by a model of documents: greedy ones to many at once, sampled ones and beam search for one.
+"""Answer prompts with a document model: many at once greedily, or one by sampling or beam search.
 
-A prompt is what stands before the part that the model writes, with the token that ends that part. No prompt is padded,
-so an answer depends on none of the others. An answer's probability is the product of its tokens' under the model, the
-end's too; there is no length penalty. Notation: B prompts, R live hypotheses, T time, V vocabulary.
+A prompt is the text before the part that the model writes, with the token that ends that part. No prompt is padded, so
+answers are independent of one another. An answer's probability is the product of its tokens', the end token included;
+there is no length penalty. Notation: B prompts, R live hypotheses, T time, V vocabulary.
 """
 
 from collections import defaultdict
@@ -18,30 +18,19 @@ from engine.data.objectives import Corrupts, QuestionAnswer, SentinelSpans, Span
 from engine.data.padding import Tokens
 from engine.data.tokenizers import Tokenizer
 from engine.errors import InputError
-from engine.generation.beam import BeamOptions, Hypothesis, SentenceBeam, extend, likeliest
-from engine.generation.sampling import (
-    DecoderPredictor,
-    EndingPredictor,
-    Predictor,
-    SampledToken,
-    Sampling,
-    SourcePredictor,
-    stream_to_end,
-)
-from engine.model.decoding import Decoding
-from engine.model.transformer import EncoderDecoder, EncoderLM, Network, evaluating
+from engine.generation.beam import Hypothesis, SentenceBeam, search
+from engine.generation.sampling import Predictor, SampledToken, Sampling, stream
+from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 256  # prompts
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text to be continued."""
-
-    tokens: Tokens  # (T,) what the decoder has before it writes, at least one
-    end: int  # the token that ends what it writes
+    tokens: Tokens  # (T,) the decoder's input before it writes, at least one token
+    end: int  # the token that ends the answer
     source: Tokens | None = None  # (S,) what the encoder of an encoder-decoder reads
-    marks: tuple[int, ...] = ()  # special tokens that it may write besides the end
+    marks: tuple[int, ...] = ()  # special tokens it may write besides the end
 
 
 def question_prompt(objective: QuestionAnswer, question: Tokens) -> Prompt:
@@ -52,20 +41,10 @@ def question_prompt(objective: QuestionAnswer, question: Tokens) -> Prompt:
     return Prompt(np.concatenate((question, mark)), objective.mask)
 
 
-def recall_prompt(objective: Corrupts, prefix: Tokens, suffix: Tokens) -> Prompt:
-    return gaps_prompt(objective, (prefix, suffix))
-
-
-def continued_prompt(objective: SpanCorruption, beginning: Tokens) -> Prompt:
-    """Show the beginning of a document in which nothing is masked; where it ends there is a ⁇."""
-    return Prompt(beginning, objective.mask)
-
-
 def gaps_prompt(objective: Corrupts, parts: Sequence[Tokens]) -> Prompt:
-    """Show a text with gaps as the objective would if it had masked what stood there.
+    """Encode a text with gaps as the objective would have masked it.
 
-    `parts` are what stands before, between and behind the gaps: with sentinels any number that the objective has
-    sentinels for; else one gap.
+    `parts` are the texts around the gaps: with sentinels, up to one gap per sentinel; else one gap.
     """
     gaps = len(parts) - 1
     if isinstance(objective, SentinelSpans):
@@ -94,14 +73,6 @@ def document_prompt(objective: Corrupts, document: Tokens, generator: Generator)
     return Prompt(row[: last_mark + 1], objective.mask), row[last_mark + 1 : -1]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """The tokens written after a prompt, without the end, and whether the model ended them or the length limit did."""
-
-    tokens: tuple[int, ...]
-    finished: bool
-
-
 def greedy_answers(
     model: Network,
     prompts: Sequence[Prompt],
@@ -109,18 +80,12 @@ def greedy_answers(
     allowed: int,
     most: int,
     between: Callable[[], None] = lambda: None,
-) -> list[Answer]:
-    """Answer each prompt greedily, prompts of one length at a time.
+) -> list[Hypothesis]:
+    """Answer each prompt greedily, prompts of one length at a time, with a model in any mode.
 
-    Args:
-        model: a decoder, or an encoder-decoder where prompts have sources; it is evaluated, whatever mode it is in.
-        prompts: each at most as long as the context.
-        allowed: tokens of the text; of those from here on only a prompt's end and marks are ever written.
-        most: tokens of an answer, the end included; never more than the context has room for.
-        between: called before each token; may raise to stop.
-
-    Raises:
-        InputError: a prompt longer than the context, or a model whose answers are no numbers.
+    `allowed` counts the tokens of the text: beyond those only a prompt's end and marks are ever written. `most` tokens
+    are written, the end included, and never more than the context has room for; `between` is called before each and may
+    raise to stop. `InputError`: a prompt longer than the context, or a model whose answers are no numbers.
     """
     context = model.config.context_length
     groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
@@ -128,113 +93,75 @@ def greedy_answers(
         if len(prompt.tokens) > context:
             raise InputError(f"a prompt of {len(prompt.tokens)} tokens does not fit into a context of {context}")
         read = None if prompt.source is None else len(prompt.source)
-        groups[len(prompt.tokens), read or 0, prompt.end, prompt.marks].append(i)
-    answers = [Answer((), finished=False)] * len(prompts)
-    with evaluating(model):
-        for rows in groups.values():
-            for start in range(0, len(rows), AT_ONCE):
-                some = rows[start : start + AT_ONCE]
-                found = _equal_length_answers(model, [prompts[i] for i in some], allowed, most, between)
-                for i, answer in zip(some, found, strict=True):
-                    answers[i] = answer
-    return answers
-
-
-def _equal_length_answers(
-    model: Network, prompts: Sequence[Prompt], allowed: int, most: int, between: Callable[[], None]
-) -> list[Answer]:
-    """Answer prompts of equal length that share one end."""
-    device, first = next(model.parameters()).device, prompts[0]
-    pending = torch.from_numpy(np.stack([prompt.tokens for prompt in prompts])).to(device)
-    limit = min(most, model.config.context_length - pending.shape[1] + 1)
-    predictor = _predictor(model, prompts, device)
-    closed = _closed(model, first, allowed, device)
-    cache = predictor.new_cache(pending.shape[1] + limit)
-    columns: list[Tensor] = []
-    ended = torch.zeros(len(prompts), dtype=torch.bool, device=device)
-    while len(columns) < limit and not ended.all():
-        between()
-        pending, _ = likeliest(predictor.next_logits(pending, cache), 1, closed)
-        columns.append(pending)
-        ended |= pending[:, 0] == first.end
-    answers = []
-    for row in torch.cat(columns, dim=1).tolist():
-        finished = first.end in row
-        answers.append(Answer(tuple(row[: row.index(first.end)] if finished else row), finished))
-    return answers
-
-
-def _predictor(model: Network, prompts: Sequence[Prompt], device: torch.device) -> Predictor:
-    """Return the model as a predictor after some prompts; their sources, where there are any, are read now."""
-    assert not isinstance(model, EncoderLM)
-    if not isinstance(model, EncoderDecoder):
-        return DecoderPredictor(model)
-    sources = [prompt.source for prompt in prompts if prompt.source is not None]
-    return SourcePredictor(model, torch.from_numpy(np.stack(sources)).to(device))
-
-
-def _closed(model: Network, prompt: Prompt, allowed: int, device: torch.device) -> Tensor:
-    """Return (V,) bool: what is never written, which is neither text nor the prompt's end or marks."""
-    closed = torch.arange(model.vocab_size, device=device) >= allowed
-    closed[[prompt.end, *prompt.marks]] = False
-    return closed
-
-
-def sample_answer(
-    model: Network, prompt: Prompt, how: Sampling, seed: int, *, allowed: int, most: int, alternatives: int = 0
-) -> Iterator[SampledToken]:
-    """Sample an answer token by token, or at temperature 0 the greedy one; its end is not given.
-
-    Arguments are as in `greedy_answers` and `stream_to_end`. The prompt's marks are numbered after the text's tokens,
-    then its end.
-
-    Raises:
-        InputError: the prompt is too long.
-    """
-    limit = _limit(model, prompt, most)
-    device = next(model.parameters()).device
-    with evaluating(model):
-        predictor = EndingPredictor(_predictor(model, [prompt], device), allowed, prompt.end, prompt.marks)
-    tokens, context = torch.from_numpy(prompt.tokens).to(device), model.config.context_length
-    yield from stream_to_end(predictor, tokens, limit, how, seed, context=context, alternatives=alternatives)
+        groups[len(prompt.tokens), read, prompt.end, prompt.marks].append(i)
+    answers: dict[int, Hypothesis] = {}
+    for rows in groups.values():
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            found = _searched(model, [prompts[i] for i in some], allowed, most, between=between)
+            answers |= {i: best for i, (best,) in zip(some, found, strict=True)}
+    return [answers[i] for i in range(len(prompts))]
 
 
 def beam_answers(
     model: Network, prompt: Prompt, *, allowed: int, most: int, beam: int, n_best: int
 ) -> list[Hypothesis]:
-    """Return the `n_best` likeliest answers to a prompt that a beam search finds, best first.
+    """Return the `n_best` likeliest answers to a prompt that a beam search finds, best first; see `greedy_answers`."""
+    require_room(model, prompt)
+    return _searched(model, [prompt], allowed, most, beam, n_best)[0]
 
-    Arguments are as in `greedy_answers`; `beam` hypotheses are followed, 1 is greedy.
 
-    Raises:
-        InputError: the prompt is too long, or the model's answers are no numbers.
-    """
-    limit = _limit(model, prompt, most)
-    device = next(model.parameters()).device
-    closed = _closed(model, prompt, allowed, device)
-    k = min(beam, int((~closed).sum()))
-    sentence = SentenceBeam(BeamOptions(beam, n_best, limit, prompt.end, lambda length: 1.0))
+def sample_answer(
+    model: Network, prompt: Prompt, how: Sampling, seed: int, *, allowed: int, most: int, alternatives: int = 0
+) -> Iterator[SampledToken]:
+    """Sample an answer token by token, or at temperature 0 the greedy one; see `greedy_answers` and `stream`."""
+    context, device = model.config.context_length, next(model.parameters()).device
+    tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed(prompt, allowed, device)
+    most = min(most, context - len(prompt.tokens) + 1)
     with evaluating(model):
         predictor = _predictor(model, [prompt], device)
-        cache = predictor.new_cache(len(prompt.tokens) + limit)
-        rows = cache.cache if isinstance(cache, Decoding) else cache
-        pending = torch.from_numpy(prompt.tokens).to(device)[None]
-        while sentence.live:
-            moves = extend([sentence], predictor.next_logits(pending, cache), closed, k)
-            if moves:
-                rows.select(torch.tensor([parent for parent, _ in moves], device=device))
-                pending = torch.tensor([[token] for _, token in moves], device=device)
-    return sentence.done[:n_best]
+    yield from stream(
+        predictor, tokens, most, how, seed, context=context, allowed=open_, end=prompt.end, alternatives=alternatives
+    )
 
 
-def _limit(model: Network, prompt: Prompt, most: int) -> int:
-    """Return how many tokens may be written, the end included."""
+def require_room(model: Network, prompt: Prompt) -> None:
+    """Raise InputError for a prompt longer than the model's context."""
     read, context = len(prompt.tokens), model.config.context_length
     if prompt.source is not None and len(prompt.source) > model.config.source_tokens:
         raise InputError(f"prompt: it has {len(prompt.source)} tokens; this model reads {model.config.source_tokens}")
     if read > context:
         raise InputError(f"prompt: it has {read} tokens with its marks; this model sees {context} at once")
-    return min(most, context - read + 1)
+
+
+def _searched(
+    model: Network,
+    prompts: Sequence[Prompt],
+    allowed: int,
+    most: int,
+    beam: int = 1,
+    n_best: int = 1,
+    between: Callable[[], None] = lambda: None,
+) -> list[list[Hypothesis]]:
+    device, first = next(model.parameters()).device, prompts[0]
+    pending = torch.from_numpy(np.stack([prompt.tokens for prompt in prompts])).to(device)
+    limit = min(most, model.config.context_length - pending.shape[1] + 1)
+    sentences = [SentenceBeam(beam, n_best, limit, first.end, lambda length: 1.0) for _ in prompts]
+    with evaluating(model):
+        predictor = _predictor(model, prompts, device)
+        predictor.begin(pending.shape[1] + limit)
+        search(predictor, pending, sentences, _allowed(first, allowed, device), between)
+    return [sentence.done[:n_best] for sentence in sentences]
+
+
+def _predictor(model: Network, prompts: Sequence[Prompt], device: torch.device) -> Predictor:
+    sources = [prompt.source for prompt in prompts if prompt.source is not None]
+    return Predictor(model, torch.from_numpy(np.stack(sources)).to(device) if sources else None)
+
+
+def _allowed(prompt: Prompt, text: int, device: torch.device) -> Tensor:
+    """Return (K,) ascending ids that may be written: those of the text, the prompt's marks and its end."""
+    return torch.tensor([*range(text), *prompt.marks, prompt.end], device=device)
 
 
 def answer_questions(
@@ -246,10 +173,8 @@ def answer_questions(
     most: int,
     between: Callable[[], None] = lambda: None,
 ) -> list[str]:
-    """Answer each question greedily, on one line; what the limit of `most` tokens cut off stands as far as it goes.
-
-    Raises:
-        InputError: a question that the tokenizer cannot read or the context has no room for.
+    """Answer each question greedily, on one line; the limit of `most` tokens truncates answers. `InputError`: a
+    question that the tokenizer cannot read or the context has no room for.
     """
     objective = QuestionAnswer(config, tokenizer.vocab_size)
     prompts = [question_prompt(objective, question) for question in tokenizer.encode_all(questions)]

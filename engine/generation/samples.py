@@ -1,174 +1,147 @@
-"""What a model writes at a step of its training: the records of samples.jsonl, one class a kind of task.
+"""Samples written during training: one sampler per kind of task.
 
-Text is drawn from a seed of its step, with a generator of its own; everything else is greedy.
+Text is sampled with its own generator, seeded by the step; everything else is greedy.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import torch
 
 from engine.config.schema import RunConfig
-from engine.data.corruption import lengths_of
 from engine.data.documents.corpus import Question
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, make_objective, span_corruption
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
+from engine.data.rows import lengths_of
 from engine.data.tokenizers import CharacterTokenizer, PairTokenizer, Tokenizer
 from engine.generation.answering import answer_questions, document_prompt, greedy_answers
 from engine.generation.sampling import Sampling, fill, write
 from engine.generation.translation import Translator
 from engine.model.transformer import EncoderDecoder, EncoderLM, Network, evaluating
+from engine.runs.records import Sample, WrittenRow
 from engine.seeds import seed_for
 
-GAP = "_"  # how a hidden character is shown
-MARK = "⁇"  # how a mask, and a sentinel, is shown
+GAP = "_"  # shown for a hidden character
+MARK = "⁇"  # shown for a mask, and a sentinel
 SHOWN = 5  # sentences, documents or questions
 
 
 class TextSampler:
-    """Samples text always from the same prompt, which needs at least one character the tokenizer knows."""
+    """Samples text from a fixed prompt, which needs at least one character the tokenizer knows."""
 
     def __init__(self, config: RunConfig, tokenizer: CharacterTokenizer, prompt: str) -> None:
         self.config, self.tokenizer, self.prompt = config, tokenizer, prompt
         self._ids = torch.from_numpy(tokenizer.encode(prompt))
 
-    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """`between` is called for each token and may raise to stop."""
-        generation = self.config.generation
-        masked = self.config.objective.kind == "masked"
-        with evaluating(model):
-            shown = self._gaps(model, step) if masked else self._text(model, step, between)
-        return {
-            "step": step,
-            **shown,
-            "temperature": generation.temperature,
-            "top_k": generation.top_k,
-            "top_p": generation.top_p,
-        }
-
-    def _text(self, model: Network, step: int, between: Callable[[], None]) -> dict[str, Any]:
-        drawn = []
-        for token in write(
-            model,
-            self.config,
-            self.tokenizer.vocab_size,
-            self._ids.to(next(model.parameters()).device),
-            self.config.evaluation.sample_length,
-            Sampling.of(self.config),
-            seed_for(self.config.seed, "sample", step),
-        ):
-            between()
-            drawn.append(token)
-        text = self.tokenizer.decode(token.token for token in drawn)
-        return {"prompt": self.prompt, "text": text, "chances": [round(token.chance, 4) for token in drawn]}
-
-    def _gaps(self, model: Network, step: int) -> dict[str, Any]:
-        assert isinstance(model, EncoderLM)
+    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
+        """Sample a text; `between` is called for each token and may raise to stop."""
+        how, seed = Sampling.of(self.config), seed_for(self.config.seed, "sample", step)
         device, size = next(model.parameters()).device, self.tokenizer.vocab_size
-        ids = self._ids[: self.config.model.context_length].to(device)
-        objective = make_objective(self.config, size)
-        hidden = objective.batch(ids[None], mask_generator(self.config.seed, "sample")).targets[0] != IGNORED
-        seed = seed_for(self.config.seed, "sample", step)
-        filled, _ = fill(model, self.config, size, ids, hidden, Sampling.of(self.config), seed)
-        shown = self.tokenizer.decode(torch.where(hidden, size, ids).tolist()).replace("\ufffd", GAP)
-        return {"prompt": shown, "text": self.tokenizer.decode(filled.tolist())}
+        with evaluating(model):
+            if isinstance(model, EncoderLM) and self.config.objective.kind == "masked":
+                ids = self._ids[: self.config.model.context_length].to(device)
+                objective = make_objective(self.config, size)
+                hidden = objective.batch(ids[None], mask_generator(self.config.seed, "sample")).targets[0] != IGNORED
+                filled, _ = fill(model, size, ids, hidden, how, seed)
+                prompt = self.tokenizer.decode(torch.where(hidden, size, ids).tolist()).replace("\ufffd", GAP)
+                text, chances = self.tokenizer.decode(filled.tolist()), None
+            else:
+                drawn, length = [], self.config.evaluation.sample_length
+                for token in write(model, self.config, size, self._ids.to(device), length, how, seed):
+                    between()
+                    drawn.append(token)
+                prompt, text = self.prompt, self.tokenizer.decode(token.token for token in drawn)
+                chances = [round(token.chance, 4) for token in drawn]
+        drawn_with = {"temperature": how.temperature, "top_k": how.top_k, "top_p": how.top_p}
+        given = {} if chances is None else {"chances": chances}
+        return Sample.made(step=step, prompt=prompt, text=text, **given, **drawn_with)
 
 
-class TranslationSampler:
-    """Translates the lines of `evaluation.sample_prompt`, or some sentences of the validation split.
+Write = Callable[[Network, Callable[[], None]], Sequence[str]]
 
-    Raises:
-        InputError: a prompt with characters the model will never know.
+
+@dataclass(frozen=True)
+class RowSampler:
+    """Writes a text for each of some fixed sources."""
+
+    sources: Sequence[str]  # as they are shown
+    references: Sequence[str]  # the right text for each; "" if unknown
+    write: Write  # writes a text for each source; the callback runs between tokens and may raise to stop
+
+    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> Sample:
+        written = zip(self.sources, self.references, self.write(model, between), strict=True)
+        rows = [WrittenRow.made(source=source, reference=reference, text=text) for source, reference, text in written]
+        return Sample.made(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
+
+
+def translation_sampler(config: RunConfig, tokenizer: PairTokenizer, held_out: Pairs) -> RowSampler:
+    """Translate the lines of `evaluation.sample_prompt`, or some sentences of the validation split.
+    `InputError`: a prompt with characters the model will never know.
     """
+    prompts = _prompts(config)
+    tokenizer.source.encode_all(prompts)  # refused now, not at step 500
+    places = range(0, len(held_out), max(1, len(held_out) // SHOWN))[:SHOWN]
+    shown = held_out.at(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
 
-    def __init__(self, config: RunConfig, tokenizer: PairTokenizer, held_out: Pairs) -> None:
-        self.config, self.tokenizer = config, tokenizer
-        prompts = [line for line in config.evaluation.sample_prompt.splitlines() if line.strip()]
-        tokenizer.source.encode_all(prompts)  # refused now, not at step 500
-        places = range(0, len(held_out), max(1, len(held_out) // SHOWN))[:SHOWN]
-        self._shown = held_out.at(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
-
-    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    def write(model: Network, between: Callable[[], None]) -> list[str]:
         assert isinstance(model, EncoderDecoder)
-        found = Translator(model, self.tokenizer, self.config).translate(
-            self._shown.sources, beam=self.config.evaluation.beam, between=between
-        )
-        rows = [
-            {"source": source, "reference": reference, "text": best[0].text}
-            for source, reference, best in zip(self._shown.sources, self._shown.targets, found, strict=True)
-        ]
-        return _record(step, rows)
+        translator, beam = Translator(model, tokenizer, config), config.evaluation.beam
+        return [best[0].text for best in translator.translate(shown.sources, beam=beam, between=between)]
+
+    return RowSampler(shown.sources, shown.targets, write)
 
 
-def _record(step: int, rows: list[dict[str, str]]) -> dict[str, Any]:
-    return {"step": step, "prompt": rows[0]["source"], "text": rows[0]["text"], "translations": rows}
+def document_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[Tokens]) -> RowSampler:
+    """Mask some documents of the validation split as the objective does, and let the model fill them in."""
+    objective, size = span_corruption(config, tokenizer.vocab_size), tokenizer.vocab_size
+    some = [held_out[i] for i in _places(held_out)]
+    generator = mask_generator(config.seed, "sample")
+    cuts = objective.cuts(lengths_of(some), generator)
+    asked = [document_prompt(objective, document[:cut], generator) for document, cut in zip(some, cuts, strict=True)]
+    prompts, missing = [prompt for prompt, _ in asked], [missing for _, missing in asked]
+    most = 1 + 2 * max(map(len, missing))
+
+    def write(model: Network, between: Callable[[], None]) -> list[str]:
+        answers = greedy_answers(model, prompts, allowed=size, most=most, between=between)
+        return [shown(tokenizer, answer.tokens) for answer in answers]
+
+    read = [prompt.tokens[:-1] if prompt.source is None else prompt.source for prompt in prompts]
+    sources, references = ([shown(tokenizer, tokens.tolist()) for tokens in part] for part in (read, missing))
+    return RowSampler(sources, references, write)
+
+
+def question_sampler(config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[Question], most: int) -> RowSampler:
+    """Answer the lines of `evaluation.sample_prompt`, or some questions of the validation split.
+    `InputError`: a prompt with characters or words the model will never know.
+    """
+    prompts = _prompts(config)
+    tokenizer.encode_all(prompts)  # refused now, not at step 500
+    asked = [Question(line, None) for line in prompts] or [held_out[i] for i in _places(held_out)]
+    texts = [question.text for question in asked]
+
+    def write(model: Network, between: Callable[[], None]) -> list[str]:
+        return answer_questions(model, tokenizer, config, texts, most=most, between=between)
+
+    return RowSampler(texts, [question.answer or "" for question in asked], write)
+
+
+def _prompts(config: RunConfig) -> list[str]:
+    return [line for line in config.evaluation.sample_prompt.splitlines() if line.strip()]
+
+
+def _places(held_out: Sequence[object]) -> list[int]:
+    return [int(i) for i in np.linspace(0, len(held_out) - 1, min(SHOWN, len(held_out)))]
 
 
 def shown(tokenizer: Tokenizer, tokens: Sequence[int]) -> str:
-    """Decode tokens, each special one among them as a mark."""
+    """Decode tokens, showing each special one as a mark."""
     size = tokenizer.vocab_size
     parts = [
         tokenizer.decode(run) if is_text else MARK * len(list(run))
         for is_text, run in groupby(tokens, key=lambda token: token < size)
     ]
     return "".join(parts)
-
-
-class DocumentSampler:
-    """Masks some documents of the validation split as the objective does, and lets the model fill them in."""
-
-    def __init__(self, config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[Tokens]) -> None:
-        self.tokenizer, objective = tokenizer, span_corruption(config, tokenizer.vocab_size)
-        some = [held_out[i] for i in np.linspace(0, len(held_out) - 1, min(SHOWN, len(held_out))).astype(int)]
-        generator = mask_generator(config.seed, "sample")
-        cuts = objective.cuts(lengths_of(some), generator)
-        asked = [
-            document_prompt(objective, document[:cut], generator) for document, cut in zip(some, cuts, strict=True)
-        ]
-        self._prompts = [prompt for prompt, _ in asked]
-        self._missing = [missing for _, missing in asked]
-
-    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Return a record: in `translations` documents with their gaps, what stood there, what is written."""
-        most = 1 + 2 * max(len(missing) for missing in self._missing)
-        answers = greedy_answers(model, self._prompts, allowed=self.tokenizer.vocab_size, most=most, between=between)
-        rows = [
-            {
-                "source": shown(
-                    self.tokenizer, (prompt.tokens[:-1] if prompt.source is None else prompt.source).tolist()
-                ),
-                "reference": shown(self.tokenizer, missing.tolist()),
-                "text": shown(self.tokenizer, answer.tokens),
-            }
-            for prompt, missing, answer in zip(self._prompts, self._missing, answers, strict=True)
-        ]
-        return _record(step, rows)
-
-
-class QuestionSampler:
-    """Answers the lines of `evaluation.sample_prompt`, or some questions of the validation split.
-
-    Raises:
-        InputError: a prompt with characters or words the model will never know.
-    """
-
-    def __init__(self, config: RunConfig, tokenizer: Tokenizer, held_out: Sequence[Question], most: int) -> None:
-        self.config, self.tokenizer, self.most = config, tokenizer, most
-        prompts = [line for line in config.evaluation.sample_prompt.splitlines() if line.strip()]
-        tokenizer.encode_all(prompts)  # refused now, not at step 500
-        places = np.linspace(0, len(held_out) - 1, min(SHOWN, len(held_out))).astype(int)
-        self._shown = [Question(line, None) for line in prompts] or [held_out[i] for i in places]
-
-    def sample(self, model: Network, step: int, between: Callable[[], None] = lambda: None) -> dict[str, Any]:
-        """Return a record: in `translations` each question, its right answer, the model's answer."""
-        asked = [question.text for question in self._shown]
-        answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.most, between=between)
-        rows = [
-            {"source": question.text, "reference": question.answer or "", "text": answer}
-            for question, answer in zip(self._shown, answers, strict=True)
-        ]
-        return _record(step, rows)

@@ -1,13 +1,12 @@
-"""Sampling: one token after the other, from a cut and tempered distribution, with a KV cache.
+"""Sampling: token by token, from a truncated distribution with temperature, with a KV cache.
 
-Each row has a stream of chance of its own: its text does not depend on what is written beside it, and sampling never
-disturbs a training. Notation: B rows, T time, V vocabulary, K candidates.
+Each row has its own random stream: its text does not depend on the other rows, and sampling never disturbs training.
+Notation: B rows, T time, V vocabulary, K candidates.
 """
 
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,154 +14,68 @@ from torch import Tensor
 from engine.config.schema import RunConfig
 from engine.model.cache import Cache
 from engine.model.decoding import Decoding
+from engine.model.positions import Positions
 from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network
 
 COLD = 1e-3  # temperature
+AHEAD = 64  # numbers drawn at once
 
 
-class Predictor(Protocol):
-    """Predicts the next token of texts from those before it."""
-
-    def new_cache(self, capacity: int) -> Any:
-        """Return an empty memory for about `capacity` tokens; its `length` is the number of tokens it has seen."""
-        ...
-
-    def next_logits(self, tokens: Tensor, cache: Any) -> Tensor:
-        """(B, T) new tokens → (B, V) logits of the token after them; the memory is extended in place."""
-        ...
-
-
-class DecoderPredictor:
-    """A decoder with its KV cache.
-
-    Args:
-        model: in evaluation mode.
-        fixed: steps of one shape, replayed as a graph on CUDA; see `Decoding`.
+class Predictor:
+    """A network in evaluation mode that predicts the next token of B texts of equal length, with its cache. An encoder
+    reads the whole text again at each step, since any token may change all; an encoder-decoder reads its source (B, S)
+    once. `source_at`: the source's positions; None: there is no padding.
     """
 
-    def __init__(self, model: DecoderLM, *, fixed: bool = False) -> None:
-        self.model, self.fixed = model, fixed
-
-    def new_cache(self, capacity: int) -> Decoding:
-        return Decoding(self.model, capacity, fixed=self.fixed)
-
-    def next_logits(self, tokens: Tensor, cache: Decoding) -> Tensor:
-        return cache.feed(tokens)
-
-
-@dataclass
-class TokensSoFar:
-    """(B, T) all tokens so far: the memory of a model that has no cache."""
-
-    tokens: Tensor | None = None
-
-    @property
-    def length(self) -> int:
-        return 0 if self.tokens is None else self.tokens.shape[1]
-
-
-class EncoderPredictor:
-    """An encoder used as a language model: every step reads the whole text again, since any token may change all."""
-
-    def __init__(self, model: EncoderLM) -> None:
+    def __init__(self, model: Network, source: Tensor | None = None, source_at: Positions | None = None) -> None:
         self.model = model
+        if isinstance(model, EncoderDecoder):
+            assert source is not None
+            with torch.inference_mode():
+                self._memory = model.encode(source, source_at)
 
-    def new_cache(self, capacity: int) -> TokensSoFar:
-        return TokensSoFar()
+    def begin(self, capacity: int = 0) -> None:
+        """Forget the texts; make room for about `capacity` tokens of new ones."""
+        self.length = 0  # tokens read
+        self._read: list[Tensor] = []
+        self.cache = Cache()
+        if isinstance(self.model, DecoderLM):
+            self._decoding = Decoding(self.model, capacity)
+            self.cache = self._decoding.cache
+        elif isinstance(self.model, EncoderDecoder):
+            self.cache = self.model.new_cache(capacity)
 
-    def next_logits(self, tokens: Tensor, cache: TokensSoFar) -> Tensor:
-        cache.tokens = tokens if cache.tokens is None else torch.cat((cache.tokens, tokens), dim=1)
-        logits: Tensor = self.model(cache.tokens)[:, -1]
+    def feed(self, tokens: Tensor) -> Tensor:
+        """(B, T) new tokens → (B, V) logits of the token after them."""
+        self.length += tokens.shape[1]
+        if isinstance(self.model, DecoderLM):
+            return self._decoding.feed(tokens)
+        if isinstance(self.model, EncoderDecoder):
+            return self.model.decode(tokens, self._memory, cache=self.cache)[:, -1]
+        self._read.append(tokens)
+        logits: Tensor = self.model(torch.cat(self._read, dim=1))[:, -1]
         return logits
-
-
-class SourcePredictor:
-    """A decoder over sources (B, S), which are read once."""
-
-    def __init__(self, model: EncoderDecoder, source: Tensor) -> None:
-        self.model = model
-        with torch.inference_mode():
-            self.memory = model.encode(source)
-
-    def new_cache(self, capacity: int) -> Cache:
-        return self.model.new_cache(capacity)
-
-    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
-        return self.model.decode(tokens, self.memory, cache=cache)[:, -1]
-
-
-class EndingPredictor:
-    """A predictor restricted to tokens of the text, perhaps marks, and the end.
-
-    What can be drawn is numbered anew: the text's tokens as they are, then the marks, then the end.
-
-    Args:
-        predictor: of one text that has not been begun.
-        text: tokens of the text; the others are numbered after them.
-        end: the token that ends what is written.
-        marks: special tokens that may be written besides.
-    """
-
-    def __init__(self, predictor: Predictor, text: int, end: int, marks: Sequence[int] = ()) -> None:
-        self._predictor, self._text, self._others = predictor, text, [*marks, end]
-
-    @property
-    def allowed(self) -> int:
-        """Tokens that can be drawn; the last is the end."""
-        return self._text + len(self._others)
-
-    def new_cache(self, capacity: int) -> Any:
-        return self._predictor.new_cache(capacity)
-
-    def next_logits(self, tokens: Tensor, cache: Any) -> Tensor:
-        """(B, T) → (B, allowed + 1): the last is all that is never drawn, so that probabilities stay the model's.
-
-        The first tokens are the prompt's, numbered as the model has them; later ones are those that were drawn.
-        """
-        if cache.length:
-            ids = torch.cat((torch.arange(self._text, device=tokens.device), tokens.new_tensor(self._others)))
-            tokens = ids[tokens]
-        logits = self._predictor.next_logits(tokens, cache)
-        never = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
-        never[: self._text] = False
-        never[self._others] = False
-        rest = logits[:, never].logsumexp(-1, keepdim=True)
-        return torch.cat((logits[:, : self._text], logits[:, self._others], rest), dim=1)
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How tokens are drawn."""
-
-    temperature: float = 0.8  # logits are divided by it; 0 takes the likeliest token
+    temperature: float = 0.8  # divides the logits; 0 takes the likeliest token
     top_k: int = 40  # only the k likeliest; 0 means all
     top_p: float = 1.0  # only the likeliest that together have this probability (Holtzman et al. 2020, nucleus).
-    overflow: str = "restart"  # at a full context, `restart` goes on from the newest half of it, `stop` ends
+    overflow: str = "restart"  # at a full context, `restart` continues from its newest half, `stop` ends
 
     @classmethod
     def of(cls, config: RunConfig) -> "Sampling":
-        """Return what the config's `[generation]` asks for."""
         g = config.generation
         return cls(g.temperature, g.top_k, g.top_p, g.overflow)
 
 
-class RowRandom:
-    """Uniform random numbers, each row's from a seed of its own; drawn on the CPU, so that all devices draw alike."""
-
-    AHEAD = 64
-
-    def __init__(self, seeds: Sequence[int], device: torch.device) -> None:
-        self._generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        self._device = device
-        self._drawn: Iterator[Tensor] = iter(())
-
-    def next(self) -> Tensor:
-        """Return (B, 1) numbers in (0, 1]."""
-        for column in self._drawn:
-            return column
-        drawn = torch.stack([1.0 - torch.rand(self.AHEAD, generator=own) for own in self._generators])
-        self._drawn = iter(torch.split(drawn.to(self._device), 1, dim=1))
-        return next(self._drawn)
+def row_chances(seeds: Sequence[int], device: torch.device) -> Iterator[Tensor]:
+    """Yield (B, 1) numbers in (0, 1] from each row's own seed; drawn on the CPU, so that all devices draw alike."""
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    while True:
+        drawn = torch.stack([1.0 - torch.rand(AHEAD, generator=own) for own in generators])
+        yield from torch.split(drawn.to(device), 1, dim=1)
 
 
 @dataclass(frozen=True)
@@ -170,11 +83,11 @@ class SampledStep:
     """The next token of every row."""
 
     tokens: Tensor  # (B, 1) ids
-    probability: Tensor  # (B, 1), under the model, at temperature 1 and nothing cut
+    probability: Tensor  # (B, 1), under the model, at temperature 1, untruncated
     chance: Tensor  # (B, 1), under the distribution it was drawn from
-    restarted: bool = False  # the context was full and began anew before it
+    restarted: bool = False  # the context was full and restarted before it
     # (B, K) the ids that the model holds most probable, best first, with (B, K) `probability` and `chance` as above;
-    # None where they were not asked for
+    # None if not requested
     likeliest: tuple[Tensor, Tensor, Tensor] | None = None
 
     def rows(self) -> "list[SampledToken]":
@@ -187,34 +100,25 @@ class SampledStep:
             return rows
         ranked = zip(*(part.tolist() for part in self.likeliest), strict=True)
         return [
-            replace(row, alternatives=tuple(Alternative(*one) for one in zip(*rank, strict=True)))
+            replace(row, alternatives=tuple(SampledToken(*one) for one in zip(*rank, strict=True)))
             for row, rank in zip(rows, ranked, strict=True)
         ]
 
 
 @dataclass(frozen=True)
-class Alternative:
-    """A token that could have been drawn; see `SampledStep`."""
-
-    token: int
-    probability: float
-    chance: float
-
-
-@dataclass(frozen=True)
 class SampledToken:
-    """One token of one row, and the likeliest in its place, best first, where wanted; see `SampledStep`."""
+    """One token of one row and, if wanted, the likeliest in its place, best first; see `SampledStep`."""
 
     token: int
     probability: float
     chance: float
-    restarted: bool
-    alternatives: tuple[Alternative, ...] = ()
+    restarted: bool = False
+    alternatives: "tuple[SampledToken, ...]" = ()
 
 
-def _candidates(logits: Tensor, how: Sampling, allowed: int | None) -> tuple[Tensor, Tensor | None]:
+def _candidates(logits: Tensor, how: Sampling) -> tuple[Tensor, Tensor | None]:
     """(B, V) → (B, K) probabilities that sum to 1, and the tokens they belong to where those are not 0 … K − 1."""
-    scores = logits.float() if allowed is None else logits[:, :allowed].float()
+    scores = logits.float()
     if how.temperature == 0.0:
         likeliest = scores.argmax(-1, keepdim=True)
         return torch.ones_like(likeliest, dtype=torch.float32), likeliest
@@ -224,59 +128,45 @@ def _candidates(logits: Tensor, how: Sampling, allowed: int | None) -> tuple[Ten
     elif how.top_p < 1.0:
         scores, tokens = scores.sort(descending=True)
     if how.temperature < COLD:
-        scores = scores - scores.amax(-1, keepdim=True)  # or the division would overflow
+        scores = scores - scores.amax(-1, keepdim=True)  # else the division would overflow
     probabilities = (scores / max(how.temperature, 1e-30)).softmax(-1)
     if how.top_p < 1.0:
-        before = probabilities.cumsum(-1) - probabilities  # mass of the likelier ones; the first is always kept
+        before = probabilities.cumsum(-1) - probabilities  # mass of likelier ones; the first is always kept
         probabilities = probabilities.masked_fill(before >= how.top_p, 0.0)
         probabilities = probabilities / probabilities.sum(-1, keepdim=True)
     return probabilities, tokens
 
 
-def distribution(logits: Tensor, how: Sampling, allowed: int | None = None) -> Tensor:
-    """Return the distributions that are drawn from: (B, V) logits → (B, V) fp32, each row sums to 1.
-
-    At temperature 0 all mass is on the likeliest token. Ids from `allowed` on (a padded embedding) are never drawn.
-    """
-    probabilities, tokens = _candidates(logits, how, allowed)
+def distribution(logits: Tensor, how: Sampling) -> Tensor:
+    """Return the distribution drawn from: (B, V) logits → (B, V) fp32 that sum to 1; at temperature 0 one-hot."""
+    probabilities, tokens = _candidates(logits, how)
     if tokens is None:
         tokens = torch.arange(probabilities.shape[1], device=logits.device).expand_as(probabilities)
     return torch.zeros_like(logits, dtype=torch.float32).scatter_(1, tokens, probabilities)
 
 
-def draw(logits: Tensor, how: Sampling, chances: Tensor, allowed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Draw a token for each row: the first candidate where the summed probability reaches the row's chance.
-
-    Args:
-        logits: (B, V).
-        how: temperature and cuts.
-        chances: (B, 1) uniform in (0, 1].
-        allowed: tokens the tokenizer has.
-
-    Returns:
-        (B, 1) token ids, and (B, 1) the probability each was drawn with.
+def sample_step(
+    logits: Tensor, how: Sampling, chances: Tensor, allowed: Tensor | None = None, alternatives: int = 0
+) -> SampledStep:
+    """Draw a token for each row of `logits` (B, V): the first candidate where the summed probability reaches the row's
+    chance, (B, 1) uniform in (0, 1]. `allowed` and `alternatives` as in `stream_batch`.
     """
-    probabilities, tokens = _candidates(logits, how, allowed)
+    open_ = logits if allowed is None else logits[:, allowed]
+    probabilities, places = _candidates(open_, how)
     if probabilities.shape[1] == 1:
         chosen = torch.zeros_like(chances, dtype=torch.long)
     else:
         reached = probabilities.cumsum(-1)
         chosen = torch.searchsorted(reached, chances * reached[:, -1:])
     chance = probabilities.gather(1, chosen)
-    return (chosen if tokens is None else tokens.gather(1, chosen)), chance
-
-
-def sample_step(
-    logits: Tensor, how: Sampling, chances: Tensor, allowed: int | None = None, alternatives: int = 0
-) -> SampledStep:
-    """Draw a token for each row as `draw` does, and tell the `alternatives` likeliest ones; the draw ignores these."""
-    tokens, chance = draw(logits, how, chances, allowed)
-    belief = logits.softmax(-1)
-    likeliest = None
+    tokens = chosen if places is None else places.gather(1, chosen)
+    belief, likeliest = logits.softmax(-1), None
     if alternatives > 0:
-        known = belief if allowed is None else belief[:, :allowed]
-        probability, ids = known.topk(min(alternatives, known.shape[1]))
-        likeliest = (ids, probability, distribution(logits, how, allowed).gather(1, ids))
+        known = belief if allowed is None else belief[:, allowed]
+        probability, best = known.topk(min(alternatives, known.shape[1]))
+        ids = best if allowed is None else allowed[best]
+        likeliest = (ids, probability, distribution(open_, how).gather(1, best))
+    tokens = tokens if allowed is None else allowed[tokens]
     return SampledStep(tokens, belief.gather(1, tokens), chance, likeliest=likeliest)
 
 
@@ -288,44 +178,35 @@ def stream_batch(
     seeds: Sequence[int],
     *,
     context: int,
-    allowed: int | None = None,
+    allowed: Tensor | None = None,
     alternatives: int = 0,
 ) -> Iterator[SampledStep]:
-    """Draw `length` tokens after each of several prompts of equal length, one step at a time.
+    """Draw `length` tokens after each of several prompts (B, T) of equal length, one step at a time.
 
-    Args:
-        predictor: of a model in evaluation mode.
-        prompts: (B, T) token ids, at least one each; only the newest `context` tokens count.
-        length: how many tokens to draw.
-        how: temperature, cuts, and what to do when the context is full.
-        seeds: one a row, the only source of chance.
-        context: tokens the model was trained on at once. When they are used up, `restart` keeps the newest
-            context // 2 tokens and reads them again from position 0.
-        allowed: tokens the tokenizer has.
-        alternatives: how many of the likeliest tokens to tell in each place; what is drawn does not depend on it.
-
-    Raises:
-        ValueError: empty prompts.
+    Only the newest `context` tokens, the model's training length, count. When they are used up, `restart` keeps the
+    newest context // 2 and reads them again from position 0. `seeds`, one per row, are the only randomness. `allowed`:
+    (K,) ascending ids that may be drawn; None: all. `alternatives`: how many of the likeliest tokens to report at each
+    place; it does not affect the draws.
     """
     if prompts.shape[1] == 0:
         raise ValueError("a prompt needs at least one token")
-    chances = RowRandom(seeds, prompts.device)
+    chances = row_chances(seeds, prompts.device)
     half = max(1, context // 2)
     pending = prompts[:, -context:]
     recent = deque(torch.split(pending, 1, dim=1), maxlen=half)
     capacity = min(context, pending.shape[1] + length)
-    cache = predictor.new_cache(capacity)
+    predictor.begin(capacity)
     for _ in range(length):
         restarted = False
-        if cache.length + pending.shape[1] > context:
+        if predictor.length + pending.shape[1] > context:
             if how.overflow == "stop":
                 return
             restarted = True
             pending = torch.cat(tuple(recent), dim=1)
-            cache = predictor.new_cache(capacity)
+            predictor.begin(capacity)
         with torch.inference_mode():
-            logits = predictor.next_logits(pending, cache).float()
-            now = sample_step(logits, how, chances.next(), allowed, alternatives)
+            logits = predictor.feed(pending).float()
+            now = sample_step(logits, how, next(chances), allowed, alternatives)
         yield replace(now, restarted=restarted)
         recent.append(now.tokens)
         pending = now.tokens
@@ -339,32 +220,20 @@ def stream(
     seed: int,
     *,
     context: int,
-    allowed: int | None = None,
+    allowed: Tensor | None = None,
+    end: int | None = None,
     alternatives: int = 0,
 ) -> Iterator[SampledToken]:
-    """Draw `length` tokens after one prompt (T,), one at a time; see `stream_batch`."""
+    """Draw at most `length` tokens after one prompt (T,), one at a time; see `stream_batch`.
+
+    An `end` is not yielded; with one, a full context ends the text too.
+    """
+    how = how if end is None else replace(how, overflow="stop")
     for step in stream_batch(
         predictor, prompt[None], length, how, [seed], context=context, allowed=allowed, alternatives=alternatives
     ):
-        yield from step.rows()
-
-
-def stream_to_end(
-    predictor: EndingPredictor,
-    prompt: Tensor,
-    length: int,
-    how: Sampling,
-    seed: int,
-    *,
-    context: int,
-    alternatives: int = 0,
-) -> Iterator[SampledToken]:
-    """Draw tokens after one prompt (T,) until the end, which is not given, or at most `length`; see `stream_batch`."""
-    how, allowed = replace(how, overflow="stop"), predictor.allowed
-    for token in stream(
-        predictor, prompt, length, how, seed, context=context, allowed=allowed, alternatives=alternatives
-    ):
-        if token.token == allowed - 1:
+        (token,) = step.rows()
+        if token.token == end:
             return
         yield token
 
@@ -379,28 +248,25 @@ def write(
     seed: int,
     alternatives: int = 0,
 ) -> Iterator[SampledToken]:
-    """Sample what a model makes of a text (T,): a decoder continues it, an encoder-decoder takes it for its source.
+    """Sample from a text (T,): a decoder continues it, an encoder-decoder takes it as its source.
 
     `model` is in evaluation mode, `vocab_size` counts tokens of the text; other arguments are as in `stream`.
     """
-    context = config.model.context_length
-    predictor: Predictor
+    context, source = config.model.context_length, None
     if isinstance(model, EncoderDecoder):
-        source = ids[-config.model.source_tokens :]
-        predictor = SourcePredictor(model, source[None])
+        source = ids[None, -config.model.source_tokens :]
         if config.special_tokens:
             ids, length = ids.new_tensor([vocab_size]), min(length, source.numel())
         else:
-            ids = source[-1:]
+            ids = source[0, -1:]
         how = replace(how, overflow="stop")
-    else:
-        predictor = EncoderPredictor(model) if isinstance(model, EncoderLM) else DecoderPredictor(model)
-    yield from stream(predictor, ids, length, how, seed, context=context, allowed=vocab_size, alternatives=alternatives)
+    allowed = None if vocab_size == model.vocab_size else torch.arange(vocab_size, device=ids.device)
+    predictor = Predictor(model, source)
+    yield from stream(predictor, ids, length, how, seed, context=context, allowed=allowed, alternatives=alternatives)
 
 
 def fill(
     model: EncoderLM,
-    config: RunConfig,
     vocab_size: int,
     ids: Tensor,
     gaps: Tensor,
@@ -408,20 +274,10 @@ def fill(
     seed: int,
     alternatives: int = 0,
 ) -> tuple[Tensor, list[SampledToken]]:
-    """Fill the gaps of a text, all at once, with a model of the objective `masked` in evaluation mode.
+    """Fill the gaps (T,) of a text (T,), all at once, with a model of the objective `masked` in evaluation mode; return
+    the text with its gaps filled, and what was drawn for each gap.
 
-    Args:
-        model: trained to fill gaps.
-        config: the run's.
-        vocab_size: tokens of the text; the mask token comes after them.
-        ids: (T,) the text; what stands at a gap does not matter.
-        gaps: (T,) bool.
-        how: temperature and cuts.
-        seed: of the draws.
-        alternatives: how many of the likeliest tokens to tell in each gap.
-
-    Returns:
-        (T,) the text with its gaps filled, and what was drawn for each gap.
+    `vocab_size` counts tokens of the text; the mask token comes after them. The tokens at gaps are ignored.
     """
     count = int(gaps.sum())
     if count == 0:
@@ -429,5 +285,6 @@ def fill(
     chances = torch.rand(count, 1, generator=torch.Generator().manual_seed(seed))
     with torch.inference_mode():
         logits = model(torch.where(gaps, vocab_size, ids)[None])[0]
-        found = sample_step(logits[gaps].float(), how, 1.0 - chances.to(ids.device), vocab_size, alternatives)
+        allowed = torch.arange(vocab_size, device=ids.device)
+        found = sample_step(logits[gaps].float(), how, 1.0 - chances.to(ids.device), allowed, alternatives)
     return ids.masked_scatter(gaps, found.tokens), found.rows()

@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engine.config.schema import RunConfig
-from engine.data.pairs import BothSpecials, Specials, read_sources
+from engine.data.rows import BothSpecials, Specials, read_sources
 from engine.data.tokenizers import PairTokenizer
 from engine.errors import InputError
-from engine.generation.beam import BeamSearch, Hypothesis, closed_tokens, likeliest, translate_batch
-from engine.generation.inspection import cross_attention, one_head, recorded_weights
-from engine.generation.sampling import EndingPredictor, SampledToken, Sampling, SourcePredictor, stream_to_end
+from engine.generation.answering import Prompt
+from engine.generation.beam import NO_NUMBERS, Hypothesis, allowed_tokens, penalty_of, translate_batch
+from engine.generation.inspection import recorded_weights
+from engine.generation.sampling import Predictor, Sampling, stream
 from engine.model.transformer import EncoderDecoder, evaluating
 
 AT_ONCE = 64  # sentences
-LONGEST = 2048  # tokens of a sentence that somebody types: attention costs time and memory by the square of it
-ROOM = (2, 10)  # a translation is at most so many times as long as its source, and so many tokens
+LONGEST = 2048  # tokens of a typed sentence: attention's time and memory grow with its square
+ROOM = (2, 10)  # a translation has at most this many times its source's length, plus this many tokens
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class Translation:
 
 @dataclass(frozen=True)
 class TranslatedToken:
-    """A token of a translation, its chance under the model, and (S) the weight of each source token, which sum to 1."""
+    """A token of a translation, its chance under the model, and where the last layer looked."""
 
     token: int
     chance: float
-    attention: tuple[float, ...]
+    attention: tuple[float, ...]  # (S) the weight of each source token, mean of all heads; they sum to 1
 
 
 def stream_translation(
@@ -51,47 +52,27 @@ def stream_translation(
     specials: Specials,
     allowed: int,
     max_length: int,
-    layer: int = -1,
-    head: int | None = None,
 ) -> Iterator[TranslatedToken]:
-    """Translate one sentence greedily, token by token, as `translate_batch` does with a beam of 1.
+    """Translate one sentence, (S,) int64 without padding, greedily, token by token, as `translate_batch` does with a
+    beam of 1. The model is in evaluation mode.
 
-    Args:
-        model: in evaluation mode.
-        source: (S,) int64, without padding.
-        specials: start, end and padding.
-        allowed: tokens of the text; no id from here on is written but the end.
-        max_length: most tokens to write, the end included, up to the model's context. Where as many come, the model had
-            not ended.
-        layer: whose cross-attention is shown, from 0; −1 is the last.
-        head: which head of it, from 0; None: the mean of all.
-
-    Yields:
-        Each token of the text; the end ends it.
-
-    Raises:
-        InputError: no such layer or head, a length below 1, or a model whose answers are no numbers.
-        ValueError: an empty source, or no token for the end.
+    No id from `allowed` on is written but the end, which is not given. `max_length`, up to the model's context, counts
+    the end too: reaching it means that the model had not ended. `InputError`: a length below 1, or a model whose
+    answers are no numbers.
     """
     if source.numel() == 0:
         raise ValueError("a source needs at least one token")
-    limit = min(max_length, model.config.context_length)
-    if limit < 1:
+    if max_length < 1:
         raise InputError(f"max_length {max_length} must be at least 1")
-    closed = closed_tokens(model.vocab_size, specials, allowed, source.device)
-    attention = cross_attention(model, layer)
-    with torch.inference_mode():
-        memory, cache = model.encode(source[None]), model.new_cache()
-    token = specials.start
-    for _ in range(limit):
-        with torch.inference_mode(), recorded_weights(attention) as weights:
-            logits = model.decode(source.new_tensor([[token]]), memory, cache=cache)[:, -1]
-            ids, log_probabilities = likeliest(logits, 1, closed)
-            looked = one_head(weights[0][0], head)[-1]
-        token = int(ids)
-        if token == specials.end:
-            return
-        yield TranslatedToken(token, math.exp(float(log_probabilities)), tuple(looked.float().tolist()))
+    context, greedy = model.config.context_length, Sampling(0.0)
+    open_ = allowed_tokens(model.vocab_size, specials, allowed, source.device)
+    start, predictor = source.new_tensor([specials.start]), Predictor(model, source[None])
+    with recorded_weights(model) as weights:
+        for one in stream(predictor, start, max_length, greedy, 0, context=context, allowed=open_, end=specials.end):
+            if not math.isfinite(one.probability):
+                raise InputError(NO_NUMBERS)
+            looked = weights[-1][0].mean(0)[-1]
+            yield TranslatedToken(one.token, one.probability, tuple(looked.float().tolist()))
 
 
 class Translator:
@@ -110,19 +91,12 @@ class Translator:
         alpha: float | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
-        """Return the `n_best` best translations of each sentence, best first.
+        """Return the `n_best` best translations of each sentence, best first, at most `beam`; a beam of 1 is greedy.
+        `alpha` of the length penalty is by default the config's; `between` is called between steps and may raise to
+        stop.
 
-        Where positions are a learned table, what is past it is cut off.
-
-        Args:
-            sentences: as they are typed.
-            beam: hypotheses that are followed; 1 is greedy.
-            n_best: how many are returned, at most `beam`.
-            alpha: of the length penalty, if it is not the config's.
-            between: called between steps; may raise to stop.
-
-        Raises:
-            InputError: characters that a tokenizer of characters has never seen, or more tokens than `LONGEST`.
+        A learned position table truncates longer sentences. `InputError`: characters unknown to a character tokenizer,
+        or more than `LONGEST` tokens.
         """
         sources = [_bounded(self._cut(source)) for source in self.tokenizer.source.encode_all(sentences)]
         return self.translate_encoded(sources, beam=beam, n_best=n_best, alpha=alpha, between=between)
@@ -136,14 +110,14 @@ class Translator:
         alpha: float | None = None,
         between: Callable[[], None] = lambda: None,
     ) -> list[list[Translation]]:
-        """`translate` for sources that are tokens already."""
+        """Translate as `translate` does, from encoded sources."""
         sources = [self._cut(source) for source in sources]
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
         out: list[list[Translation]] = [[] for _ in sources]
         device = next(self.model.parameters()).device
         generation = self.config.generation
         alpha = generation.alpha if alpha is None else alpha
-        search = BeamSearch(beam, n_best, generation.length_penalty, alpha)
+        penalty = penalty_of(generation.length_penalty, alpha)
         with evaluating(self.model):
             for start in range(0, len(order), AT_ONCE):
                 rows = order[start : start + AT_ONCE]
@@ -152,67 +126,46 @@ class Translator:
                     self.model,
                     tokens,
                     at,
-                    search,
+                    beam=beam,
+                    n_best=n_best,
+                    penalty=penalty,
                     specials=self.special.target,
                     allowed=self.tokenizer.vocab_size,
-                    max_length=[self._most(len(sources[i]) + 1) for i in rows],
+                    max_length=[self.most(len(sources[i]) + 1) for i in rows],
                     between=between,
                 )
                 for i, hypotheses in zip(rows, found, strict=True):
                     out[i] = [Translation(self.tokenizer.target.decode(h.tokens), h) for h in hypotheses]
         return out
 
-    def stream(
-        self, sentence: str, *, layer: int = -1, head: int | None = None
-    ) -> Iterator[tuple[str, TranslatedToken]]:
-        """Yield the greedy translation as it is written: (text that the token completes, token); see
-        `stream_translation`.
-        """
-        ended = self.encoded(sentence)
-        decoder = self.tokenizer.target.decoder()
+    def stream(self, sentence: str) -> Iterator[tuple[str, TranslatedToken]]:
+        """Yield the greedy translation as it is written: (text that the token completes, token)."""
+        source, decoder = self.encoded(sentence), self.tokenizer.target.decoder()
         with evaluating(self.model):
             for written in stream_translation(
                 self.model,
-                ended,
+                source,
                 specials=self.special.target,
                 allowed=self.tokenizer.vocab_size,
-                max_length=self._most(ended.numel()),
-                layer=layer,
-                head=head,
+                max_length=self.most(source.numel()),
             ):
                 yield decoder.feed(written.token), written
 
-    def sample(
-        self, sentence: str, how: Sampling, seed: int, length: int, alternatives: int = 0
-    ) -> Iterator[SampledToken]:
-        """Sample a translation token by token, or at temperature 0 the greedy one; its end is not given.
-
-        `length` is the most tokens; the end has the id `vocab_size` among the `alternatives`.
-        """
-        text, special = self.tokenizer.vocab_size, self.special.target
-        source = self.encoded(sentence)
-        with evaluating(self.model):
-            predictor = EndingPredictor(SourcePredictor(self.model, source[None]), text, special.end)
-        start, most = source.new_tensor([special.start]), min(length, self._most(source.numel()))
-        context = self.config.model.context_length
-        yield from stream_to_end(predictor, start, most, how, seed, context=context, alternatives=alternatives)
+    def prompt(self, sentence: str) -> Prompt:
+        special = self.special.target
+        return Prompt(np.array([special.start]), special.end, self.encoded(sentence).cpu().numpy())
 
     def encoded(self, sentence: str) -> Tensor:
-        """Return (S,) a source with its end token, on the model's device.
-
-        Raises:
-            InputError: as `translate`.
-        """
+        """Return (S,) a source and its end token, on the model's device. Raises InputError as `translate`."""
         source = torch.from_numpy(_bounded(self._cut(self.tokenizer.source.encode(sentence))))
         ended = torch.cat((source, torch.tensor([self.special.source.end])))
         return ended.to(next(self.model.parameters()).device)
 
     def pieces(self, sentence: str) -> list[str]:
-        """Return the tokens of a source, as texts."""
         return [self.tokenizer.source.decode([token]) for token in self._cut(self.tokenizer.source.encode(sentence))]
 
-    def _most(self, source_tokens: int) -> int:
-        """Return the most tokens of a translation for a source of this length, both including the end token."""
+    def most(self, source_tokens: int) -> int:
+        """Return the most tokens of a translation of a source this long, both including the end token."""
         return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -227,5 +180,4 @@ def _bounded(source: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def both_specials(tokenizer: PairTokenizer) -> BothSpecials:
-    """Return the special tokens that come after a tokenizer's own."""
     return BothSpecials(Specials.after(tokenizer.source_vocab_size), Specials.after(tokenizer.vocab_size))

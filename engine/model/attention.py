@@ -1,8 +1,8 @@
 """Softmax attention: the written-out reference, and the fast kernels behind one table.
 
-Every function takes the positions of queries and keys, a visibility and a position scheme, so a mask, a kernel, a
-cache and a picture cannot disagree. score = (q·k + content) · scale + bias; a row that sees nothing gives zeros.
-Notation: B batch, Tq/Tk query/key time, H heads, D model width, Dh head width.
+Every function takes the positions of queries and keys, a visibility and a position scheme, so masks, kernels, caches
+and pictures cannot disagree. score = (q·k + content) · scale + bias; a row that sees nothing gives zeros. Notation: B
+batch, Tq/Tk query/key time, H heads, D model width, Dh head width.
 """
 
 import math
@@ -18,12 +18,12 @@ from engine.model.dropout import dropout
 from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import LONG, NARROW, QUICKER, Visibility
 
-SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel's on a CPU
+SHORT = 1024  # tokens up to which three bf16 products beat the fused kernel on a CPU
 
 
 @dataclass(frozen=True)
 class AttentionCall:
-    """The arguments of one call of attention, by which a backend decides whether it can serve it."""
+    """The arguments of one attention call, by which a backend decides whether it can serve it."""
 
     q: Tensor
     k: Tensor
@@ -35,11 +35,10 @@ class AttentionCall:
 
     @property
     def scale(self) -> float:
-        """The factor of the scores."""
         return self.scheme.scale if self.scheme.scale is not None else 1.0 / math.sqrt(self.q.shape[-1])
 
     def visible(self) -> Tensor:
-        """Return (N, 1, Tq, Tk) bool: the dense mask."""
+        """(N, 1, Tq, Tk) bool: the dense mask."""
         seen: Tensor = self.see(self.q_at.index[:, :, None], self.k_at.index[:, None, :])
         return seen[:, None]
 
@@ -47,18 +46,10 @@ class AttentionCall:
 def attention_weights(
     q: Tensor, k: Tensor, q_at: Positions, k_at: Positions, see: Visibility, scheme: PositionScheme
 ) -> Tensor:
-    """Return the attention distribution written out (Vaswani et al. 2017, eq. 1): the readable reference.
+    """The attention distribution (B, H, Tq, Tk) written out (Vaswani et al. 2017, eq. 1): the readable reference.
 
-    Args:
-        q: (B, H, Tq, Dh), rotated.
-        k: (B, H, Tk, Dh), rotated.
-        q_at: positions of the queries.
-        k_at: positions of the keys.
-        see: who may look at whom.
-        scheme: the position scheme, for its bias and content terms.
-
-    Returns:
-        (B, H, Tq, Tk), each row sums to 1, or to 0 where it sees nothing.
+    Of rotated queries (B, H, Tq, Dh) and keys (B, H, Tk, Dh); each row sums to 1, or to 0 where it sees nothing.
+    `scheme` is for its bias and content terms.
     """
     call = AttentionCall(q, k, q_at, k_at, see, scheme, 0.0)
     scores = q @ k.transpose(-2, -1)  # (B, H, Tq, Tk)
@@ -85,7 +76,7 @@ def _reference(call: AttentionCall, v: Tensor) -> Tensor:
 
 
 def _sdpa_mask(call: AttentionCall) -> tuple[Tensor | None, bool]:
-    """Return (mask, is_causal) for torch's kernel; no mask is built where the host knows that none is needed."""
+    """Return (mask, is_causal) for torch's kernel; no mask is built if the host knows that none is needed."""
     q_start, k_start = call.q_at.start, call.k_at.start
     known = q_start is not None and k_start is not None
     bias = call.scheme.bias(call.q_at.index, call.k_at.index)
@@ -115,7 +106,7 @@ def _sdpa_why_not(call: AttentionCall) -> str | None:
 
 
 def _dense(call: AttentionCall, v: Tensor) -> Tensor:
-    """Three products over all rows and heads at once: what a CPU does fastest at short lengths, and with dropout."""
+    """Three products over all rows and heads at once: fastest on a CPU at short lengths, and with dropout."""
     batch, heads, time, _ = call.q.shape
     mask, is_causal = _sdpa_mask(call)
     mask = _as_scores(call.visible() if is_causal else mask, call.q.dtype)
@@ -130,7 +121,7 @@ def _dense(call: AttentionCall, v: Tensor) -> Tensor:
 
 
 def _as_scores(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """Return a mask as what is added to scores: 0 where it lets through, −∞ elsewhere."""
+    """Return a mask to add to scores: 0 where visible, −∞ elsewhere."""
     if mask is None or mask.dtype != torch.bool:
         return None if mask is None else mask.to(dtype)
     return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, -math.inf)
@@ -154,7 +145,7 @@ def _banded(call: AttentionCall, v: Tensor) -> Tensor:
 
 
 def _banded_content(call: AttentionCall, v: Tensor) -> Tensor:
-    """Each block with its band as a text of its own, for schemes whose scores are more than q·k."""
+    """Treat each block and its band as a separate text, for schemes whose scores are more than q·k."""
     batch, heads, time, _ = call.q.shape
     bands = Bands.of(time, call.see)
 
@@ -203,11 +194,7 @@ BACKENDS: tuple[Backend, ...] = (
 
 
 def choose(call: AttentionCall, wanted: str = "auto") -> Backend:
-    """Return the backend that serves a call.
-
-    Raises:
-        ValueError: the wanted backend cannot serve it; says why.
-    """
+    """Return the backend that serves a call; `ValueError` says why the wanted one cannot."""
     for backend in BACKENDS:
         if wanted == "auto" and not backend.is_faster(call):
             continue
@@ -232,10 +219,8 @@ def softmax_attention(
     dropout: float = 0.0,
     backend: str = "auto",
 ) -> Tensor:
-    """Attention (B, H, Tq, Dh) through the first backend that can serve it; arguments as in `attention_weights`.
-
-    `v` is (B, H, Tk, Dh), `dropout` the probability of dropping an attention weight, `backend` a name from `BACKENDS`
-    or "auto".
+    """Attention (B, H, Tq, Dh) over values (B, H, Tk, Dh) through the first backend that can serve it, or a named one;
+    the other arguments as in `attention_weights`.
     """
     call = AttentionCall(q, k, q_at, k_at, see, scheme, dropout)
     return choose(call, backend).compute(call, v)

@@ -1,7 +1,7 @@
 """Windowed attention on a band of blocks: O(T · window) time and memory, no T × T.
 
-Each block of queries meets the keys its window can reach: its own block, the end of the one before, without a causal
-mask also the beginning of the next. The backward pass is written out, so that bands are never copied for autograd.
+Each block of queries meets the keys its window can reach: its own block, the end of the previous one and, without a
+causal mask, the start of the next. The backward pass is written by hand, so bands are never copied for autograd.
 Notation: B batch, T time, H heads, Dh head width, n blocks of L queries, R = before + L + after keys a band.
 """
 
@@ -21,7 +21,7 @@ from engine.model.visibility import SMALLEST_BLOCK, Visibility
 
 @dataclass(frozen=True)
 class Bands:
-    """How `time` slots are cut, for a window that reaches `before` slots back and `after` ahead of a query."""
+    """How `time` slots are cut into blocks, for a window of `before` slots back and `after` ahead of a query."""
 
     time: int
     before: int
@@ -29,13 +29,12 @@ class Bands:
 
     @classmethod
     def of(cls, time: int, see: Visibility) -> "Bands":
-        """Return the bands of a window over `time` slots side by side."""
         before = min(see.reach(1) or 0, time - 1)
         return cls(time, before, 0 if see.causal else before)
 
     @property
     def block(self) -> int:
-        """L; never shorter than what is reached, so that a band touches only neighbouring blocks."""
+        """L; never shorter than the reach, so a band touches only neighbouring blocks."""
         return min(max(SMALLEST_BLOCK, self.before), self.time)
 
     @property
@@ -45,7 +44,6 @@ class Bands:
 
     @property
     def reach(self) -> int:
-        """R."""
         return self.before + self.block + self.after
 
     def blocks(self, x: Tensor) -> Tensor:
@@ -86,11 +84,7 @@ class Bands:
 def banded_attention(
     q: Tensor, k: Tensor, v: Tensor, at: Positions, see: Visibility, scheme: PositionScheme, scale: float, rate: float
 ) -> Tensor:
-    """Attention (B, H, T, Dh) of a window without links over slots side by side.
-
-    q, k, v are (B, H, T, Dh), rotated. `at` are positions of queries and keys; rows that see nothing give zeros.
-    `scheme` is for its bias; it adds no content terms. `rate` is the share of the weights that is dropped.
-    """
+    """Attention (B, H, T, Dh) of a window without links over slots side by side; `rate` of the weights are dropped."""
     bands = Bands.of(q.shape[2], see)
     alike = see.causal and at.start is not None  # all blocks but the first, whose band begins past the end
     if alike:

@@ -1,7 +1,7 @@
-"""What a layer remembers while decoding, so that a new token costs one step and not a whole pass.
+"""A layer's state while decoding, so that a new token costs one step and not a whole pass.
 
-Keys are cached after rotation, together with their absolute positions: attention with a cache is the same function of
-the same positions as attention without one.
+Keys are cached after rotation, with their absolute positions: attention with a cache is the same function of the same
+positions as without.
 """
 
 from dataclasses import dataclass, field
@@ -30,8 +30,8 @@ class KeyValueCache:
         self.length = 0
         self._buffer: Tensor | None = None
         self._heads = 0
-        self._start: int | None = None  # tokens stand in a row from here
-        self._index: Tensor | None = None  # (N, capacity) their positions, where they do not
+        self._start: int | None = None  # tokens are consecutive from here
+        self._index: Tensor | None = None  # (N, capacity) their positions, if they are not
 
     def extend(self, k: Tensor, v: Tensor, at: Positions) -> tuple[Tensor, Tensor, Positions]:
         """Append new, rotated keys and values (B, H, T, Dh); return all of them with their positions."""
@@ -44,10 +44,7 @@ class KeyValueCache:
         return buffer[:, :heads, :stop], buffer[:, heads:, :stop], known
 
     def append(self, keys_values: Tensor, window: int | None) -> tuple[Tensor, Tensor]:
-        """Append the keys and values (B, 2 H, 1, Dh) of one token, which stands right after the others.
-
-        Return the newest `window` of them (None: all), the token's own included.
-        """
+        """Append (B, 2 H, 1, Dh) of the next token; return the newest `window` keys and values, its own included."""
         length, heads = self.length, self._heads
         buffer = self._buffer
         if buffer is None or buffer.shape[2] == length:
@@ -59,18 +56,8 @@ class KeyValueCache:
         first = 0 if window is None else max(0, stop - window)
         return buffer[:, :heads, first:stop], buffer[:, heads:, first:stop]
 
-    def contents(self) -> tuple[Tensor, int]:
-        """Return (B, 2 H, T, Dh) keys and values so far, and the position of the first.
-
-        Raises:
-            ValueError: nothing is remembered, or tokens do not stand in a row.
-        """
-        if self._buffer is None or self._start is None:
-            raise ValueError("needs tokens that stand in a row")
-        return self._buffer[:, :, : self.length], self._start
-
     def _place(self, at: Positions) -> Positions:
-        """Remember the positions of new tokens; return those of all."""
+        """Store the positions of new tokens; return all positions."""
         stop, first = self.length + at.length, self.length == 0
         in_a_row = at.start is not None and (
             first or (self._start is not None and at.start == self._start + self.length)
@@ -101,16 +88,15 @@ class KeyValueCache:
             chosen = self._buffer[:, :, : self.length].index_select(0, rows)
             if rows.numel() > self._buffer.shape[0]:
                 self._buffer = self._buffer.new_zeros(rows.numel(), *self._buffer.shape[1:])
-            self._buffer = self._buffer[: rows.numel()]  # in place: what is not yet written need not be copied
+            self._buffer = self._buffer[: rows.numel()]  # in place: unwritten slots need no copy
             self._buffer[:, :, : self.length] = chosen
         if self._index is not None and self._index.shape[0] > 1:
             self._index = self._index[rows]
 
 
 class WindowCache(KeyValueCache):
-    """Only what a causal window can still reach: the newest w − 1 keys besides the new ones.
-
-    Batches with padding keep all keys: the newest keys differ per row. Equally correct, uses more memory.
+    """Only the keys a causal window can still reach: the newest w − 1 besides the new ones. Batches with padding keep
+    all: the newest keys differ per row.
     """
 
     def __init__(self, window: int) -> None:
@@ -118,7 +104,6 @@ class WindowCache(KeyValueCache):
         self.window = window
 
     def extend(self, k: Tensor, v: Tensor, at: Positions) -> tuple[Tensor, Tensor, Positions]:
-        """Append new keys and values, return those the new queries may see, then forget what no later one will."""
         seen = super().extend(k, v, at)
         self._forget(k.shape[2])
         return seen
@@ -131,7 +116,7 @@ class WindowCache(KeyValueCache):
     def _forget(self, new: int) -> None:
         spare = self.length - (self.window - 1)
         if self._start is None or self._buffer is None or spare <= self.window + new:
-            return  # moving costs too, so not at each token
+            return  # moving has a cost, so not at each token
         self._buffer = self._buffer[:, :, spare : self.length].clone()
         self._start += spare
         self.length -= spare
@@ -151,11 +136,7 @@ class LinearState:
 
 @dataclass
 class Cache:
-    """The state of a whole decoder: one entry a layer, and how many tokens it has seen.
-
-    `memory` has each layer's keys and values of the source, computed once, where there is a source, `memory_at` their
-    positions.
-    """
+    """The state of a whole decoder; `memory` has each layer's keys and values of the source, if any."""
 
     layers: list[LayerState] = field(default_factory=list)
     length: int = 0
@@ -163,9 +144,8 @@ class Cache:
     memory_at: Positions | None = None
 
     def select(self, rows: Tensor, *, same_sources: bool = False) -> None:
-        """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i].
-
-        `same_sources`: row i's source is known to be that of the old row rows[i] already, so it need not be copied.
+        """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i]. `same_sources`: its
+        source is known to be that of the old row already.
         """
         for layer in self.layers:
             layer.select(rows)

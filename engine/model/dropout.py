@@ -1,8 +1,8 @@
-"""Dropout (Srivastava et al. 2014), with masks that cost a CPU little.
+"""Dropout (Srivastava et al. 2014), with masks that are cheap on a CPU.
 
-torch draws a CPU mask number by number in one thread; here one byte of a fast generator decides about each element (two
-bytes where the rate is too fine for one). The rate is exact to 1/512, and what is kept is scaled by the share that is
-really kept. Masks follow from torch's own generator, so seeding that seeds them. Other devices use torch's kernel.
+torch draws a CPU mask number by number in one thread; here one byte of a fast generator decides each element (two where
+the rate is too fine for one). The rate is exact to 1/512, and kept elements are scaled by the actual share kept. Masks
+derive from torch's own generator, so seeding that seeds them. Other devices use torch's kernel.
 """
 
 from typing import Any
@@ -12,24 +12,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-COARSE = 0.1  # relative error of a rate up to which one byte an element will do
-
-
-def _levels(p: float) -> tuple[int, int]:
-    """Return (dropped, of): the rate as a fraction of 256, or of 65,536 where that is too coarse."""
-    dropped = round(p * 256)
-    return (dropped, 256) if abs(dropped / 256 - p) <= COARSE * p * (1 - p) else (round(p * 65_536), 65_536)
+COARSE = 0.1  # largest relative error of the rate for one byte per element
 
 
 def keep_mask(shape: tuple[int, ...] | torch.Size, p: float, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return a mask to multiply with, on the CPU: 0 where an element is dropped, else the factor that keeps the mean.
-
-    `p` is the share that is dropped, 0 < p < 1. `dtype` is that of what the mask multiplies; with another one, torch
-    would convert the mask at each use.
+    """A mask to multiply with, on the CPU: 0 for a share p of the elements, 0 < p < 1, else the factor that keeps the
+    mean. With another dtype than what it multiplies, torch would convert it at each use.
     """
-    dropped, of = _levels(p)
+    dropped, of = round(p * 256), 256
+    if abs(dropped / of - p) > COARSE * p * (1 - p):
+        dropped, of = round(p * 65_536), 65_536
     count = int(np.prod(shape))
-    # One seed from torch's generator a mask: the two streams stay in step, and a run repeats bit for bit.
+    # One seed per mask from torch's generator: the two streams stay in step, and a run repeats bit for bit.
     seed = int(torch.randint(2**62, (1,)))
     words = -(-count * (1 if of == 256 else 2) // 8)
     generator = np.random.Generator(np.random.SFC64(seed))
@@ -41,8 +35,6 @@ def keep_mask(shape: tuple[int, ...] | torch.Size, p: float, dtype: torch.dtype 
 
 
 class _Dropped(torch.autograd.Function):
-    """x · mask, and the same for its gradient."""
-
     @staticmethod
     def forward(context: Any, x: Tensor, mask: Tensor) -> Tensor:
         context.save_for_backward(mask)
@@ -55,7 +47,7 @@ class _Dropped(torch.autograd.Function):
 
 
 def dropout(x: Tensor, p: float) -> Tensor:
-    """Drop a share p of the elements, and scale the others so that the mean stays."""
+    """Drop a share p of the elements, and scale the others to preserve the mean."""
     if p == 0.0:
         return x
     if x.device.type != "cpu":
@@ -65,8 +57,6 @@ def dropout(x: Tensor, p: float) -> Tensor:
 
 
 class Dropout(nn.Module):
-    """`dropout` in training mode only."""
-
     def __init__(self, p: float) -> None:
         super().__init__()
         self.p = p

@@ -17,7 +17,7 @@ from engine.model.positions import Positions, PositionScheme
 from engine.model.visibility import Visibility
 
 Observe = Callable[[Tensor, Tensor, Positions, Positions], None]
-"""Called with the very queries and keys (B, H, T, Dh) that are about to be compared, and their positions."""
+"""Called with the exact queries and keys (B, H, T, Dh) to be compared, and their positions."""
 
 
 def into_heads(x: Tensor, head_width: int) -> Tensor:
@@ -32,7 +32,7 @@ def for_each_query(shared: Tensor, n_heads: int) -> Tensor:
 
 
 class SelfAttention(nn.Module):
-    """What all kinds of self-attention share: one projection in, one out."""
+    """The base of all self-attention: one projection in, one out."""
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme) -> None:
         super().__init__()
@@ -54,19 +54,17 @@ class SelfAttention(nn.Module):
         raise NotImplementedError
 
     def new_state(self, capacity: int) -> LayerState:
-        """Return an empty memory for decoding, with room for `capacity` tokens at first."""
+        """An empty memory for decoding, with room for `capacity` tokens at first."""
         raise NotImplementedError
 
     def forward(self, x: Tensor, at: Positions, state: LayerState | None = None) -> Tensor:
-        """(B, T, D) → (B, T, D); with a state, also over all it remembers."""
+        """(B, T, D) → (B, T, D); with a state, also over everything in it."""
         mixed = self.attend(*self.project(x), at, state)
         output: Tensor = self.output_dropout(self.output(mixed.transpose(1, 2).reshape(x.shape)))
         return output
 
 
 class SoftmaxSelfAttention(SelfAttention):
-    """Self-attention through a softmax over what the visibility lets through."""
-
     observe: Observe | None = None
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, at: Positions, state: LayerState | None) -> Tensor:
@@ -106,7 +104,7 @@ SELF_ATTENTION: dict[str, type[SelfAttention]] = {
 
 
 class CrossAttention(nn.Module):
-    """A decoder's attention over the source: they share no axis, so there are no positions, no mask but padding."""
+    """A decoder's attention over the source: they share no axis, so no positions, and no mask but padding."""
 
     observe: Observe | None = None
 

@@ -1,7 +1,7 @@
-"""Initial weights. Each parameter draws from a generator seeded by its own name.
+"""Initial weights: each parameter draws from a generator seeded by its name.
 
-So two variants that share a parameter of the same name and shape start from the same numbers: paired comparisons
-depend on it. Numbers are drawn on the CPU in fp32, so they are the same on every device.
+So variants that share a parameter's name and shape start it from the same numbers: paired comparisons depend on it.
+Numbers are drawn on the CPU in fp32, so they are the same on every device.
 """
 
 import math
@@ -17,19 +17,12 @@ from engine.seeds import seed_for
 RESIDUAL_OUTPUTS = ("attention.output.weight", "feed_forward.output.weight")
 
 
-# Joined maps are several matrices one above the other, each initialised as the matrix it is.
+# Joined maps are several stacked matrices, each initialised separately.
 JOINED: dict[str, Callable[[ModelConfig], list[int]]] = {
     "query_key_value.weight": lambda model: [model.d_model, model.kv_width, model.kv_width],
     "key_value.weight": lambda model: [model.kv_width, model.kv_width],
     "feed_forward.expand.weight": lambda model: [model.d_ff] * (model.ff_expansion // model.d_ff),
 }
-
-
-def _residual_branches(name: str, model: ModelConfig) -> int:
-    """Return how many branches are added to the stream that this one is added to."""
-    if model.architecture != "encoder-decoder":
-        return 2 * model.n_layers
-    return 2 * model.encoder_layers if name.startswith("encoder.") else 3 * model.n_layers
 
 
 def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Generator) -> None:
@@ -47,7 +40,10 @@ def _fill_matrix(weight: Tensor, name: str, model: ModelConfig, generator: Gener
         std = model.init_std
         if model.init == "scaled-normal" and name.endswith(RESIDUAL_OUTPUTS):
             # GPT-2: the stream's variance grows with the number of branches that are added to it.
-            std = std / math.sqrt(_residual_branches(name, model))
+            branches = 2 * model.n_layers
+            if model.architecture == "encoder-decoder":
+                branches = 2 * model.encoder_layers if name.startswith("encoder.") else 3 * model.n_layers
+            std = std / math.sqrt(branches)
         weight.normal_(0.0, std, generator=generator)
 
 

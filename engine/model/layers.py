@@ -1,4 +1,4 @@
-"""Feed-forward, norms and the layer that both stacks are made of. Notation: B batch, T time, D model width."""
+"""Feed-forward, norms, and the layer that both stacks are built from. Notation: B batch, T time, D model width."""
 
 from collections.abc import Callable
 from functools import partial
@@ -59,7 +59,7 @@ class Layer(nn.Module):
     """Self-attention, in a decoder over a source also cross-attention, then feed-forward, each around a residual.
 
     Pre-norm (GPT-2; Xiong et al. 2020): x + f(norm(x)). Post-norm (Vaswani et al. 2017): norm(x + f(x)). Without
-    `residual` the x + is gone.
+    `residual`, no x + term.
     """
 
     def __init__(self, model: ModelConfig, see: Visibility, scheme: PositionScheme, *, over_source: bool) -> None:
@@ -80,11 +80,7 @@ class Layer(nn.Module):
         source: tuple[Tensor, Tensor] | None = None,
         source_at: Positions | None = None,
     ) -> Tensor:
-        """(B, T, D) → (B, T, D).
-
-        `state` is what self-attention remembers while decoding; `source` are this layer's keys and values of the
-        source, at `source_at`, in a decoder over one.
-        """
+        """(B, T, D) → (B, T, D); `source` are this layer's keys and values of the source, at `source_at`."""
         wrap = partial(around, pre_norm=self.pre_norm, residual=self.residual)
         x = wrap(x, self.attention_norm, lambda y: self.attention(y, at, state))
         if self.cross_attention is not None:
@@ -96,7 +92,6 @@ class Layer(nn.Module):
 def around(
     x: Tensor, norm: Callable[[Tensor], Tensor], f: Callable[[Tensor], Tensor], *, pre_norm: bool, residual: bool
 ) -> Tensor:
-    """Apply a part of a layer with its norm before or after it, and add the stream that goes past it."""
     y = f(norm(x)) if pre_norm else f(x)
     if residual:
         y = x + y

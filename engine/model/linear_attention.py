@@ -1,8 +1,8 @@
-"""Linear attention (Katharopoulos et al. 2020): φ(q)·φ(k) in place of a softmax, so keys can be summed up in advance.
+"""Linear attention (Katharopoulos et al. 2020): φ(q)·φ(k) instead of a softmax, so keys can be summed in advance.
 
 out_t = Σ_j (φ(q_t)·φ(k_j)) v_j / Σ_j φ(q_t)·φ(k_j), φ(x) = elu(x) + 1 > 0, j over the keys that t may see. There is no
-score matrix, hence no place for an additive bias. Rotary positions turn φ(q) and φ(k) in the numerator only (Su et
-al. 2021, eq. 19). Sums are fp32 or wider. Notation: B batch, T time, H heads, Dh head width, C chunk.
+score matrix, so no additive bias. Rotary positions turn φ(q) and φ(k) in the numerator only (Su et al. 2021, eq. 19).
+Sums are fp32 or wider. Notation: B batch, T time, H heads, Dh head width, C chunk.
 """
 
 from collections.abc import Callable
@@ -42,10 +42,8 @@ def feature_map(x: Tensor) -> Tensor:
 
 
 class _Before(torch.autograd.Function):
-    """(R, n, …) → the sum of what stands before each of n places.
-
-    It is shifted in, not computed by subtracting the place from its own prefix sum: that would leave its rounding
-    behind, and with it a trace of later tokens.
+    """(R, n, …) → the sum of everything before each of n places. It is shifted in, not computed by subtracting the
+    place from its own prefix sum, whose rounding would leave a trace of later tokens.
     """
 
     @staticmethod
@@ -75,10 +73,8 @@ def _features(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme) -> tu
 
 
 def linear_weights(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, *, causal: bool) -> Tensor:
-    """Return the whole T × T matrix (B, H, T, T) written out: the readable reference.
-
-    q and k are (B, H, T, Dh), not rotated. Rows sum to 1 (rotated ones do not: only their denominators do), or to 0
-    where nothing is seen.
+    """The whole T × T matrix (B, H, T, T) of unrotated q and k written out: the readable reference. Rows sum to 1
+    (rotated ones do not: only their denominators do), or to 0 where nothing is seen.
     """
     plain_q, plain_k, turned_q, turned_k = _features(q, k, at, scheme)
     seen = (at.index[:, None, :] >= 0) & (at.index[:, :, None] >= 0)
@@ -92,7 +88,7 @@ def linear_weights(q: Tensor, k: Tensor, at: Positions, scheme: PositionScheme, 
 def _reference(
     q: Tensor, k: Tensor, v: Tensor, at: Positions, scheme: PositionScheme, causal: bool, state: LinearState | None
 ) -> Tensor:
-    if state is not None:  # the reference keeps nothing: what was seen before is in the sums only
+    if state is not None:  # the reference keeps no keys: earlier ones are only in the sums
         return _chunked(q, k, v, at, scheme, causal, state)
     weights = linear_weights(q, k, at, scheme, causal=causal)
     return weights @ v.to(weights.dtype)
@@ -108,7 +104,7 @@ def _chunked(
         total = plain_q @ plain_k.sum(-2, keepdim=True).transpose(-2, -1)
     else:
         mixed, total = _prefix(plain_q, plain_k, turned_q, turned_k, v, state)
-    shares = mixed / total.clamp(min=torch.finfo(total.dtype).tiny)  # where nothing is seen, both are 0
+    shares = mixed / total.clamp(min=torch.finfo(total.dtype).tiny)  # both are 0 where nothing is seen
     return shares if at.start is not None else torch.where((at.index >= 0)[:, None, :, None], shares, 0.0)
 
 
@@ -125,7 +121,7 @@ def _prefix(
         return x.reshape(-1, chunk, x.shape[-1])
 
     def before(x: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(B · H · n, …) → the same, summed over the chunks before each and what was known; and over all."""
+        """(B · H · n, …) → the sums of the state and the chunks before each; and of all."""
         x = x.view(batch * heads, n, *x.shape[1:])
         sums: Tensor = _Before.apply(x)  # type: ignore[no-untyped-call]
         if known is not None:
@@ -162,17 +158,11 @@ def linear_attention(
     state: LinearState | None = None,
     backend: str = "auto",
 ) -> Tensor:
-    """Linear attention (B, H, T, Dh), zeros where nothing is seen; no T × T matrix except in the reference.
+    """Linear attention (B, H, T, Dh) of unrotated q and k, zeros where nothing is seen; no T × T matrix except in the
+    reference.
 
-    Args:
-        q: (B, H, T, Dh), not rotated.
-        k: (B, H, T, Dh), not rotated.
-        v: (B, H, T, Dh).
-        at: positions, in the order of the slots.
-        scheme: for its rotation; one with a bias or content term has no place here.
-        causal: whether a query sees only keys at or before it.
-        state: the sums over what was seen before, extended in place; causal only.
-        backend: a name from `LINEAR_BACKENDS`.
+    `scheme` is for its rotation: one with a bias or content term has no place here. `state`: the sums over what was
+    seen before, extended in place; causal only.
     """
     with torch.autocast(q.device.type, enabled=False):  # else the prefix sums would be rounded to bf16
         return LINEAR_BACKENDS[backend](q, k, v, at, scheme, causal, state).to(v.dtype)

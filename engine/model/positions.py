@@ -1,7 +1,7 @@
-"""Positions of tokens, and position schemes: what tells a Transformer where a token stands.
+"""Token positions and position schemes: how a Transformer knows where a token stands.
 
-A scheme gives some of `embed`, `rotate`, `bias` and `content`, all on ABSOLUTE positions, so that cached decoding is
-right by construction. Notation: B batch, N ∈ {1, B}, T time, H heads, D model width, Dh head width.
+A scheme implements some of `embed`, `rotate`, `bias` and `content`, all on ABSOLUTE positions, so cached decoding is
+correct by construction. Notation: B batch, N ∈ {1, B}, T time, H heads, D model width, Dh head width.
 """
 
 import math
@@ -16,17 +16,17 @@ from engine.config.sections import ModelConfig
 
 @dataclass(frozen=True)
 class Positions:
-    """Absolute positions of T tokens, for one row that all share or for each of the batch."""
+    """Absolute positions of T tokens, shared by all rows or one row per batch item."""
 
     index: Tensor  # (N, T) int64 with N ∈ {1, B}; −1 where there is no token
     # known on the host: every row is start, start + 1, … without −1. Allows fast kernels without a device
     # synchronisation. None: not known to be so.
     start: int | None = None
-    one_side: bool = False  # known on the host: padding stands at one side of a row only, so tokens stand side by side
+    one_side: bool = False  # known on the host: padding is on one side of each row only, so tokens are contiguous
 
     @classmethod
     def consecutive(cls, length: int, start: int = 0, device: torch.device | str | None = None) -> "Positions":
-        """Return `length` positions in a row from `start`, the same in each row of the batch."""
+        """Return `length` consecutive positions from `start`, the same in each row of the batch."""
         return cls(torch.arange(start, start + length, device=device)[None], start)
 
     @classmethod
@@ -36,12 +36,11 @@ class Positions:
 
     @property
     def packed(self) -> bool:
-        """Known on the host: two tokens are as many slots apart as positions."""
+        """Known on the host: tokens are as many slots apart as positions."""
         return self.start is not None or self.one_side
 
     @property
     def length(self) -> int:
-        """T, padding included."""
         return self.index.shape[-1]
 
 
@@ -51,10 +50,7 @@ def widest_float(device: torch.device) -> torch.dtype:
 
 
 class PositionScheme(nn.Module):
-    """No positions at all: the scheme `none`, and the base of the others.
-
-    Kazemnejad et al. 2023 show that causal decoders can still tell order from the mask alone.
-    """
+    """No positions: causal decoders still infer order (Kazemnejad et al. 2023). The base of the others."""
 
     scale: float | None = None
     """Factor of the attention score; None means 1 / √Dh."""
@@ -62,29 +58,28 @@ class PositionScheme(nn.Module):
     """Positions that exist, for schemes with a table; None means no limit."""
 
     def fill(self) -> None:
-        """Fill the buffers that are not learned, if the scheme has any: a network is built without values."""
+        """Fill the buffers that are not learned, if any: a network is built without values."""
 
     def embed(self, pos: Tensor) -> Tensor | None:
-        """Return what is added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
+        """Return the term added to the token embeddings before the first layer: (N, T) → (N, T, D)."""
         return None
 
     def rotate(self, x: Tensor, pos: Tensor) -> Tensor:
-        """Return queries or keys (B, H, T, Dh) turned by their positions (N, T); keys before they are cached."""
+        """Return queries or keys (B, H, T, Dh) rotated by their positions (N, T); keys before they are cached."""
         return x
 
     def bias(self, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        """Return what is added to the scaled scores: (N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
+        """Return the term added to the scaled scores: (N, Tq), (N, Tk) → (N, H, Tq, Tk)."""
         return None
 
     def content(self, q: Tensor, k: Tensor, q_pos: Tensor, k_pos: Tensor) -> Tensor | None:
-        """Return what is added to the scores before scaling, from queries and keys: → (B, H, Tq, Tk)."""
+        """Return the term added to the scores before scaling, from queries and keys: → (B, H, Tq, Tk)."""
         return None
 
 
 class Sinusoidal(PositionScheme):
-    """Fixed sines and cosines, interleaved (Vaswani et al. 2017, §3.5).
-
-    PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos, 2i+1) = cos(pos / 10000^(2i/D)).
+    """Fixed sines and cosines, interleaved (Vaswani et al. 2017, §3.5): PE(pos, 2i) = sin(pos / 10000^(2i/D)), PE(pos,
+    2i+1) = cos(…).
     """
 
     def __init__(self, d_model: int) -> None:
@@ -107,7 +102,7 @@ class Learned(PositionScheme):
         self.table = nn.Embedding(longest, d_model)
 
     def embed(self, pos: Tensor) -> Tensor:
-        """An empty slot (−1) takes row 0, which nobody sees."""
+        """An empty slot (−1) takes row 0, which is never seen."""
         found: Tensor = self.table(pos.clamp(min=0))
         return found
 
@@ -135,8 +130,8 @@ class Rope(PositionScheme):
         return turned.to(x.dtype)
 
     def _cos_sin(self, pos: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        # All layers of one forward pass hand in the very same positions: turn the angles once. What comes from
-        # inference mode may not enter a training step, but a step's positions are tensors of its own.
+        #         # All layers of a forward pass share the same positions object: compute the angles once. What comes
+        # from inference mode may not enter a training step, but a step's positions are tensors of its own.
         if self._turn is not None and self._turn[0] is pos and self._turn[1] == dtype:
             return self._turn[2], self._turn[3]
         exact = widest_float(pos.device)
@@ -148,9 +143,8 @@ class Rope(PositionScheme):
 
 
 class Relative(PositionScheme):
-    """One learned number per head and clipped signed distance, added to the score (Shaw et al. 2018's clipping).
-
-    b_h(q, k) = table[clip(k − q, −m, m) + m, h]. The table is shared by all layers.
+    """One learned number per head and clipped signed distance, added to the score (Shaw et al. 2018's clipping):
+    table[clip(k − q, −m, m) + m, h], shared by all layers.
     """
 
     def __init__(self, n_heads: int, max_distance: int) -> None:
@@ -165,16 +159,13 @@ class Relative(PositionScheme):
 
 
 class Alibi(PositionScheme):
-    """A penalty that grows with the distance, at another slope for each head (Press et al. 2022, ALiBi).
-
-    b_h(q, k) = −m_h · |q − k|, the absolute distance, so it serves encoders too. Nothing is learned.
-    """
+    """A penalty that grows with the distance, −m_h · |q − k| (Press et al. 2022), in encoders on both sides."""
 
     slopes: Tensor  # (H,)
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        # A buffer, so that it is on the model's device: a copy at each call would make the host wait.
+        # A buffer, so it lives on the model's device: a copy per call would make the host wait.
         self.register_buffer("slopes", torch.empty(n_heads, dtype=torch.float32), persistent=False)
         self.fill()
 
@@ -186,9 +177,8 @@ class Alibi(PositionScheme):
 
 
 def alibi_slopes(n_heads: int) -> list[float]:
-    """Return ALiBi's slopes, steepest first: 2^(−8/H), 2^(−16/H) … for a power of two.
-
-    For other H, those of the next lower power of two, then every second one of the next higher (the authors' code).
+    """ALiBi's slopes, steepest first: 2^(−8/H), 2^(−16/H) … for a power of two; for other H, those of the next lower
+    one, then every second one of the next higher (the authors' code).
     """
     below = 2 ** math.floor(math.log2(n_heads))
     slopes = [2.0 ** (-8.0 * (i + 1) / below) for i in range(below)]
@@ -199,9 +189,9 @@ def alibi_slopes(n_heads: int) -> list[float]:
 class T5(PositionScheme):
     """One learned number per head and bucket of distances, added to the score (Raffel et al. 2020, T5).
 
-    Near distances have a bucket each, farther ones share logarithmically wider buckets up to `max_distance`. Without
-    a causal mask half of the buckets are for keys after the query. The table is shared by all layers, and the score
-    is not divided by √Dh, as in the original (there cross-attention's is not either; ours is).
+    Near distances have a bucket each; farther ones share logarithmically wider buckets up to `max_distance`. Without a
+    causal mask half of the buckets are for keys after the query. The table is shared by all layers, and the score is
+    not divided by √Dh, as in the original (there cross-attention's is not either; ours is).
     """
 
     scale = 1.0
@@ -212,7 +202,6 @@ class T5(PositionScheme):
         self.table = nn.Embedding(n_buckets, n_heads)
 
     def bucket(self, distance: Tensor) -> Tensor:
-        """Return the bucket of each k − q, int64."""
         n_buckets, back = self.n_buckets, -distance
         first = torch.zeros_like(distance)
         if not self.causal:
@@ -221,7 +210,7 @@ class T5(PositionScheme):
             back = distance.abs()
         back = back.clamp(min=0)
         exact = n_buckets // 2
-        # fp32, in the original's order of operations: a bucket's edge must not move by a rounding.
+        # fp32, in the original's order of operations: rounding must not move a bucket's edge.
         ratio = torch.log(back.clamp(min=1).float() / exact) / math.log(self.max_distance / exact)
         far = exact + (ratio * (n_buckets - exact)).long()
         return first + torch.where(back < exact, back, far.clamp(max=n_buckets - 1))
@@ -249,8 +238,8 @@ class TransformerXL(PositionScheme):
         # All distances that occur are projected once, then looked up: the paper's relative shift, for any positions.
         somewhere = (q_pos[:, :, None] >= 0) & (k_pos[:, None, :] >= 0)  # an empty slot has no distance
         apart = torch.where(somewhere, -distances(q_pos, k_pos), 0)  # (N, Tq, Tk), q − k
-        # The distances follow from the shapes alone, so the host need not ask the device: the queries are the last of
-        # the keys or, if they see both ways, the ones in the middle.
+        #         # The shapes alone give the distances, so the host need not ask the device: the queries are the last
+        # keys or, if they see both ways, the middle ones.
         ahead = 0 if self.causal else (k_pos.shape[1] - q_pos.shape[1]) // 2
         least, most = -(q_pos.shape[1] - 1 + ahead), k_pos.shape[1] - 1 - ahead
         r = self.sinusoid.embed(torch.arange(least, most + 1, device=q.device)[None]).to(self.distance.weight)
@@ -267,10 +256,7 @@ def distances(q_pos: Tensor, k_pos: Tensor) -> Tensor:
 
 
 def make_schemes(model: ModelConfig, n_layers: int, longest: int, *, causal: bool) -> list[PositionScheme]:
-    """Return one scheme a layer of a stack; the same object where the paper shares it between layers.
-
-    `longest` is the number of tokens the stack ever gets at once, the size of a learned table.
-    """
+    """One scheme per layer, shared if the paper shares it; `longest` is the size of a learned table."""
     heads = model.n_heads
     builders: dict[str, Callable[[], PositionScheme]] = {
         "none": PositionScheme,

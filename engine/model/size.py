@@ -1,18 +1,16 @@
-"""How large and how costly a model is, from the config alone: parameters, operations, memory. No torch here.
+"""A model's size and cost, from the config alone: parameters, operations, memory. No torch here.
 
-Parameters are counted exactly and equal the built module's; so are the operations of its matrix products. Memory is an
-account of a training step's peak:
+Parameters are counted exactly, as in the built module; so are the operations of its matrix products. Memory is an
+itemised estimate of a training step's peak:
 
     weights, gradients, AdamW's two moments    4 numbers per parameter
     what layers keep for the backward pass     `_attention`, `_cross_attention`, `_feed_forward`, each around a norm
     log probabilities and their gradients      3 numbers per token and vocabulary entry
     gradients of the current layer             2 tensors as large as its widest
 
-Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more than these tensors: its
-allocator leaves gaps between kept and freed memory, `SLACK`. docs/benchmarks.md compares estimates to measured peaks on
-a CPU; `doctor --gpu` does on a GPU, but has not been run on one yet. `engine.model.attention` chooses a kernel call by
-call, but here it must be known before anything is built; tests check that the two agree. Notation: D model width, H
-heads, T keys; counts of memory are in numbers per token unless stated otherwise.
+Numbers are fp32, an upper bound where a GPU computes in bf16. A process on a CPU holds more: its allocator leaves gaps,
+`SLACK` (docs/benchmarks.md). `engine.model.attention` chooses a kernel call by call, but here it must be known before
+anything is built; tests check that the two agree. Notation: D model width, H heads, T keys; numbers per token.
 """
 
 from dataclasses import dataclass
@@ -25,8 +23,6 @@ from engine.model.visibility import CHUNK, LONG, NARROW, QUICKER, SMALLEST_BLOCK
 
 @dataclass(frozen=True)
 class Kernel:
-    """A kernel and how it cuts T tokens."""
-
     # from `BACKENDS` or `LINEAR_BACKENDS`; `math` is torch's fallback on a CPU from its fused kernel under dropout or
     # with a learned mask: the scores are materialized
     name: str
@@ -36,12 +32,10 @@ class Kernel:
 
     @property
     def filled(self) -> int:
-        """Queries of all blocks, padding included."""
         return self.blocks * self.queries
 
     @property
     def writes_scores(self) -> bool:
-        """Whether a tensor of queries × keys is materialized."""
         return self.name in ("reference", "dense", "math", "banded")
 
 
@@ -78,48 +72,40 @@ def _over_all(model: ModelConfig, padded: bool, gpu: bool) -> str:
 
 @dataclass(frozen=True)
 class StackShape:
-    """One stack of layers."""
-
     layers: int  # how many
-    longest: int  # most tokens it gets
+    longest: int  # its longest input in tokens
     causal: bool  # whether it may not see its future
-    over_source: bool = False  # whether its layers also look at a source
+    over_source: bool = False  # whether its layers have cross-attention
     encodes: bool = False  # whether it reads that source
 
 
 def stacks(model: ModelConfig) -> list[StackShape]:
-    """Return the stacks of a network: one, or an encoder and a decoder over it."""
     if model.architecture != "encoder-decoder":
         return [StackShape(model.n_layers, model.context_length, model.causal)]
     encoder = StackShape(model.encoder_layers, model.source_tokens, causal=False, encodes=True)
     return [encoder, StackShape(model.n_layers, model.context_length, causal=True, over_source=True)]
 
 
-def _positions(model: ModelConfig, layers: int, longest: int) -> int:
-    d = model.d_model
-    sizes = {
-        "learned": longest * d,
-        "relative": (2 * model.relative_max_distance + 1) * model.n_heads,
-        "t5": model.t5_buckets * model.n_heads,
-        "xl": layers * (d * d + 2 * d),
-    }
-    return sizes.get(model.position, 0)
-
-
 def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
-    """Return parameters by component; their sum is exact. `model.vocab_size` wins over `vocab_size` where it is set."""
+    """Count parameters by component; the sum is exact. `model.vocab_size` wins over `vocab_size`."""
     vocab = model.vocab_size or vocab_size
     d, ff, wide, bias = model.d_model, model.d_ff, model.ff_expansion, int(model.bias)
     joined = 2 * d + 2 * model.kv_width  # rows of the query, key, value and output maps
     attention = d * joined + bias * joined
     norm = {"layer": d + bias * d, "rms": d, "none": 0}[model.norm]
     built = stacks(model)
+    of_positions = {
+        "learned": sum(stack.longest for stack in built) * d,
+        "relative": len(built) * (2 * model.relative_max_distance + 1) * model.n_heads,
+        "t5": len(built) * model.t5_buckets * model.n_heads,
+        "xl": sum(stack.layers for stack in built) * (d * d + 2 * d),
+    }
     layers = sum(stack.layers for stack in built)
     cross_layers = sum(stack.layers for stack in built if stack.over_source)
     found = {
         "source embedding": (model.source_vocab_size or 0) * d,
         "token embedding": vocab * d,
-        "positions": sum(_positions(model, stack.layers, stack.longest) for stack in built),
+        "positions": of_positions.get(model.position, 0),
         "attention": layers * attention,
         "cross-attention": cross_layers * attention,
         "feed-forward": layers * (d * wide + ff * d + bias * (wide + d)),
@@ -132,18 +118,18 @@ def parameters(model: ModelConfig, vocab_size: int) -> dict[str, int]:
 
 
 def parameter_count(model: ModelConfig, vocab_size: int) -> int:
-    """Return the number of all parameters, tied ones once."""
+    """Return the number of parameters, tied ones counted once."""
     return sum(parameters(model, vocab_size).values())
 
 
 def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
-    """Return the floating-point operations to train on one token, in the products of a forward and a backward pass.
+    """Return the floating-point operations to train on one token, in the products of a forward and backward pass.
 
-    Counts what the kernel of a training step multiplies, 2 operations per product: all T keys of a mask (a fused
-    kernel that skips the masked half does half of that), the band of a window with its padded blocks, the chunks of
-    linear attention. The backward pass costs two forward passes (Kaplan et al. 2020). A target token of an
-    encoder-decoder also pays for its share of the source. Rows are as long as the context; Transformer-XL projects its
-    distances once for all `rows` of a batch.
+    Counts what the kernel of a training step multiplies, 2 operations per product: all T keys of a mask (a fused kernel
+    that skips the masked half does half of that), the band of a window with its padded blocks, the chunks of linear
+    attention. The backward pass costs two forward passes (Kaplan et al. 2020). A target token of an encoder-decoder
+    also pays for its share of the source. Rows are as long as the context; Transformer-XL projects its distances once
+    for all `rows` of a batch.
     """
     d, kv, target = model.d_model, model.kv_width, model.context_length
     once, products = 0.0, float((model.vocab_size or vocab_size) * d * target)
@@ -165,7 +151,7 @@ def flops_per_token(model: ModelConfig, vocab_size: int, rows: int = 1) -> int:
 
 
 def _products_a_query(model: ModelConfig, causal: bool, kernel: Kernel) -> int:
-    """Return the multiplications of one query in attention itself, over all heads."""
+    """Return the multiplications per query in attention itself, over all heads."""
     if model.attention != "linear":
         return 2 * kernel.keys * model.d_model
     if kernel.name == "reference":
@@ -214,10 +200,8 @@ def memory_bytes(
     slack: float | None = None,
     gpu: bool = False,
 ) -> int:
-    """Estimate a training step's peak, in bytes, beyond what the process held before the model was built.
-
-    `shape` is that of the largest batch, if the data is known; `slack` that of the allocator, by default `SLACK` on a
-    CPU and 1, tensors only, on a GPU.
+    """Estimate a training step's peak, in bytes, beyond what the process held before the model was built. `shape` is
+    that of the largest batch, if known; `slack` by default `SLACK` on a CPU and 1, tensors only, on a GPU.
     """
     shape = shape or BatchShape.of(config)
     slack = slack if slack is not None else 1.0 if gpu else SLACK
@@ -226,7 +210,7 @@ def memory_bytes(
 
 
 def activations(config: RunConfig, vocab_size: int, shape: BatchShape, *, gpu: bool = False) -> float:
-    """Return the numbers besides the state at the peak: kept for the backward pass, or in use."""
+    """Return the numbers at the peak besides the state: kept for the backward pass, or in use."""
     logits = shape.rows * shape.target * (config.model.vocab_size or vocab_size)
     return kept(config, shape, gpu=gpu) + max(LOGITS * logits, WORKING * _widest(config, shape, gpu))
 
@@ -291,11 +275,13 @@ def _attention(model: ModelConfig, kernel: Kernel, causal: bool, length: int, ma
     if kernel.name == "dense":
         return out + 3 * d + scores * (3 if dropped else 1)
     copies = (7 if model.position == "xl" else 3) * d * max(1.0, kernel.keys / kernel.queries)
-    return out + copies + scores * _reference_weights(model)
+    # As large as the scores: the softmax, its masked version, and the result of dropout.
+    weights = (3 if dropped else 2) + (CONTENT if model.position == "xl" else 0)
+    return out + copies + scores * weights
 
 
 def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> float:
-    """Return what is added to the scores, shared by all rows: numbers per query."""
+    """Return the size of the mask added to the scores, shared by all rows: numbers per query."""
     if model.position in ("relative", "t5", "xl") and kernel.name != "banded":
         learned = model.n_heads * length if kernel.name == "sdpa" else 0
         return 2.5 * length + learned  # the table row of each score, 8 bytes each
@@ -304,11 +290,6 @@ def _mask(model: ModelConfig, kernel: Kernel, length: int, *, padded: bool) -> f
     if model.position == "alibi":
         return model.n_heads * length
     return 2.0 * length if model.attention != "global" or padded else 0.0
-
-
-def _reference_weights(model: ModelConfig) -> float:
-    """Tensors as large as the scores: the softmax, its masked version, and that after dropout."""
-    return (3 if model.attention_dropout > 0.0 else 2) + (CONTENT if model.position == "xl" else 0)
 
 
 def _cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
@@ -328,7 +309,6 @@ def _cross_attention(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
 
 
 def _widest(config: RunConfig, shape: BatchShape, gpu: bool) -> float:
-    """Numbers of the widest tensor of a layer, over a batch."""
     model, widest = config.model, 0.0
     for stack in stacks(model):
         length = shape.target if stack.causal or not shape.source else shape.source

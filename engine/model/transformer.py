@@ -1,4 +1,4 @@
-"""The whole networks, and `build_model`, which makes one from a config.
+"""The complete networks, and `build_model`, which builds one from a config.
 
 Notation: B batch, T time, S source time, D model width, V vocabulary.
 """
@@ -37,7 +37,7 @@ class Stack(nn.Module):
         self.embedding_dropout = Dropout(model.embedding_dropout)
         self.layers = nn.ModuleList(Layer(model, see, scheme, over_source=over_source) for scheme in schemes)
         self.checkpointing = False
-        """Keep only what goes into each layer, and compute the rest again in the backward pass (Chen et al. 2016)."""
+        """Keep only each layer's input, and recompute the rest in the backward pass (Chen et al. 2016)."""
         self.final_norm = make_norm(model) if model.final_norm else nn.Identity()
 
     def run_layers(
@@ -48,17 +48,8 @@ class Stack(nn.Module):
         source: list[tuple[Tensor, Tensor]] | None = None,
         source_at: Positions | None = None,
     ) -> Tensor:
-        """(B, T, D) token embeddings → (B, T, D).
-
-        Args:
-            x: token embeddings.
-            at: their positions.
-            cache: extended in place.
-            source: each layer's keys and values of the source, in a decoder over one.
-            source_at: the source's positions.
-
-        Raises:
-            ValueError: a position past the learned table.
+        """(B, T, D) token embeddings → (B, T, D); extends the `cache` in place. `source`: each layer's keys and values
+        of it, in a decoder over one. `ValueError` for a position past the learned table.
         """
         if at.start is not None:
             self.check_positions(at.start + at.length)
@@ -84,7 +75,6 @@ class Stack(nn.Module):
             raise ValueError(f"position {length - 1} is past the {longest} learned positions")
 
     def new_cache(self, capacity: int = 0) -> Cache:
-        """Return an empty cache for incremental decoding, with room for `capacity` tokens at first."""
         attentions = [layer.get_submodule("attention") for layer in self.layers]
         return Cache([part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)])
 
@@ -108,27 +98,18 @@ class DecoderLM(LanguageModel):
         return self.run_layers(self.token_embedding(tokens), at, cache)
 
     def forward(self, tokens: Tensor, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
-        """Return logits (B, T, V) of the next token at every position.
-
-        `at` are the absolute positions of the tokens (B, T), by default in a row after what the `cache` holds, which is
-        extended in place.
-
-        Raises:
-            ValueError: a position past the learned table.
+        """Return logits (B, T, V) of the next token at every position. `at` are the tokens' absolute positions, by
+        default consecutive after the `cache`, which is extended in place; `ValueError` past the learned table.
         """
         logits: Tensor = self.head(self.hidden(tokens, at, cache))
         return logits
 
 
 class EncoderLM(LanguageModel):
-    """A model of the gaps in a text, which it sees from both sides (BERT: Devlin et al. 2019)."""
+    """A masked language model: it fills gaps seen from both sides (BERT: Devlin et al. 2019)."""
 
     def forward(self, tokens: Tensor, at: Positions | None = None) -> Tensor:
-        """Return logits at every position: (B, T) int64 → (B, T, V).
-
-        Raises:
-            ValueError: a position past the learned table.
-        """
+        """(B, T) int64 → logits at every position (B, T, V); `ValueError` past the learned table."""
         at = at or Positions.consecutive(tokens.shape[1], 0, tokens.device)
         logits: Tensor = self.head(self.run_layers(self.token_embedding(tokens), at))
         return logits
@@ -143,9 +124,8 @@ class Memory:
 
 
 class EncoderDecoder(nn.Module):
-    """A target is written token by token while all of a source is seen (Vaswani et al. 2017).
-
-    Source and target share one embedding, unless `model.source_vocab_size` says that they are different tokens.
+    """The target is written token by token with the whole source in view (Vaswani et al. 2017). They share one
+    embedding unless `model.source_vocab_size` is set.
     """
 
     def __init__(self, model: ModelConfig, vocab_size: int) -> None:
@@ -159,22 +139,18 @@ class EncoderDecoder(nn.Module):
         self.head = make_head(model, self.token_embedding)
 
     def encode(self, source: Tensor, at: Positions | None = None) -> Memory:
-        """Read a source (B, S); its positions are −1 at padding, by default in a row."""
+        """Encode a source (B, S); positions are −1 at padding, by default consecutive."""
         at = at or Positions.consecutive(source.shape[1], 0, source.device)
         embedding = self.token_embedding if self.source_embedding is None else self.source_embedding
         return Memory(self.encoder.run_layers(embedding(source), at), at)
 
     def read(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Return each decoder layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D)."""
+        """Each decoder layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D)."""
         parts = [layer.get_submodule("cross_attention") for layer in self.layers]
         return [part.keys_and_values(hidden) for part in parts if isinstance(part, CrossAttention)]
 
     def decode(self, target: Tensor, memory: Memory, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
-        """Return logits (B, T, V) of the next target token at every position.
-
-        `at` are the positions of the target (B, T), by default in a row after what the `cache` holds, which is extended
-        in place.
-        """
+        """Return logits (B, T, V) of the next target token everywhere; `at` and `cache` as in `DecoderLM.forward`."""
         at = at or Positions.consecutive(target.shape[1], cache.length if cache else 0, target.device)
         source = cache.memory if cache else None
         if source is None:
@@ -201,7 +177,7 @@ class EncoderDecoder(nn.Module):
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
-    """Return the map to the vocabulary; with the embedding's own weights where they are tied (Press and Wolf 2017)."""
+    """Return the map to the vocabulary, with the embedding's weights if tied (Press and Wolf 2017)."""
     head = nn.Linear(model.d_model, embedding.num_embeddings, bias=model.head_bias)
     if model.tie_embeddings:
         head.weight = embedding.weight
@@ -217,16 +193,8 @@ NETWORKS: dict[str, type[DecoderLM] | type[EncoderLM] | type[EncoderDecoder]] = 
 
 
 def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.device | str = "cpu") -> Network:
-    """Return the network of a config with its initial weights, fp32, in training mode.
-
-    Args:
-        model: what to build; `model.vocab_size`, where set, may be larger.
-        vocab_size: tokens that are needed.
-        seed: the run's seed; equal seeds give equal weights on every device.
-        device: where to put it.
-
-    Raises:
-        ValueError: `model.vocab_size` is smaller than what is needed.
+    """Return the network of a config with its initial weights, fp32, in training mode; equal seeds give equal weights
+    on every device. `ValueError` if `model.vocab_size` is set below the tokens needed.
     """
     size = model.vocab_size or vocab_size
     if size < vocab_size:
@@ -242,7 +210,6 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, device: torch.de
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Turn dropout and gradients off, then restore the mode."""
     was_training = model.training
     model.eval()
     try:

@@ -1,6 +1,6 @@
-"""Who may look at whom: a predicate on absolute positions, used by every mask, kernel, cache and picture.
+"""Which keys a query may see: a predicate on absolute positions, used by every mask, kernel, cache and picture.
 
-No torch here: only operators that Python ints, numpy arrays and tensors share.
+No torch here: only operators shared by Python ints, numpy arrays and tensors.
 """
 
 from dataclasses import dataclass
@@ -8,18 +8,16 @@ from typing import Any
 
 from engine.config.sections import ModelConfig
 
-LONG = 1024  # tokens from which a mask of T × T is not built where a band will do
-NARROW = 3  # a band is smaller than a mask where the text is so many times longer than what a query reaches
-QUICKER = 8  # and quicker than attention to all where it is so many times longer (measured on a CPU)
+LONG = 1024  # tokens at which a band replaces a T × T mask, where it can
+NARROW = 3  # a band is smaller than a mask if the text is this many times longer than a query's reach
+QUICKER = 8  # and faster than full attention if it is this many times longer (measured on a CPU)
 SMALLEST_BLOCK = 32  # queries of a band; smaller blocks cost more calls than they save in products (measured on CPU)
 CHUNK = 64  # tokens that linear attention multiplies as a small matrix; only sums are carried between chunks
-LINEAR_FROM = 512  # tokens from which linear attention is quicker than attention to all (measured on a CPU)
+LINEAR_FROM = 512  # tokens at which linear attention is faster than full attention (measured on a CPU)
 
 
 @dataclass(frozen=True)
 class Visibility:
-    """Which keys a query may see."""
-
     causal: bool  # only keys at or before the query
     window: int | None = None  # causal: the newest `window` keys, self included; else |q − k| ≤ window // 2
     # besides the window, every key k with k % link_every == link_every − 1 (the summary places of the fixed pattern of
@@ -27,9 +25,8 @@ class Visibility:
     link_every: int | None = None
 
     def __call__(self, q: Any, k: Any) -> Any:
-        """Return whether query position `q` sees key position `k`.
-
-        Positions are absolute and broadcastable; −1 marks padding or an empty slot, which never sees and is never seen.
+        """Return whether query position `q` sees key position `k`: absolute, broadcastable; −1 marks padding, which
+        never sees and is never seen.
         """
         seen = (q >= 0) & (k >= 0)
         if self.causal:
@@ -42,14 +39,14 @@ class Visibility:
         return seen
 
     def reach(self, n_layers: int) -> int | None:
-        """Return how many tokens back information can travel through `n_layers` layers; None if without limit."""
+        """Return how many tokens back information can travel through `n_layers` layers; None if unlimited."""
         if self.window is None or self.link_every is not None:
             return None
         return n_layers * (self.window - 1 if self.causal else self.window // 2)
 
 
 def self_attention(model: ModelConfig, *, causal: bool | None = None) -> Visibility:
-    """Return the visibility of a model's self-attention; `causal` is that of one stack, by default the model's own."""
+    """The visibility of a model's self-attention; `causal` is that of one stack, by default the model's own."""
     causal = model.causal if causal is None else causal
     window = model.window if model.attention in ("window", "sparse") else None
     return Visibility(causal, window, model.link_every if model.attention == "sparse" else None)

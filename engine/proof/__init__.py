@@ -1,1 +1,1 @@
-"""Proofs that training works on a device: small experiments, each passed, failed or skipped, with its figures."""
+"""Proofs that training works on a device: small experiments that pass, fail or are skipped, with their figures."""

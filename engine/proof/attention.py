@@ -1,4 +1,4 @@
-"""Compares the values and gradients of every attention backend to a float64 reference on the CPU."""
+"""Compare the values and gradients of every attention backend with a float64 reference on the CPU."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,14 +26,11 @@ DTYPE_NAMES = {torch.float32: "fp32", torch.bfloat16: "bf16"}
 
 
 def attention_proofs() -> list[Proof]:
-    """One proof per position scheme, over every attention that supports it."""
     return [Proof(f"attention, {name}", "attention", partial(attention, name), seconds=1.5) for name in POSITIONS]
 
 
 @dataclass(frozen=True)
 class _Case:
-    """One attention over one text."""
-
     model: ModelConfig
     causal: bool
     padded: bool
@@ -64,7 +61,7 @@ class _Case:
 
 
 def attention(position: str, context: Context) -> Result:
-    """Compare every backend that applies to a case of a position scheme with the reference."""
+    """Compare every backend that applies to a position scheme's case with the reference."""
     device, wrong = torch.device(context.device), []
     worst = dict.fromkeys(ALLOWED, 0.0)
     tried = 0

@@ -1,4 +1,4 @@
-"""Memory: a step that does not fit is cut into pieces, and the estimate is close to the measured peak."""
+"""Memory: a step that does not fit is split, and the estimate is close to the measured peak."""
 
 from functools import partial
 
@@ -63,7 +63,7 @@ def cut_planted(context: Context) -> Result:
 
 
 def cut_really(context: Context) -> Result:
-    """With torch's allocator limited to 60 % of what a step needs, the step is cut into pieces."""
+    """With torch's allocator limited to 60 % of a step's need, the step is cut into pieces."""
     if not context.on_cuda:
         return skipped("only CUDA's allocator can be limited")
     device = torch.device(context.device)

@@ -9,11 +9,11 @@ from engine import capabilities
 from engine.benchmark.cases import PRECISIONS
 from engine.config import presets
 from engine.config.schema import RunConfig
-from engine.evaluation.checks import leak_probe, redraw
-from engine.evaluation.scorers import largest_batch
+from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import LEAK, OK
 from engine.model.transformer import EncoderLM, build_model
 from engine.proof.result import Context, Figure, Proof, Result, judged
+from engine.training.inspector import probed
 from engine.training.numerics import set_fp32_matmul
 from engine.training.self_check import NO_DROPOUT, SmallCopy, cache_difference
 from engine.training.step import Stepper
@@ -33,9 +33,8 @@ CACHED = 1e-4
 READ_AT_ONCE = (5, 140)  # tokens; the rest, up to the second number, are read one by one
 
 
-def preset_proofs(names: tuple[str, ...] | None = None) -> list[Proof]:
-    """One proof per preset; all presets by default."""
-    names = names if names is not None else tuple(preset.name for preset in presets.list_presets())
+def preset_proofs() -> list[Proof]:
+    names = (preset.name for preset in presets.list_presets())
     return [Proof(f"preset {name}", "presets", partial(preset, name), seconds=1.2) for name in names]
 
 
@@ -69,9 +68,7 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:
             wrong.append(f"cached logits differ from a full pass by {apart:.2g} (relative)")
-    objective, rows = batches.objective, largest_batch(config)
-    text, size = batches.probed(), objective.vocab_size
-    leak = leak_probe(model, objective, text, size, when="after", step=steps, rows=rows)
+    leak = probed(config, model, batches, when="after", step=steps)
     intended = OK if capabilities.leaks(config) is None else LEAK
     if leak.verdict != intended:
         wrong.append(f"leak probe: {leak.verdict} instead of {intended}: {leak.why}")

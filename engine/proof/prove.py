@@ -1,4 +1,4 @@
-"""Run proofs one by one in a process that may hang or die, and keep the record on disk up to date."""
+"""Run proofs one by one in a process that may hang or die, and keep their record on disk up to date."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from engine.proof.worker import Ended, Raised, TimedOut, Worker
 from engine.release import release
 from engine.runs.files import finite, write_named
 
+Facts = dict[str, Any]  # as the file has them
 SCHEMA = 1
 KIND = "gpu-proof"
 BUDGET = 570.0  # seconds for all proofs; with start-up, ten minutes
@@ -40,22 +41,12 @@ VARIABLES = (
 )
 
 
-@dataclass(frozen=True)
-class Done:
-    """A proof with its result, how many are done, and the seconds that the rest will probably take."""
-
-    proof: Proof
-    result: Result
-    number: int
-    left: float
-
-
 class Record:
     """The JSON file: everything found so far, rewritten as a whole after each proof; raises if it cannot be written."""
 
     def __init__(self, path: Path, settings: Mapping[str, Any]) -> None:
         self.path, self._started = path, time.monotonic()
-        self.content: dict[str, Any] = {
+        self.content: Facts = {
             "schema": SCHEMA,
             "kind": KIND,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -70,18 +61,10 @@ class Record:
         }
         self.write()
 
-    def machine(self, facts: Mapping[str, Any]) -> None:
-        self.content["machine"] = dict(facts)
-        self.write()
-
     def add(self, proof: Proof, result: Result) -> None:
         self.content["proofs"].append({"name": proof.name, "group": proof.group, **asdict(result)})
         statuses = [entry["status"] for entry in self.content["proofs"]]
         self.content["counts"] = {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
-        self.write()
-
-    def close(self) -> None:
-        self.content["complete"] = True
         self.write()
 
     def write(self) -> None:
@@ -101,23 +84,17 @@ def prove(
     threads: int,
     budget: float = BUDGET,
     begins: Callable[[int, Proof, float], None] = lambda number, proof, left: None,
-) -> Iterator[Done]:
-    """Run every proof; whatever one does, the others still run.
-
-    Args:
-        proofs: in this order.
-        device: cpu, cuda:i or mps.
-        record: kept up to date; its machine is filled in first.
-        threads: CPU threads of the proofs.
-        budget: seconds for all of them; those that do not fit are skipped.
-        begins: called before each proof with its number, the proof, and the seconds that the rest will probably take.
+) -> Iterator[tuple[Proof, Result]]:
+    """Run every proof that fits in `budget` (seconds); no proof can stop the others. `begins` is called before each
+    with its number, the proof, and the estimated seconds left.
     """
     started = time.monotonic()
     root = Path(tempfile.mkdtemp(prefix="tui-transformer-proof-"))
     expected, done = sum(proof.seconds for proof in proofs), 0.0
     try:
         with Worker(root / "log.txt") as worker:
-            record.machine(_facts(worker, device, threads))
+            record.content["machine"] = _facts(worker, device, threads)
+            record.write()
             began = time.monotonic()
             for number, proof in enumerate(proofs, 1):
                 pace = (time.monotonic() - began) / done if done else 1.0
@@ -126,9 +103,9 @@ def prove(
                 result = _proved(worker, proof, Context(device, root / f"{number:03d}", threads), left, budget)
                 done += proof.seconds
                 record.add(proof, result)
-                pace = (time.monotonic() - began) / done if done else 1.0
-                yield Done(proof, result, number, (expected - done) * pace)
-        record.close()
+                yield proof, result
+        record.content["complete"] = True
+        record.write()
     finally:
         shutil.rmtree(root, ignore_errors=True)
 
@@ -158,7 +135,6 @@ def _proved(worker: Worker, proof: Proof, context: Context, left: float, budget:
 
 
 def _run(function: Callable[[Context], Result], context: Context) -> Result:
-    """Run a proof in the worker, with the same process settings for each."""
     if "torch" not in sys.modules:
         return function(context)
     import torch
@@ -176,7 +152,7 @@ def _run(function: Callable[[Context], Result], context: Context) -> Result:
         set_fp32_matmul("exact")
 
 
-def _facts(worker: Worker, device: str, threads: int) -> dict[str, Any]:
+def _facts(worker: Worker, device: str, threads: int) -> Facts:
     own = {
         "device": device,
         "threads": threads,
@@ -190,17 +166,16 @@ def _facts(worker: Worker, device: str, threads: int) -> dict[str, Any]:
     return own
 
 
-def device_facts(device: str) -> dict[str, Any]:
-    """Return name, capability, memory and driver of a device, and torch's versions."""
+def device_facts(device: str) -> Facts:
     import torch
 
-    from engine.training.devices import device_name
+    from engine.training.devices import device_name, processor_name
     from engine.training.numerics import has_bf16
 
     where = torch.device(device)
-    facts: dict[str, Any] = {
+    facts: Facts = {
         "device_name": device_name(where),
-        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
+        "processor": processor_name(),
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,

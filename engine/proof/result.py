@@ -1,4 +1,4 @@
-"""What a proof is, takes and returns. No torch here: the process that prints the table does not need it."""
+"""The types of a proof, its context and its result. No torch here: the process that prints the table needs none."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,6 @@ def skipped(why: str, **figures: Figure) -> Result:
 
 
 def judged(holds: bool, right: str, wrong: str, **figures: Figure) -> Result:
-    """Return passed with one sentence, or failed with another."""
     return Result("passed" if holds else "failed", right if holds else wrong, figures)
 
 
@@ -51,18 +50,10 @@ class Context:
 
 @dataclass(frozen=True)
 class Proof:
-    """One row of the table.
-
-    Args:
-        name: unique.
-        group: consecutive proofs of one group with the same result share a row.
-        run: runs in another process, so it must be picklable; an exception is a failure.
-        seconds: how long it usually takes, to estimate the time left.
-        limit: seconds after which it counts as hung.
-    """
+    """One row of the table; consecutive proofs of one `group` with the same result share one."""
 
     name: str
     group: str
-    run: Callable[[Context], Result]
-    seconds: float = 5.0
-    limit: float = 120.0
+    run: Callable[[Context], Result]  # in another process, so it must be picklable
+    seconds: float = 5.0  # usual duration
+    limit: float = 120.0  # seconds after which it counts as hung

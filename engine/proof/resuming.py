@@ -30,10 +30,10 @@ CHILD = 100.0  # seconds for a call in another process
 
 def resuming_proofs() -> list[Proof]:
     """Repeating and resuming in fp32 and bf16; then changing and losing the device."""
-    named = {
+    named: dict[str, Callable[[str, Context], Result]] = {
         "the same run twice": repeats,
-        "resumed in the same process": resumes_here,
-        "resumed in another process": resumes_elsewhere,
+        "resumed in the same process": partial(resumes, False),
+        "resumed in another process": partial(resumes, True),
     }
     return [
         *(
@@ -50,8 +50,6 @@ def resuming_proofs() -> list[Proof]:
 
 
 class _StopAfter(Control):
-    """Requests a stop after a number of steps."""
-
     def __init__(self, steps: int) -> None:
         super().__init__()
         self._left = steps + 1  # the trainer also polls before its first step
@@ -135,31 +133,24 @@ def repeats(precision: str, context: Context) -> Result:
     return failed(f"{found.why}; with torch.use_deterministic_algorithms they are {then}", **figures)
 
 
-def resumes_here(precision: str, context: Context) -> Result:
-    """A run is stopped and resumed in this process."""
+def resumes(elsewhere: bool, precision: str, context: Context) -> Result:
     config = small_run(precision=precision)
     whole, stopped = trained(context, "whole", config), trained(context, "stopped", config, stop_after=STOPPED)
-    _end(resume(stopped, device=context.device), "finished")
-    return _compared(whole, stopped, f"stopped at step {STOPPED} of {STEPS}")
-
-
-def resumes_elsewhere(precision: str, context: Context) -> Result:
-    """A run is stopped, then resumed in another process."""
-    config = small_run(precision=precision)
-    whole, stopped = trained(context, "whole", config), trained(context, "stopped", config, stop_after=STOPPED)
-    with Worker(context.folder / "log.txt") as other:
-        other.call(go_on, stopped, context.device, context.threads, limit=CHILD)
+    if elsewhere:
+        with Worker(context.folder / "log.txt") as other:
+            other.call(go_on, stopped, context.device, context.threads, limit=CHILD)
+    else:
+        _end(resume(stopped, device=context.device), "finished")
     return _compared(whole, stopped, f"stopped at step {STOPPED} of {STEPS}")
 
 
 def go_on(run: Path, device: str, threads: int) -> None:
-    """Resume a run and train it to its end."""
     torch.set_num_threads(threads)
     _end(resume(run, device=device), "finished")
 
 
 def crosses_devices(context: Context) -> Result:
-    """A checkpoint of the device is loaded on the CPU, trained and saved there, and loaded on the device again."""
+    """A checkpoint from the device is loaded, trained and saved on the CPU, then loaded on the device again."""
     config = small_run()
     ready = assemble(config, runs_dir=context.folder, name="run", device=context.device, control=_StopAfter(STOPPED))
     _end(ready, "stopped")

@@ -1,6 +1,6 @@
-"""A process that runs one call after another, so that a hang, a crash or a lost device ends only that process.
+"""A process that runs calls one by one, so that a hang, a crash or a lost device ends only that process.
 
-It imports only what a call needs. Its output goes to a file, whose last line explains a crash.
+It imports only what a call needs. Its output goes to a file whose last line explains a crash.
 """
 
 import multiprocessing
@@ -56,12 +56,8 @@ class Worker:
         self.end(at_once=kind is not None)
 
     def call(self, function: Callable[..., T], *arguments: Any, limit: float) -> T:
-        """Return the value of a call in the process; function, arguments and value must be picklable.
-
-        Raises:
-            Raised: the call raised.
-            TimedOut: it took longer than `limit` seconds; the process has been ended.
-            Ended: the process died; says how.
+        """Return the value of a call in the process; function, arguments and value must be picklable. `Raised`: the
+        call raised; `TimedOut`: it took longer than `limit` seconds and was ended; `Ended`: the process died, and how.
         """
         if self._process is None or not self._process.is_alive():
             self._start()
@@ -93,7 +89,7 @@ class Worker:
         if not at_once:
             process.join(PATIENCE)  # it exits because its connection is closed
         for child in children:
-            with suppress(psutil.Error):  # most have exited; psutil spares a process that reuses the pid
+            with suppress(psutil.Error):  # most have exited; psutil spares a process that reuses a pid
                 child.kill()
         process.kill()
         process.join()
@@ -114,7 +110,6 @@ class Worker:
         raise Ended(f"the process did not start within {START:.0f} s")
 
     def _obituary(self) -> str:
-        """Return how the process died, with the last line of its output."""
         process = self._process
         code: int | None = None
         if process is not None:
@@ -125,19 +120,12 @@ class Worker:
         if code is not None and code < 0:
             with suppress(ValueError):
                 how = f"signal {-code} ({signal.Signals(-code).name})"
-        words = last_line(self.log)
-        return f"its process ended with {how}" + (f": {words}" if words else "")
-
-
-def last_line(log: Path) -> str:
-    """Return the last line of a file that is not blank; "" if there is none."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 8192))
+        words = ""
+        with suppress(OSError), self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - 8192))
             lines = file.read().decode("utf-8", "replace").splitlines()
-    except OSError:
-        return ""
-    return shortened(next((line for line in reversed(lines) if line.strip()), ""))
+            words = shortened(next((line for line in reversed(lines) if line.strip()), ""))
+        return f"its process ended with {how}" + (f": {words}" if words else "")
 
 
 def shortened(text: str) -> str:
@@ -148,19 +136,15 @@ def shortened(text: str) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
-def explained(error: BaseException) -> str:
-    """An exception in one line."""
-    first = str(error).partition("\n")[0] if is_lost(error) else str(error)  # the rest is advice for developers
-    return shortened(f"{type(error).__name__}: {first}".rstrip(": "))
+def explained(error: BaseException) -> tuple[str, bool]:
+    """Return an exception in one line, and whether this process can no longer use its device."""
+    lost = False
+    if "torch" in sys.modules:
+        from engine.training.devices import is_device_failure
 
-
-def is_lost(error: BaseException) -> bool:
-    """Whether the device can no longer be used by this process."""
-    if "torch" not in sys.modules:
-        return False
-    from engine.training.devices import is_device_failure
-
-    return is_device_failure(error)
+        lost = is_device_failure(error)
+    first = str(error).partition("\n")[0] if lost else str(error)  # the rest is advice for developers
+    return shortened(f"{type(error).__name__}: {first}".rstrip(": ")), lost
 
 
 def _serve(connection: "Connection[Any, Any]", log: str) -> None:
@@ -179,7 +163,7 @@ def _serve(connection: "Connection[Any, Any]", log: str) -> None:
             connection.send((function(*arguments), None, False))
         except Exception as error:
             traceback.print_exc()
-            connection.send((None, explained(error), is_lost(error)))
+            connection.send((None, *explained(error)))
 
 
 def _leave_with_parent() -> None:

@@ -1,1 +1,1 @@
-"""The run directory: the only interface between training and looking. No torch here."""
+"""The run directory: the only interface between training and its readers. No torch here."""

@@ -1,4 +1,4 @@
-"""control.json: numbered commands that readers leave for whoever trains a run; none is lost, none obeyed twice."""
+"""control.json: numbered commands from readers to a run's trainer; none is lost or executed twice."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,14 +10,12 @@ from engine.plain_files import refuse_links
 from engine.runs.files import SCHEMA, read_json, write_json
 from engine.runs.records import Control, Status, read_file
 
-MOST_WAITING = 1000  # commands that nobody has obeyed yet
-PATIENCE = 10.0  # seconds for others that write a command
-MOST_BYTES = 1 << 20  # of them; a training run reads them again and again
+MOST_WAITING = 1000  # pending commands
+PATIENCE = 10.0  # seconds to wait for other writers
+MOST_BYTES = 1 << 20  # of them; a training run rereads them often
 
 
 class Command(StrEnum):
-    """What a run can be told."""
-
     PAUSE = "pause"
     CONTINUE = "continue"
     STOP = "stop"
@@ -25,27 +23,18 @@ class Command(StrEnum):
 
 
 def control_file(run: Path) -> Path:
-    """Where a run's commands stand."""
     return run / Control.file
 
 
 def read_commands(run: Path) -> list[tuple[int, Command]]:
-    """All commands there with their ids, oldest first; what is damaged is left out."""
+    """Return all commands with their ids, oldest first; damaged ones are skipped."""
     entries = Control.read(read_json(control_file(run), MOST_BYTES)).commands
     return sorted((entry.id, Command(entry.command)) for entry in entries)
 
 
-def newest_command(run: Path) -> int:
-    """The id of the last command there; 0 if there is none."""
-    return max((number for number, _ in read_commands(run)), default=0)
-
-
 def send(run: Path, command: Command) -> int:
-    """Write a command for whoever trains this run; gives back its id. Several may write at once.
-
-    Raises:
-        InputError: so many wait already that nobody can be listening, somebody keeps all others from writing one, or
-            something in its directory is a link.
+    """Write a command for this run's trainer, and return its id. `InputError`: so many are pending that nobody can be
+    listening, another process holds the lock, or something in its directory is a link.
     """
     refuse_links(run)
     lock = FileLock(run / ".control.lock", timeout=PATIENCE)

@@ -1,7 +1,7 @@
-"""Where a run's first weights come from: a checkpoint of another run. No torch.
+"""A run's lineage: the checkpoint of another run that its weights started from. No torch.
 
-`train.init_from` names it as a person does; `from` in run.json says once and for all which run and which weights these
-were, with what they came from in turn: the whole chain stays known when the other runs are gone.
+`train.init_from` names it as the user did; `from` in run.json records the exact run and weights, and theirs in turn:
+the whole chain stays known after the other runs are deleted.
 """
 
 from contextlib import suppress
@@ -18,16 +18,12 @@ ARROW = " ─▶ "
 
 
 def drawn(origin: Origin, name: str) -> str:
-    """`pretrain ─▶ finetune`: all that led to a run, and it; not cleaned."""
+    """Return `pretrain ─▶ finetune`: a run's ancestors and itself; not cleaned."""
     return ARROW.join((*origin.chain, name))
 
 
 def split_init_from(text: str) -> tuple[str, str]:
-    """`NAME@CHECKPOINT` as run and checkpoint; without one the best is meant.
-
-    Raises:
-        InputError: what follows the @ is no checkpoint, or nothing stands before it.
-    """
+    """Split `NAME@CHECKPOINT` into run and checkpoint, by default the best; `InputError` for anything else."""
     run, at, checkpoint = text.rpartition("@")
     if not at or "/" in checkpoint:  # a folder may have an @ in its name
         run, checkpoint = text, BEST
@@ -40,11 +36,7 @@ def split_init_from(text: str) -> tuple[str, str]:
 
 
 def located(text: str, runs_dir: Path) -> tuple[RunReader, str]:
-    """The run that `train.init_from` means, and which of its checkpoints.
-
-    Raises:
-        InputError: there is no such run; says where it was looked for.
-    """
+    """Return the run and checkpoint that `train.init_from` names; `InputError` says where it was looked for."""
     run, checkpoint = split_init_from(text)
     try:
         return RunReader.resolve(run, runs_dir), checkpoint
@@ -53,19 +45,13 @@ def located(text: str, runs_dir: Path) -> tuple[RunReader, str]:
 
 
 def found_again(reader: RunReader, checkpoint: str, runs_dir: Path) -> str:
-    """What `train.init_from` must say to be understood wherever one stands: a name, or the whole path of a folder."""
+    """Return `train.init_from` independent of the current folder: a name, or a folder's absolute path."""
     beside = reader.path.resolve().parent == runs_dir.resolve()
     return f"{reader.name if beside else reader.path.resolve()}@{checkpoint}"
 
 
 def at_hand(origin: Origin, init_from: str | None, runs_dir: Path) -> RunReader | None:
-    """The run of an origin, by its id whatever it is called now; else what has its name; None where nothing has.
-
-    Args:
-        origin: of a run.
-        init_from: of that run's config; it may name a folder elsewhere.
-        runs_dir: where the run is.
-    """
+    """Return an origin's run by id; else the run of its name, or at `init_from`'s path; else None."""
     for reader in list_runs(runs_dir):
         if reader.run.id == origin.id:
             return reader
@@ -75,14 +61,7 @@ def at_hand(origin: Origin, init_from: str | None, runs_dir: Path) -> RunReader 
 
 
 def origin_of(reader: RunReader, checkpoint: str, step: int, sha256: str) -> Origin:
-    """The entry of a run that starts from this one.
-
-    Args:
-        reader: the run whose weights are taken.
-        checkpoint: as it was asked for.
-        step: that this is.
-        sha256: of the weights.
-    """
+    """Return the origin entry for a run that starts from this one's `checkpoint`, as requested."""
     born = reader.run
     before = born.origin
     if before is not None and len(before.chain) >= LONGEST_CHAIN - 1:

@@ -1,4 +1,4 @@
-"""What a person does with runs besides training them: rename, delete, and write notes and tags."""
+"""Manage runs: rename, delete, and write notes and tags."""
 
 import shutil
 from collections.abc import Iterable, Iterator
@@ -21,11 +21,7 @@ MOST_TAGS = 50
 
 @contextmanager
 def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
-    """The run's lock, so that nobody begins to train it meanwhile.
-
-    Raises:
-        InputError: it is alive, or a link to a run elsewhere.
-    """
+    """Hold the run's lock, so that nobody trains it meanwhile; `InputError` if it is alive, or a link."""
     if reader.path.is_symlink():
         raise InputError(f"run '{reader.name}' is a link to {str(reader.path.resolve())[:200]}; {what} it there")
     lock = FileLock(reader.path / ".lock", timeout=0, thread_local=False)
@@ -36,7 +32,7 @@ def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
         state = state if state in LIVE_STATES else "in use"
         raise InputError(f"run '{reader.name}' is {state}; stop it before you {what} it") from None
     try:
-        if state in LIVE_STATES:  # of another host, or about to be taken
+        if state in LIVE_STATES:  # of another host, or about to be claimed
             raise InputError(f"run '{reader.name}' is {state}; stop it before you {what} it")
         yield
     finally:
@@ -44,11 +40,7 @@ def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
 
 
 def rename(reader: RunReader, name: str) -> Path:
-    """Give a run another name; its folder is called so.
-
-    Raises:
-        InputError: it is alive, the name is bad, or another run has it.
-    """
+    """Rename a run and its folder; `InputError` if it is alive, or the name is invalid or taken."""
     target = reader.path.parent / check_name(name)
     with _at_rest(reader, "rename"):
         if target.exists():
@@ -61,19 +53,13 @@ def rename(reader: RunReader, name: str) -> Path:
 
 
 def delete(reader: RunReader) -> None:
-    """Remove a run with all its checkpoints.
-
-    It is moved out of the list first, so that nothing half deleted is ever taken for a run.
-
-    Raises:
-        InputError: it is alive, or cannot be removed.
-    """
+    """Delete a run with its checkpoints, unlisting it first: a half-deleted run is never mistaken for one."""
     grave = reader.path.parent / f".deleted-{reader.name}"
     with _at_rest(reader, "delete"):
         try:
             if grave.is_symlink() or grave.is_file():
                 grave.unlink()
-            shutil.rmtree(grave, ignore_errors=True)  # of a deletion that was cut short
+            shutil.rmtree(grave, ignore_errors=True)  # left by an interrupted deletion
             reader.path.rename(grave)
             shutil.rmtree(grave)
         except OSError as error:
@@ -81,28 +67,14 @@ def delete(reader: RunReader) -> None:
 
 
 def check_tag(tag: str) -> str:
-    """The tag itself, if it may be one.
-
-    Raises:
-        InputError: it is empty, too long, or cannot be printed.
-    """
+    """Return the tag; `InputError` if it is empty, too long, or unprintable."""
     if not tag.strip() or len(tag) > LONGEST_TAG or not tag.isprintable():
         raise InputError(f"tag {tag[:60]!r}: a tag has 1 to {LONGEST_TAG} printable characters")
     return tag
 
 
 def write_notes(run: Path, *, text: str | None = None, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Notes:
-    """Change the notes of a run; it may be training.
-
-    Args:
-        run: its directory.
-        text: the new text; None leaves it.
-        add: tags to add.
-        remove: tags to take away.
-
-    Raises:
-        InputError: too long, an empty tag, a link in the directory, or a folder that cannot be written.
-    """
+    """Change a run's notes; `InputError`: too long, an empty tag, a link, or not writable."""
     add, remove = tuple(add), set(remove)
     if text is not None and len(text) > LONGEST_NOTE:
         raise InputError(f"a note has at most {LONGEST_NOTE:,} characters, this one {len(text):,}")

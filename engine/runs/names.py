@@ -1,5 +1,6 @@
-"""Names of runs: an allow-list, so that no name leaves the runs folder or confuses a shell."""
+"""Run names: an allow-list, so that no name escapes the runs folder or confuses a shell."""
 
+import os
 import re
 from pathlib import Path
 
@@ -10,11 +11,7 @@ LAST = "last"
 
 
 def check_name(name: str) -> str:
-    """The name itself, if it may be one.
-
-    Raises:
-        InputError: other characters than letters, digits, `.`, `_`, `-`; a leading dot; `last`; over 100 characters.
-    """
+    """Return the name; `InputError` for other characters, a leading dot, `last`, or over 100 characters."""
     if name == LAST:
         raise InputError("run name 'last': means the newest run, so no run can have it; choose another, e.g. 'run-1'")
     if not _NAME.match(name):
@@ -26,18 +23,11 @@ def check_name(name: str) -> str:
 
 
 def free_name(root: Path, wanted: str) -> str:
-    """`wanted`, or `wanted-2`, `wanted-3` … if that run exists already."""
+    """Return `wanted`, or `wanted-2`, `wanted-3` … if that run exists."""
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", wanted).strip(".-")[:80] or "run"
     stem = "run" if stem == LAST else stem
     name, count = stem, 1
-    while _exists(root / name):
+    while os.path.exists(root / name):  # noqa: PTH110  (False for a path too long; creating it will say so)
         count += 1
         name = f"{stem}-{count}"
     return name
-
-
-def _exists(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a path too long to exist; creating it will say so
-        return False

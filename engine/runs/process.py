@@ -1,7 +1,6 @@
-"""Which process has a run. A process id is used again, so the start time is stored too.
+"""Which process owns a run. Process ids are reused, so the start time is stored too.
 
-On Linux it counts from the machine's boot: seconds since 1970 move when somebody sets the clock, and a live run would
-be taken for lost.
+On Linux it counts from boot: seconds since 1970 shift when the clock is set, and a live run would look lost.
 """
 
 import socket
@@ -12,18 +11,11 @@ import psutil
 from engine.runs.records import Process
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")  # another one after each boot
-EXACT = 1.0  # seconds; no two processes of one id begin so close
+EXACT = 1.0  # seconds; no two processes with one id start this close
 
 
 def identity(pid: int | None = None) -> Process:
-    """Return what tells a process of this machine from every other.
-
-    Args:
-        pid: its id; this process's by default.
-
-    Raises:
-        psutil.Error: there is no such process.
-    """
+    """Return a process's unique identity here, by default this one's; `psutil.Error`: no such process."""
     process, boot = psutil.Process(pid), _boot()
     started = _started(process, boot)
     return Process(pid=process.pid, process_started=started, boot=boot, host=socket.gethostname())
@@ -35,7 +27,7 @@ def is_alive(recorded: Process) -> bool:
         return False
     try:
         process = psutil.Process(recorded.pid)
-        if process.status() == psutil.STATUS_ZOMBIE:  # ended, and its parent has not looked yet
+        if process.status() == psutil.STATUS_ZOMBIE:  # ended, but not reaped by its parent
             return False
         if recorded.boot and recorded.boot != _boot():
             return False
@@ -45,7 +37,7 @@ def is_alive(recorded: Process) -> bool:
 
 
 def _started(process: psutil.Process, boot: str) -> float:
-    since_boot = psutil.boot_time() if boot else 0.0  # asked anew each time: it moves with the clock as well
+    since_boot = psutil.boot_time() if boot else 0.0  # read anew each time: it moves with the clock too
     return process.create_time() - since_boot
 
 

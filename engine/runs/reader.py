@@ -1,4 +1,4 @@
-"""RunReader: what a run directory says, live or finished, without holding up its writer."""
+"""RunReader: read a run directory, live or finished, without blocking its writer."""
 
 import socket
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 from engine.command_line import command_line
 from engine.config.schema import RunConfig
@@ -26,6 +26,7 @@ from engine.runs.records import (
     ModelFacts,
     Notes,
     Run,
+    RunFile,
     Sample,
     Status,
     Summary,
@@ -35,31 +36,40 @@ from engine.runs.records import (
 )
 from engine.runs.tail import MetricsTail
 
-STILL = 60.0  # seconds without a beat until a run of another host counts as lost
-# Of runs of other hosts, for all readers of this process: the last beat, since when by our own clock, has it moved.
+STILL = 60.0  # seconds without a heartbeat until another host's run counts as lost
+# For other hosts' runs, shared by all readers here: the last beat, since when by our clock, whether it has moved.
 _BEATS: dict[Path, tuple[int, float, bool]] = {}
 LIVE_STATES = ("starting", "running", "paused", "handing-over")
 Liveness = Literal["alive", "dead", "unknown"]
+F = TypeVar("F", bound=RunFile)
 
 
 def no_runs(root: Path) -> str:
-    """The message for an empty runs folder."""
     return f"there are no runs in {root} yet; `{command_line('run', '--preset', 'demo', runs_dir=root)}` trains one"
 
 
+class _File(Generic[F]):
+    """A property that reads a file in the run directory."""
+
+    def __init__(self, kind: type[F]) -> None:
+        self.kind = kind
+
+    def __get__(self, reader: "RunReader", owner: object) -> F:
+        return read_file(reader.path, self.kind)
+
+
 class RunReader:
-    """Reads one run directory. Every property but the config is read anew each time it is asked."""
+    """Reads one run directory. Every property but the config is reread on each access."""
+
+    run, status, summary, notes = _File(Run), _File(Status), _File(Summary), _File(Notes)
+    model, data, environment = _File(ModelFacts), _File(DataFacts), _File(Environment)
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @classmethod
     def resolve(cls, run: str, root: Path) -> "RunReader":
-        """The run that a person means: a name under the runs folder, a path, or `last`.
-
-        Raises:
-            InputError: no such run; names the nearest one.
-        """
+        """Return the run that the user means: a name, a path, or `last`; `InputError` suggests the nearest one."""
         names = [reader.path.name for reader in list_runs(root)]
         if run == LAST:
             if not names:
@@ -74,11 +84,10 @@ class RunReader:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
         return self.path.name
 
     def command(self, verb: str, *words: str, data_dir: Path | None = None) -> str:
-        """A command line about this run that can be pasted into a shell; `words` come after its name."""
+        """Return a command line about this run, ready to paste into a shell; `words` follow its name."""
         return command_line(verb, self.name, *words, runs_dir=self.path.parent, data_dir=data_dir)
 
     @cached_property
@@ -88,121 +97,69 @@ class RunReader:
         tables = read_toml(path)
         scored = tables.get("evaluation")
         if isinstance(scored, dict) and "seed" not in scored and "seed" in tables:
-            tables["evaluation"] = scored | {"seed": tables["seed"]}  # an older run continues as it began
+            tables["evaluation"] = scored | {"seed": tables["seed"]}  # an older run continues under its own rules
         return validate(tables, str(path))
 
     def raw(self, name: str) -> dict[str, Any]:
-        """The content of a JSON file as it was written; {} where missing or damaged."""
+        """Return the content of a JSON file as written; {} if missing or damaged."""
         found = read_json(self.path / f"{name}.json")
         return found if isinstance(found, dict) else {}
 
     def raw_lines(self, stream: str) -> Iterator[dict[str, Any]]:
-        """All lines of metrics, events or samples as they were written."""
         return read_lines(self.path / f"{stream}.jsonl")
 
     @property
-    def run(self) -> Run:
-        """run.json."""
-        return read_file(self.path, Run)
-
-    @property
-    def status(self) -> Status:
-        """status.json."""
-        return read_file(self.path, Status)
-
-    @property
-    def summary(self) -> Summary:
-        """summary.json; empty before the first evaluation."""
-        return read_file(self.path, Summary)
-
-    @property
-    def model(self) -> ModelFacts:
-        """model.json."""
-        return read_file(self.path, ModelFacts)
-
-    @property
-    def data(self) -> DataFacts:
-        """data.json."""
-        return read_file(self.path, DataFacts)
-
-    @property
-    def environment(self) -> Environment:
-        """environment.json."""
-        return read_file(self.path, Environment)
-
-    @property
-    def notes(self) -> Notes:
-        """notes.json."""
-        return read_file(self.path, Notes)
-
-    @property
     def verdicts(self) -> tuple[VerdictRecord, ...]:
-        """What the checks found, oldest first."""
         found = read_file(self.path, Checks).verdicts
         return softened(found, self.data) if any(one.verdict == IMPLAUSIBLE for one in found) else found
 
     @property
     def leak_free(self) -> bool:
-        """Whether the leak probe ran and found nothing."""
         probed = [one.verdict for one in self.verdicts if one.check == "leak"]
         return bool(probed) and all(verdict == OK for verdict in probed)
 
     @property
     def checked(self) -> bool:
-        """Whether both the model and a score have been checked."""
         last = self.summary.last
         return bool(self.verdicts) and last is not None and last.loss is not None
 
     @property
     def badges(self) -> dict[str, str]:
-        """What is wrong with this run's scores: badge → why. A leak stays for ever, other alarms until they clear."""
+        """What is wrong with this run's scores: badge → why. A leak stays for good, other alarms until they clear."""
         return badges_of(self.verdicts)
 
     def metrics(self) -> Iterator[MetricRecord]:
-        """Every line of metrics.jsonl so far."""
         return (record for line in read_lines(self.path / "metrics.jsonl") if (record := metric_record(line)))
 
     def events(self) -> Iterator[Event]:
-        """Every line of events.jsonl so far."""
         return map(Event.read, read_lines(self.path / "events.jsonl"))
 
     def samples(self) -> Iterator[Sample]:
-        """Every line of samples.jsonl so far."""
         return map(Sample.read, read_lines(self.path / "samples.jsonl"))
 
     def follow(self) -> MetricsTail:
-        """The metrics as they grow."""
         return MetricsTail(self.path)
 
     def liveness(self) -> Liveness:
-        """Whether its process runs: on this host by process id and start time, elsewhere by its beat.
+        """Tell whether its process runs: on this host by process id and start time, elsewhere by its heartbeat.
 
-        A beat of another host that moves while this process looks is alive, one that stands still for `STILL` seconds
-        of its own clock is dead, and unknown until then. No two clocks are compared.
+        Another host's run is alive if its beat moves while this process watches, dead if it stands still for `STILL`
+        seconds of this process's clock, and unknown until then. No two clocks are compared.
         """
         status = self.status
         if status.state not in LIVE_STATES:
             return "dead"
         if status.host != socket.gethostname():
-            return self._by_beat(status.beat)
+            clock, before = time.monotonic(), _BEATS.get(self.path)
+            if before is None or before[0] != status.beat:
+                _BEATS[self.path] = (status.beat, clock, before is not None)
+            _, since, moved = _BEATS[self.path]
+            return "dead" if clock - since >= STILL else "alive" if moved else "unknown"
         return "alive" if is_alive(status) else "dead"
-
-    def _by_beat(self, beat: int) -> Liveness:
-        clock = time.monotonic()
-        before = _BEATS.get(self.path)
-        if before is None or before[0] != beat:
-            _BEATS[self.path] = (beat, clock, before is not None)
-        _, since, moved = _BEATS[self.path]
-        if clock - since >= STILL:
-            return "dead"
-        return "alive" if moved else "unknown"
 
     @property
     def state(self) -> str:
-        """The state to show: `lost` for a run that says it lives and whose process is gone.
-
-        A run that was handed over to a process that never took it is as good as interrupted.
-        """
+        """The state to show: `lost` for a run recorded as live whose process is gone."""
         state = self.status.state or "unknown"
         if state not in LIVE_STATES or self.liveness() != "dead":
             return state
@@ -210,9 +167,8 @@ class RunReader:
 
 
 def softened(verdicts: tuple[VerdictRecord, ...], data: DataFacts) -> tuple[VerdictRecord, ...]:
-    """Return verdicts with a loss that no known bound forbids as suspicious; earlier versions called it implausible.
-
-    A run that does not say what it was trained on keeps its badge.
+    """Downgrade losses that no known bound forbids to suspicious; earlier versions called them implausible. A run
+    without a record of its data keeps its badge.
     """
     if not data.model_fields_set or data.floor is not None or data.plausible is not None:
         return verdicts
@@ -221,7 +177,7 @@ def softened(verdicts: tuple[VerdictRecord, ...], data: DataFacts) -> tuple[Verd
 
 
 def badges_of(verdicts: Iterable[VerdictRecord]) -> dict[str, str]:
-    """Return what is wrong with a run's scores by what the checks found, oldest first: badge → why."""
+    """Return what is wrong with a run's scores, from its verdicts, oldest first: badge → why."""
     latest: dict[str, VerdictRecord] = {}
     for verdict in verdicts:
         before = latest.get(verdict.check)
@@ -231,7 +187,7 @@ def badges_of(verdicts: Iterable[VerdictRecord]) -> dict[str, str]:
 
 
 def list_runs(root: Path) -> list[RunReader]:
-    """The runs of a folder, oldest first. Opens run.json only."""
+    """List a folder's runs, oldest first. Opens only run.json."""
     found = []
     try:
         folders = sorted(path for path in root.iterdir() if path.is_dir() and not path.name.startswith("."))

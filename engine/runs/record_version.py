@@ -1,8 +1,8 @@
-"""The version of a run's records: `schema` says how a file is written, this says what its numbers mean.
+"""The version of a run's records: `schema` is a file's format, this is the meaning of its numbers.
 
-Raise `RECORDS` when a recorded number is redefined, and name the number here. `run.json` keeps the version that a run
-began with as `records`; a run without it has version 1. `verify` does not report a redefined number as different, and
-`compare` does not compare it to new ones.
+Raise `RECORDS` when a recorded number is redefined, and name the number here. `records` in run.json is the version that
+a run began with, 1 if missing. `verify` does not report a redefined number as different, and `compare` does not compare
+it to new ones.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,6 @@ REDEFINED: Mapping[int, Mapping[str, frozenset[str]]] = {
 
 
 def redefined(version: int, objective: str) -> frozenset[str]:
-    """The fields redefined since a version of the records.
-
-    Args:
-        version: of the records.
-        objective: what the run was trained on, `objective.kind`.
-    """
+    """Return the fields redefined since a version of the records, for an `objective.kind`."""
     later = [fields for number, fields in REDEFINED.items() if number > version]
     return frozenset[str]().union(*(fields.get(kind, frozenset()) for fields in later for kind in ("", objective)))

@@ -1,14 +1,14 @@
-"""The files of a run directory as typed records. What others wrote is read, checked and cleaned here, and only here.
+"""A run directory's files as typed records. Untrusted content is read, checked and cleaned here, and only here.
 
-A value of another type than the field's, one that is not finite, or one no run could have measured, reads as if it were
-missing: a damaged file hides nothing but its damaged values. Text comes without control characters. Fields that this
-version does not know are kept (`Record.dump`), so that newer files lose nothing.
+A value of the wrong type, one that is not finite, or one no run could have measured reads as missing: a damaged file
+loses only its damaged values. Control characters are removed from text. Fields unknown to this version are kept
+(`Record.dump`), so that newer files lose nothing.
 """
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -18,25 +18,23 @@ from engine.runs.files import read_json
 LARGEST = 10**15  # of a count
 MEASURED = 1e100  # of a number: the squares of larger ones overflow
 MOST_PROBES = 64  # of a run; more mean damage, and each one gets a column, chart and verdict
-LONGEST_CHAIN = 32  # runs that a run descends from
-MOST_ERRORS = 1000  # damaged values in one file, beyond which whole fields are dropped
+LONGEST_CHAIN = 32  # ancestors of a run
+MOST_ERRORS = 1000  # damaged values per file, beyond which whole fields are dropped
 T = TypeVar("T")
 
 
-def _first_entries(value: Any) -> Any:
-    return dict(islice(value.items(), MOST_PROBES)) if isinstance(value, dict) else value
-
-
-def _first_items(value: Any) -> Any:
+def _first_probes(value: Any) -> Any:
+    if isinstance(value, dict):
+        return dict(islice(value.items(), MOST_PROBES))
     return value[:MOST_PROBES] if isinstance(value, list) else value
 
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False, ge=-MEASURED, le=MEASURED)]
 Count = Annotated[int, Field(strict=True, ge=-LARGEST, le=LARGEST)]
-Raw = Annotated[str, Field(strict=True)]  # as it was written: cleaned by whoever shows it
+Raw = Annotated[str, Field(strict=True)]  # as written: cleaned when displayed
 Text = Annotated[Raw, AfterValidator(clean)]
 Flag = Annotated[bool, Field(strict=True)]
-ByProbe = Annotated[dict[Text, T], BeforeValidator(_first_entries)]
+ByProbe = Annotated[dict[Text, T], BeforeValidator(_first_probes)]
 
 
 class Record(BaseModel):
@@ -46,11 +44,7 @@ class Record(BaseModel):
 
     @classmethod
     def read(cls, data: object) -> Self:
-        """Return the record that parsed JSON holds, without what is damaged in it.
-
-        Args:
-            data: parsed JSON; not modified. Anything but an object reads as an empty one.
-        """
+        """Return the record in parsed JSON, without damaged values; anything but an object reads as empty."""
         while isinstance(data, Mapping):
             try:
                 return cls.model_validate(data)
@@ -60,9 +54,20 @@ class Record(BaseModel):
                 data = _without(data, places) if () not in places else None
         return cls()
 
+    @classmethod
+    def made(cls, /, **values: Any) -> Self:
+        """Make a record to write: unchecked, in this order. NaN and infinity become null in the file."""
+        record = cls.model_construct()
+        given = {key: value for key, value in values.items() if key in cls.model_fields}
+        others = {key: value for key, value in values.items() if key not in given}
+        object.__setattr__(record, "__dict__", given | {k: v for k, v in record.__dict__.items() if k not in given})
+        object.__setattr__(record, "__pydantic_extra__", others)
+        object.__setattr__(record, "__pydantic_fields_set__", set(values))
+        return cast(Self, record)
+
     def dump(self) -> dict[str, Any]:
-        """The fields that were recorded, under the names that they have in the file."""
-        return self.model_dump(by_alias=True, exclude_unset=True)
+        """Return the recorded fields, under their names in the file."""
+        return self.model_dump(by_alias=True, exclude_unset=True, warnings=False)
 
 
 class RunFile(Record):
@@ -70,9 +75,13 @@ class RunFile(Record):
 
     file: ClassVar[str]
 
+    def __init_subclass__(cls, file: str, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        cls.file = file
+
 
 def _without(data: Any, places: Iterable[tuple[int | str, ...]]) -> Any:
-    """A copy of nested objects and lists without the values at some places; where there is none, without its parent."""
+    """Copy nested objects and lists without the values at some places; a missing value removes its parent."""
     below: dict[int | str, list[tuple[int | str, ...]]] = {}
     for first, *rest in places:
         below.setdefault(first, []).append(tuple(rest))
@@ -87,23 +96,14 @@ def _without(data: Any, places: Iterable[tuple[int | str, ...]]) -> Any:
 
 
 class Origin(Record):
-    """A checkpoint that a run started from.
+    """A checkpoint that a run started from."""
 
-    Args:
-        id: of the run, whatever it is called now.
-        name: as it was called then.
-        checkpoint: `best`, `last`, `average` or a step, as it was asked for.
-        step: that this was.
-        sha256: of its weights.
-        before: what that run had started from; None where from weights of its own.
-    """
-
-    id: Text
-    name: Text
-    checkpoint: Text
-    step: Count
-    sha256: Text
-    before: "Origin | None" = Field(None, alias="from")
+    id: Text  # the run's id, whatever its name now
+    name: Text  # its name then
+    checkpoint: Text  # `best`, `last`, `average` or a step, as requested
+    step: Count  # that this was
+    sha256: Text  # of its weights
+    before: "Origin | None" = Field(None, alias="from")  # that run's own origin, if not its seed
 
     @property
     def shown(self) -> str:
@@ -112,13 +112,11 @@ class Origin(Record):
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The names of all runs that led to it and its own, the first one first."""
+        """The names of its ancestors and its own, oldest first."""
         return (*(self.before.chain if self.before is not None else ()), self.name)
 
 
 class StudyPlace(Record):
-    """The place of a run in its study."""
-
     name: Text = ""
     variant: Text = ""
     seed: Count = 0
@@ -127,14 +125,12 @@ class StudyPlace(Record):
 
 
 class QueuePlace(Record):
-    """The queue that a run waits in."""
-
     device: Text = ""
-    data_dir: Raw | None = None  # a path: cleaned, it would be another one
+    data_dir: Raw | None = None  # a path: cleaning would change it
 
 
 def _cut_chain(value: Any) -> Any:
-    """A copy of nested origins up to `LONGEST_CHAIN`: a longer chain is damage."""
+    """Copy nested origins up to `LONGEST_CHAIN`: a longer chain is damage."""
     chain: list[dict[str, Any]] = []
     while isinstance(value, dict) and len(chain) < LONGEST_CHAIN:
         chain.append(value)
@@ -145,10 +141,8 @@ def _cut_chain(value: Any) -> Any:
     return before
 
 
-class Run(RunFile):
-    """run.json: what stays the same for as long as the run exists."""
-
-    file: ClassVar[str] = "run.json"
+class Run(RunFile, file="run.json"):
+    """run.json: facts that never change while the run exists."""
 
     id: Text = ""
     created: Text = ""
@@ -161,34 +155,18 @@ class Run(RunFile):
 
 
 class Process(Record):
-    """The process that has a run.
-
-    Args:
-        process_started: seconds since the boot named by `boot`; since 1970 where that is empty.
-    """
-
     pid: Count | None = None
-    process_started: Number = 0.0
+    process_started: Number = 0.0  # seconds since the boot named by `boot`; since 1970 where that is empty
     boot: Text = ""
     host: Text = ""
 
 
-class Owner(Process, RunFile):
+class Owner(Process, RunFile, file=".owner.json"):
     """.owner.json: the process that holds a run's lock."""
 
-    file: ClassVar[str] = ".owner.json"
 
-
-class Status(Process, RunFile):
-    """status.json: where a run is, and which process has it.
-
-    Args:
-        beat: counts up with every write.
-        control_id: of the last command that was obeyed.
-        launch: `thread` or `process`.
-    """
-
-    file: ClassVar[str] = "status.json"
+class Status(Process, RunFile, file="status.json"):
+    """status.json: a run's progress, and the process that owns it."""
 
     state: Text = ""
     phase: Text = ""
@@ -196,25 +174,21 @@ class Status(Process, RunFile):
     step: Count = 0
     steps: Count = 0
     device: Text = ""
-    beat: Count = 0
-    control_id: Count = 0
+    beat: Count = 0  # incremented by every write
+    control_id: Count = 0  # of the last command executed
     checkpoint: Text | None = None
     attempt: Count = 0
-    launch: Text = ""
+    launch: Text = ""  # `thread` or `process`
 
 
 class LargestBatch(Record):
-    """The largest batch of a run, in rows and tokens a row."""
-
     rows: Count = 0
     target: Count = 0
     source: Count = 0
 
 
-class ModelFacts(RunFile):
-    """model.json: the size of the network, and what was built of what was asked for."""
-
-    file: ClassVar[str] = "model.json"
+class ModelFacts(RunFile, file="model.json"):
+    """model.json: the network's size, and what was actually built."""
 
     parameters: Count | None = None
     components: dict[Text, Count] = {}
@@ -236,7 +210,7 @@ class Floor(Record):
 
 
 class ProbeFacts(Record):
-    """A probe of a corpus: what it asks, how often, and how often a guess is right."""
+    """A probe of a corpus: its question, its number of places, and the accuracy of guessing."""
 
     name: Text
     description: Text = ""
@@ -246,16 +220,21 @@ class ProbeFacts(Record):
 
 
 class MajorityFacts(Record):
-    """The answer that is right most often, and how often."""
-
     answer: Text
     right: Count
     of: Count
 
+    @property
+    def share(self) -> float:
+        return self.right / self.of
+
+    @property
+    def name(self) -> str:
+        """`always 'Arlow'`."""
+        return f"always '{self.answer[:40]}'"
+
 
 class Example(Record):
-    """A source sentence to try, and where it is from."""
-
     source: Text = ""
     origin: Text = Field("", alias="from")
 
@@ -272,10 +251,8 @@ class OverlapFacts(Record):
     both: Count = 0
 
 
-class DataFacts(RunFile):
-    """data.json: what a run is trained on, and the losses to compare its loss with."""
-
-    file: ClassVar[str] = "data.json"
+class DataFacts(RunFile, file="data.json"):
+    """data.json: a run's training data, and reference losses."""
 
     corpus: Text = ""
     source: Text = ""
@@ -294,12 +271,12 @@ class DataFacts(RunFile):
     unigram: Number | None = None
     bigram: Number | None = None
     majority: MajorityFacts | None = None
-    probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_items)] = ()
+    probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()
     examples: tuple[Example, ...] = ()
 
 
 class Attempt(Record):
-    """Where one attempt at a run was trained."""
+    """The machine and software of one attempt at a run."""
 
     attempt: Count = 0
     host: Text = ""
@@ -315,16 +292,14 @@ class Attempt(Record):
     why_not: Text | None = None
 
 
-class Environment(RunFile):
+class Environment(RunFile, file="environment.json"):
     """environment.json: every attempt, oldest first."""
-
-    file: ClassVar[str] = "environment.json"
 
     attempts: tuple[Attempt, ...] = ()
 
 
 class VerdictRecord(Record):
-    """What a check found: see `engine.evaluation.verdict.Verdict`."""
+    """The result of a check: see `engine.evaluation.verdict.Verdict`."""
 
     check: Text = ""
     when: Text = ""
@@ -334,47 +309,39 @@ class VerdictRecord(Record):
     why: Text = ""
 
 
-class Checks(RunFile):
+class Checks(RunFile, file="checks.json"):
     """checks.json: every verdict, oldest first."""
-
-    file: ClassVar[str] = "checks.json"
 
     verdicts: tuple[VerdictRecord, ...] = ()
 
 
-class TrainRecord(Record):
-    """A line of metrics.jsonl about the steps since the one before it.
+class Measured(Record):
+    """A record whose numbers can be looked up by name."""
 
-    Args:
-        seconds: of training so far, without evaluations.
-        loss: nats per target, a mean over those steps.
-        grad_norm: before clipping.
-        device_load: 0 to 1.
-    """
+    def value(self, key: str) -> float | None:
+        """Return a field's number by name, even if this version does not know the field; None if not a number."""
+        found = getattr(self, key) if key in self.model_fields_set else None
+        measured = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= MEASURED
+        return found if measured else None
+
+
+class TrainRecord(Measured):
+    """A line of metrics.jsonl about the steps since the previous one."""
 
     kind: Literal["train"] = "train"
     step: Count = 0
     tokens: Count | None = None
-    seconds: Number | None = None
-    loss: Number | None = None
+    seconds: Number | None = None  # of training so far, without evaluations
+    loss: Number | None = None  # nats per target, a mean over those steps
     lr: Number | None = None
-    grad_norm: Number | None = None
+    grad_norm: Number | None = None  # before clipping
     tokens_per_second: Number | None = None
-    device_load: Number | None = None
+    device_load: Number | None = None  # 0 to 1
     memory_bytes: Count | None = None
 
 
-class Scores(Record):
-    """The scores of one evaluation; which of them are there depends on the objective.
-
-    Args:
-        loss: nats per target.
-        excess: nats above the floor reachable at this context and stride.
-        honest_loss: over the answers that cannot be copied from the input.
-        profile: loss by position in the window.
-        probes: share of right answers by probe, 0 to 1; `probe_places` the answers behind it.
-        by_distance: by probe, (from, to, right, of) for each range of distances.
-    """
+class Scores(Measured):
+    """The scores of one evaluation; which are present depends on the objective."""
 
     context: Count | None = None
     stride: Count | None = None
@@ -383,29 +350,34 @@ class Scores(Record):
     documents: Count | None = None
     translated: Count | None = None
     beam: Count | None = None
-    loss: Number | None = None
+    loss: Number | None = None  # nats per target
     perplexity: Number | None = None
     bits_per_character: Number | None = None
     accuracy: Number | None = None
-    excess: Number | None = None
-    honest_loss: Number | None = None
+    excess: Number | None = None  # nats above the floor reachable at this context and stride
+    honest_loss: Number | None = None  # over answers that cannot be copied from the input
     nanogpt_loss: Number | None = None
     bleu: Number | None = None
     bleu_signature: Text = ""
     chrf: Number | None = None
     exact_match: Number | None = None
     right: Count | None = None
-    profile: tuple[Number | None, ...] = ()
-    probes: dict[Text, Number] = {}
-    probe_places: ByProbe[Count] = {}
-    by_distance: ByProbe[tuple[tuple[Number, ...], ...]] = {}
+    profile: tuple[Number | None, ...] = ()  # loss by position in the window
+    probes: dict[Text, Number] = {}  # share of right answers, 0 to 1
+    probe_places: ByProbe[Count] = {}  # the answers behind it
+    by_distance: ByProbe[tuple[tuple[Number, ...], ...]] = {}  # (from, to, right, of) by range of distances
     probes_recorded: Count = 0
+    _written: Mapping[str, object] = {}
 
-    def value(self, key: str) -> float | None:
-        """Return a score by its field's name, also of a field that this version does not know; None if it is none."""
-        found = getattr(self, key, None)
-        measured = isinstance(found, int | float) and not isinstance(found, bool) and abs(found) <= MEASURED
-        return found if measured else None
+    @classmethod
+    def read(cls, data: object) -> Self:
+        found = super().read(data)
+        found._written = data if isinstance(data, dict) else {}
+        return found
+
+    def dump(self) -> dict[str, Any]:
+        """Dump it as written: the objective determines the scores and their order."""
+        return dict(self._written) or super().dump()
 
     @model_validator(mode="before")
     @classmethod
@@ -413,7 +385,7 @@ class Scores(Record):
         probes = data.get("probes") if isinstance(data, dict) else None
         if not isinstance(probes, dict) or len(probes) <= MOST_PROBES:
             return data
-        return data | {"probes": _first_entries(probes), "probes_recorded": len(probes)}
+        return data | {"probes": _first_probes(probes), "probes_recorded": len(probes)}
 
 
 class ValidationRecord(Scores):
@@ -431,10 +403,8 @@ class AverageScores(Scores):
     steps: tuple[Count, ...] = ()
 
 
-class Summary(RunFile):
-    """summary.json: the best and the newest evaluation, and hashes that tell equal runs."""
-
-    file: ClassVar[str] = "summary.json"
+class Summary(RunFile, file="summary.json"):
+    """summary.json: the best and the newest evaluation, and hashes that identify equal runs."""
 
     step: Count | None = None
     tokens: Count | None = None
@@ -458,15 +428,13 @@ class Event(Record):
 
 
 class WrittenRow(Record):
-    """A source, what a model wrote for it, and what was expected."""
-
     source: Text = ""
     reference: Text = ""
     text: Text = ""
 
 
 class Sample(Record):
-    """A line of samples.jsonl: text that the model wrote at a step."""
+    """A line of samples.jsonl: the model's text at a step."""
 
     step: Count = 0
     temperature: Number | None = None
@@ -478,10 +446,8 @@ class Sample(Record):
     translations: tuple[WrittenRow, ...] = ()
 
 
-class Translations(RunFile):
-    """translations.json: the outputs of the newest evaluation, as they were scored."""
-
-    file: ClassVar[str] = "translations.json"
+class Translations(RunFile, file="translations.json"):
+    """translations.json: the newest evaluation's outputs, as scored."""
 
     step: Count = 0
     split: Text = ""
@@ -490,32 +456,24 @@ class Translations(RunFile):
     outputs: tuple[Raw, ...] = ()
 
 
-class Notes(RunFile):
-    """notes.json: what people wrote about a run."""
-
-    file: ClassVar[str] = "notes.json"
-
+class Notes(RunFile, file="notes.json"):
     text: Text = ""
     tags: tuple[Text, ...] = ()
 
 
 class ControlEntry(Record):
-    """A command for the process that trains a run."""
-
     id: Count
     command: Literal["pause", "continue", "stop", "checkpoint"]
 
 
-class Control(RunFile):
-    """control.json: the commands that have not been obeyed yet."""
-
-    file: ClassVar[str] = "control.json"
+class Control(RunFile, file="control.json"):
+    """control.json: the pending commands."""
 
     commands: tuple[ControlEntry, ...] = ()
 
 
 MetricRecord = TrainRecord | ValidationRecord
-# What a run directory has: a JSON file, or a line of a .jsonl file.
+# The files of a run directory: a JSON file, or a line of a .jsonl file.
 SCHEMAS: dict[str, Any] = {
     **{kind.file: kind for kind in (Run, Status, ModelFacts, DataFacts, Environment, Checks, Summary)},
     **{kind.file: kind for kind in (Translations, Notes, Control)},
@@ -527,7 +485,7 @@ F = TypeVar("F", bound=RunFile)
 
 
 def read_file(run: Path, kind: type[F]) -> F:
-    """Return a file of a run directory; an empty record where it is missing or no JSON object."""
+    """Read a file of a run directory; an empty record if it is missing or not a JSON object."""
     return kind.read(read_json(run / kind.file))
 
 

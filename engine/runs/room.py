@@ -1,4 +1,4 @@
-"""A full disk: what counts as one, and writing again once there is room."""
+"""Full disks: detect one, and retry a write once there is room."""
 
 import errno
 import shutil
@@ -12,45 +12,31 @@ T = TypeVar("T")
 
 
 class Waiting(Protocol):
-    """What somebody does while the disk is full."""
-
     def wait(self, error: OSError) -> None:
         """Wait a moment, or raise to give up."""
 
     def over(self) -> None:
-        """There is room again."""
+        """Called once there is room again."""
 
 
-class GiveUp:
-    """Waits for nothing: the error goes on its way."""
-
-    def wait(self, error: OSError) -> None:
-        """Raise the error."""
-        raise error
-
-    def over(self) -> None:
-        """Never happens."""
-
-
-def patiently(write: Callable[[], T], waiting: Waiting) -> T:
-    """Do a write; where the disk is full, wait and do it again. A write that fails must leave nothing half done."""
+def patiently(write: Callable[[], T], waiting: Waiting | None) -> T:
+    """Do a write, and retry once a full disk has room. A failed write must leave nothing half done."""
     waited = False
     while True:
         try:
             result = write()
         except OSError as error:
-            if error.errno not in FULL:
+            if waiting is None or error.errno not in FULL:
                 raise
             waiting.wait(error)
             waited = True
         else:
-            if waited:
+            if waiting is not None and waited:
                 waiting.over()
             return result
 
 
 def full_text(path: Path, needed: int) -> str:
-    """One sentence: which disk is full, what is free and what is needed, in bytes as people write them."""
     free = shutil.disk_usage(path).free
     return (
         f"the disk of {path} is full: {_megabytes(free)} free, the next checkpoint needs {_megabytes(needed)}; "

@@ -1,8 +1,8 @@
-"""Files that grow: metrics.jsonl, read fast, in bounded memory, however long the run is and whoever cuts it meanwhile;
-the ends of the others; and what tells one version of a file from the next.
+"""Follow growing files: metrics.jsonl, read fast and in bounded memory, however long the run and even if truncated
+meanwhile; the ends of other files; and a stamp that tells one version of a file from the next.
 
-A run that resumes cuts its metrics back while others read them. So the file is read in blocks and never mapped into
-memory: to touch a mapped page that was cut off kills the process, and no `except` sees it. Knows nothing of charts.
+A resuming run truncates its metrics while others read them. So the file is read in blocks, never memory-mapped:
+touching a mapped page that was cut off kills the process, past any `except`. Independent of charts.
 """
 
 import os
@@ -11,21 +11,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TypeVar
 
 from engine.plain_files import open_plain
 from engine.runs.files import LONGEST, MOST_DAMAGE, parse_line, read_json
+from engine.runs.records import Event, MetricRecord, Sample, TrainRecord, ValidationRecord, metric_record
 
-MOST = 4000  # train records that a reader wants at once: more than a terminal has columns
-JUMP = 4 << 20  # bytes since the last look beyond which they are thinned, not read whole
+MOST = 4000  # train records a reader needs: more than a terminal's columns
+JUMP = 4 << 20  # new bytes beyond which they are thinned, not read whole
 BLOCK = 1 << 18  # bytes read at once: a block stays in the processor's cache while it is searched
-FARTHEST = 1 << 62  # steps; a number beyond it is damage, and would double a span for ever
 VALIDATION = b'"kind":"validation"'  # as `engine.runs.files.line` spells it
 Stamp = tuple[int, int, int] | None
+L = TypeVar("L", Event, Sample, TrainRecord)
 
 
 def stamp(path: Path) -> Stamp:
-    """Return what tells one version of a file from the next; None where it cannot be read."""
+    """Return a stamp that tells one version of a file from the next; None if it cannot be read."""
     try:
         found = os.stat(path)  # noqa: PTH116  (called thousands of times a second)
     except (OSError, ValueError):
@@ -34,7 +35,7 @@ def stamp(path: Path) -> Stamp:
 
 
 def end_of(path: Path, most: int) -> bytes:
-    """Return the last whole lines of a file, at most `most` bytes; b"" where it cannot be read."""
+    """Return the last whole lines of a file, at most `most` bytes; b"" if it cannot be read."""
     try:
         with open_plain(path) as file:
             size = file.seek(0, os.SEEK_END)
@@ -47,10 +48,10 @@ def end_of(path: Path, most: int) -> bytes:
     return data
 
 
-def newest_records(path: Path, count: int, most: int) -> list[dict[str, Any]]:
+def newest_records(path: Path, kind: type[L], count: int, most: int) -> list[L]:
     """Return the last records of a JSON-lines file within its last `most` bytes, oldest first."""
     found = (parse_line(raw) for raw in end_of(path, most).splitlines(keepends=True)[-count - 1 :])
-    return [record for record in found if record is not None][-count:]
+    return [kind.read(record) for record in found if record is not None][-count:]
 
 
 def newest_lines(path: Path, count: int, most: int) -> tuple[str, ...]:
@@ -61,43 +62,45 @@ def newest_lines(path: Path, count: int, most: int) -> tuple[str, ...]:
 
 @dataclass
 class Columns:
-    """Metrics as records by kind; train records may be thinned, validation records never are."""
+    """Metrics as records by kind; only train records may be thinned."""
 
-    train: list[dict[str, Any]] = field(default_factory=list)
-    validation: list[dict[str, Any]] = field(default_factory=list)
+    train: list[TrainRecord] = field(default_factory=list)
+    validation: list[ValidationRecord] = field(default_factory=list)
 
-    def add(self, record: dict[str, Any]) -> None:
-        """Sort one record in."""
-        if record.get("kind") == "validation":
+    def add(self, record: MetricRecord) -> None:
+        if isinstance(record, ValidationRecord):
             self.validation.append(record)
-        elif record.get("kind") == "train":
+        else:
             self.train.append(record)
+
+    def __bool__(self) -> bool:
+        return bool(self.train or self.validation)
 
 
 class MetricsTail:
-    """metrics.jsonl, read once and then as it grows. No method raises: what cannot be read is not there yet."""
+    """metrics.jsonl, read once and then as it grows. No method raises: unreadable data counts as not yet written."""
 
     def __init__(self, run: Path) -> None:
         self._path = run / "metrics.jsonl"
         self._status = run / "status.json"
         self._offset = 0  # bytes read so far, whole lines
-        self._attempt: Any = None
-        self._seen: tuple[int, ...] = ()  # what tells one status.json from the next
-        self._said: Any = None  # the attempt that it named
+        self._attempt: object = None
+        self._seen: Stamp = None  # the stamp of status.json
+        self._said: object = None  # the attempt it named
 
     def load(self, max_points: int = MOST) -> Columns:
-        """Everything so far: every validation record, and about `max_points` train records at equal distances.
+        """Return every validation record so far, and about `max_points` evenly spaced train records.
 
-        A file of no more than `max_points` lines is given whole; the first and the last train record always are.
+        Up to `max_points` lines are returned whole, and the first and last train record always.
         """
         self._offset = 0
         self._attempt = self._current_attempt()  # before the file: a resume in between is then seen by `poll`
         return self._read(max_points)
 
     def poll(self) -> tuple[bool, Columns]:
-        """(reset, new): what came since the last call; after a reset, `new` is everything again.
+        """Return (reset, new): the records since the last call; after a reset, `new` is everything again.
 
-        Where more than `JUMP` bytes came at once, `new` is thinned as by `load`.
+        If more than `JUMP` bytes came at once, `new` is thinned as by `load`.
         """
         try:
             size = self._path.stat().st_size
@@ -115,7 +118,6 @@ class MetricsTail:
         return False, self._read(MOST if jump > JUMP else JUMP)
 
     def _read(self, most: int) -> Columns:
-        """From the offset to the end, and the offset moved there."""
         columns = Columns()
         try:
             with open_plain(self._path) as file:
@@ -124,24 +126,23 @@ class MetricsTail:
                 for offset in read(file, self._offset, end, most, columns):
                     self._offset = offset
         except OSError:
-            pass  # what was read until then counts
+            pass  # what was read so far counts
         return columns
 
-    def _current_attempt(self) -> Any:
-        """The attempt that status.json names, None where it names none; opened only where it was replaced."""
-        with suppress(OSError):
-            stat = self._status.stat()
-            seen = (stat.st_mtime_ns, stat.st_ino, stat.st_size)
-            if seen != self._seen:
-                status = read_json(self._status)
-                self._said = status.get("attempt") if isinstance(status, dict) else None
-                self._seen = seen if self._said is not None else ()
-            return self._said
-        return None
+    def _current_attempt(self) -> object:
+        """Return the attempt named by status.json, if any; reopened only if replaced."""
+        seen = stamp(self._status)
+        if seen is None:
+            return None
+        if seen != self._seen:
+            status = read_json(self._status)
+            self._said = status.get("attempt") if isinstance(status, dict) else None
+            self._seen = seen if self._said is not None else None
+        return self._said
 
 
 class History:
-    """What a chart holds of a long run: thinned as it grows, its memory bounded, every validation record kept.
+    """A chart's records of a long run: thinned as it grows, in bounded memory, keeping every validation record.
 
     The steps are cut into spans and the first train record of each is kept. Where these become more than `2 * most`,
     the spans double: of records at equal distances that keeps every second one, then every fourth, and as many of those
@@ -153,21 +154,18 @@ class History:
         self.reset(Columns())
 
     def reset(self, columns: Columns) -> None:
-        """Forget everything, then `add`."""
         self.columns = Columns()
-        self.latest_train: dict[str, Any] | None = None  # the newest, kept in `columns` or not
+        self.latest_train: TrainRecord | None = None  # the newest, kept in `columns` or not
         self._steps: list[int] = []  # of the train records kept
         self._step = -1  # of the newest
         self._span = 1  # steps
         self.add(columns)
 
     def add(self, columns: Columns) -> None:
-        """Take in what came, oldest first."""
         self.columns.validation.extend(columns.validation)
         for record in columns.train:
             self.latest_train = record
-            step = record.get("step")
-            self._step = step if isinstance(step, int) and abs(step) < FARTHEST else self._step + 1
+            self._step = record.step if "step" in record.model_fields_set else self._step + 1
             if not self._steps or self._place(self._step) != self._place(self._steps[-1]):
                 self.columns.train.append(record)
                 self._steps.append(self._step)
@@ -186,6 +184,32 @@ class History:
             kept = [i for i, place in enumerate(places) if i == 0 or place != places[i - 1]]
             self._steps = [self._steps[i] for i in kept]
             self.columns.train = [self.columns.train[i] for i in kept]
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """A run's metrics so far; `version` changes whenever anything is added."""
+
+    version: int = 0
+    train: tuple[TrainRecord, ...] = ()
+    validation: tuple[ValidationRecord, ...] = ()
+
+
+class FollowedMetrics:
+    """One run's metrics for charts: read once, thinned, then followed as they grow."""
+
+    def __init__(self, run: Path, most: int) -> None:
+        self._tail, self._loaded = MetricsTail(run), False
+        self.history, self.metrics = History(most), Metrics()
+
+    def poll(self) -> tuple[bool, Columns]:
+        reset, new = self._tail.poll() if self._loaded else (True, self._tail.load())
+        self._loaded = True
+        if reset or new:
+            (self.history.reset if reset else self.history.add)(new)
+            columns = self.history.columns
+            self.metrics = Metrics(self.metrics.version + 1, tuple(columns.train), tuple(columns.validation))
+        return reset, new
 
 
 def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]]:
@@ -221,7 +245,7 @@ def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[tuple[int, bytes]
 
 
 def _few(file: IO[bytes], start: int, end: int, most: int) -> bool:
-    """Whether there are at most `most` lines; looks no further than that."""
+    """Return whether there are at most `most` lines; reads no further."""
     if end - start <= most:  # bytes
         return True
     lines = 0
@@ -234,7 +258,6 @@ def _few(file: IO[bytes], start: int, end: int, most: int) -> bool:
 
 
 def _every(file: IO[bytes], start: int, end: int, most: int, columns: Columns) -> Iterator[int]:
-    """Sort every record into `columns`; yields the offset reached, again and again."""
     for offset, block in _blocks(file, start, end):
         for _, record in _records(block, 0):
             columns.add(record)
@@ -245,12 +268,14 @@ def _strided(file: IO[bytes], start: int, end: int, most: int, columns: Columns)
     """Every validation record, and the first train record after every `gap` bytes; the last one as well."""
     gap = -(-(end - start) // max(1, most - 1))
     aim, taken = start, -1
-    newest: tuple[int, dict[str, Any]] = (-1, {})
+    newest: tuple[int, object] = (-1, None)
     try:
         for offset, block in _blocks(file, start, end):
             columns.validation.extend(_validations(block))
             while aim < offset + len(block):
-                found = _first_train(block, _line_from(block, aim - offset))
+                first = block.find(b"\n", aim - offset - 1) + 1 if aim > offset else 0  # not a line that began earlier
+                records = _records(block, first)
+                found = next(((at, record) for at, record in records if isinstance(record, TrainRecord)), None)
                 if found is None:
                     break  # the aim stays: the next block's first train record meets it
                 taken = offset + found[0]
@@ -262,44 +287,41 @@ def _strided(file: IO[bytes], start: int, end: int, most: int, columns: Columns)
             yield offset + len(block)
     finally:  # after an error, the last one that could be read
         if newest[0] > taken:
-            columns.train.append(newest[1])
+            columns.train.append(TrainRecord.read(newest[1]))
 
 
-def _records(block: bytes, at: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(block: bytes, at: int) -> Iterator[tuple[int, MetricRecord]]:
     """(where, record) of the lines from `at`, which begins one."""
     while at < len(block):
         stop = block.find(b"\n", at) + 1
-        record = parse_line(block[at:stop])
+        record = _record(block[at:stop])
         if record is not None:
             yield at, record
         at = stop
 
 
-def _validations(block: bytes) -> Iterator[dict[str, Any]]:
+def _record(line: bytes) -> MetricRecord | None:
+    parsed = parse_line(line)
+    return None if parsed is None else metric_record(parsed)
+
+
+def _validations(block: bytes) -> Iterator[ValidationRecord]:
     at = block.find(VALIDATION)
     while at >= 0:
         stop = block.find(b"\n", at) + 1
-        record = parse_line(block[block.rfind(b"\n", 0, at) + 1 : stop])
-        if record is not None and record.get("kind") == "validation":
+        record = _record(block[block.rfind(b"\n", 0, at) + 1 : stop])
+        if isinstance(record, ValidationRecord):
             yield record
         at = block.find(VALIDATION, stop)
 
 
-def _line_from(block: bytes, at: int) -> int:
-    """Where the first line begins that does not begin before `at`."""
-    return block.find(b"\n", at - 1) + 1 if at > 0 else 0
-
-
-def _first_train(block: bytes, at: int) -> tuple[int, dict[str, Any]] | None:
-    return next((found for found in _records(block, at) if found[1].get("kind") == "train"), None)
-
-
-def _last_train(block: bytes) -> tuple[int, dict[str, Any]] | None:
+def _last_train(block: bytes) -> tuple[int, object] | None:
+    """(where, record as it was parsed): of most blocks it is not needed."""
     stop = len(block)
     while stop:
         at = block.rfind(b"\n", 0, stop - 1) + 1
-        record = parse_line(block[at:stop])
-        if record is not None and record.get("kind") == "train":
-            return at, record
+        parsed = parse_line(block[at:stop])
+        if parsed is not None and parsed.get("kind") == "train":
+            return at, parsed
         stop = at
     return None

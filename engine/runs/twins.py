@@ -1,4 +1,4 @@
-"""The inert-switch alarm: two runs with different settings, or different seeds, that agree to the last bit.
+"""The inert-switch alarm: two runs with different settings or seeds that agree bit for bit.
 
 Rounding alone makes two different functions diverge after a few steps, so equal losses mean the same computation.
 """
@@ -12,9 +12,9 @@ from engine.config.keys import diff
 from engine.errors import InputError
 from engine.runs.files import read_lines
 from engine.runs.reader import RunReader, list_runs
-from engine.runs.records import Summary, TrainRecord
+from engine.runs.records import TrainRecord
 
-# Settings that may rightly change nothing: they act only when something happens.
+# Settings that may legitimately change nothing: they act only on some event.
 CONDITIONAL = (
     "train.activation_checkpointing",
     "train.auto_batch",
@@ -31,7 +31,7 @@ CONDITIONAL = (
 
 
 def fingerprint(run: Path) -> str:
-    """SHA-256 over all that a run's metrics say of its function: losses and gradient norms by step."""
+    """SHA-256 over the metrics that reflect a run's function: losses and gradient norms by step."""
     digest = hashlib.sha256()
     for record in read_lines(run / "metrics.jsonl"):
         parts = (record.get("kind"), record.get("step"), record.get("loss"), record.get("grad_norm"))
@@ -51,7 +51,10 @@ def scores_hash(run: Path) -> str:
 def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, tuple[Any, Any]]]]:
     """Other finished runs in the folder with the same metrics: (name, the settings or seed without effect)."""
     for other in list_runs(root):
-        if other.path.resolve() == run.path.resolve() or not _same_metrics(run.summary, other.summary):
+        own, its = run.summary, other.summary  # of earlier versions without the second hash
+        hashes = ((own.fingerprint, its.fingerprint), (own.scores_sha256, its.scores_sha256))
+        same = any(one is not None and one == another for one, another in hashes)
+        if not same or other.path.resolve() == run.path.resolve():
             continue
         try:
             found = diff(other.config, run.config)
@@ -71,14 +74,7 @@ def inert_switches(run: RunReader, root: Path) -> Iterator[tuple[str, dict[str, 
             yield other.name, found
 
 
-def _same_metrics(ours: Summary, theirs: Summary) -> bool:
-    """Whether any hash that both runs recorded is equal; runs of earlier versions have only the first."""
-    noted = ((ours.fingerprint, theirs.fingerprint), (ours.scores_sha256, theirs.scores_sha256))
-    return any(own is not None and own == other for own, other in noted)
-
-
 def _clipped(run: RunReader) -> bool:
-    """Whether a recorded gradient norm, taken before clipping, is above the run's clip."""
     clip = run.config.train.clip
     norms = (record.grad_norm for record in run.metrics() if isinstance(record, TrainRecord))
     return bool(clip) and any(norm is not None and norm > clip for norm in norms)

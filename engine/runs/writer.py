@@ -1,4 +1,4 @@
-"""RunWriter: the one writer of a run directory. It holds the lock; everybody else only reads."""
+"""RunWriter: the only writer of a run directory. It holds the lock; everyone else only reads."""
 
 import errno
 import logging
@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -18,15 +19,28 @@ from filelock import FileLock, Timeout
 from engine.config.schema import RunConfig
 from engine.config.toml import write as config_toml
 from engine.errors import InputError, refused
+from engine.evaluation.verdict import Verdict
 from engine.plain_files import refuse_links
-from engine.runs.commands import newest_command
-from engine.runs.files import SCHEMA, append_whole, line, read_json, write_atomic, write_json
+from engine.runs.commands import read_commands
+from engine.runs.files import SCHEMA, append_whole, line, new_folder, read_json, write_atomic, write_json
 from engine.runs.names import check_name
 from engine.runs.process import identity, is_alive
 from engine.runs.reader import RunReader
 from engine.runs.record_version import RECORDS
-from engine.runs.records import Owner, Process, Status, read_file
-from engine.runs.room import WAITING_FOR_SPACE, GiveUp, Waiting, patiently
+from engine.runs.records import (
+    Checks,
+    Event,
+    MetricRecord,
+    Owner,
+    Process,
+    Record,
+    RunFile,
+    Sample,
+    Status,
+    VerdictRecord,
+    read_file,
+)
+from engine.runs.room import WAITING_FOR_SPACE, Waiting, patiently
 
 log = logging.getLogger(__name__)
 
@@ -36,20 +50,18 @@ STATUS_INTERVAL = 0.5  # seconds between two writes of status.json while nothing
 
 
 def now() -> str:
-    """The time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _owner_of(path: Path) -> str:
-    """Name the process that holds a run's lock."""
     for owner in (read_file(path, Owner), RunReader(path).status):
         if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
             return f"process {owner.pid} on {owner.host}"
-    return "another process"  # which has just acquired it
+    return "another process"  # the lock just acquired
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a folder with a run's name holds no run: nothing, or only the empty files that a run begins with."""
+    """Return whether a folder with a run's name holds no run: nothing, or only the empty files a run begins with."""
     ours = {".lock", "checkpoints", *(f"{stream}.jsonl" for stream in STREAMS)}
     if not path.is_dir() or path.is_symlink():
         return False
@@ -67,9 +79,9 @@ class RunWriter:
     """Appends to the files of one run. Made by `create`; closed once, by `close`."""
 
     def __init__(self, path: Path, *, wait: float = 0.0, launch: str = "thread") -> None:
-        refuse_links(path)  # of a run that somebody else made and that is gone on with
+        refuse_links(path)  # of an existing run that is continued
         self.path, self.launch = path, launch
-        self._lock = FileLock(path / ".lock", timeout=wait, thread_local=False)  # a worker thread lets go of it
+        self._lock = FileLock(path / ".lock", timeout=wait, thread_local=False)  # released by a worker thread
         try:
             self._lock.acquire()
         except Timeout:
@@ -81,28 +93,21 @@ class RunWriter:
         self._files: dict[str, IO[bytes]] = {
             stream: (path / f"{stream}.jsonl").open("ab", buffering=0) for stream in STREAMS
         }
-        self.waiting: Waiting = GiveUp()  # what happens while the disk is full
-        self._verdicts: list[dict[str, Any]] = []
+        self.waiting: Waiting | None = None  # called while the disk is full
+        self._verdicts: list[VerdictRecord] = []
         self._status = Status()
         self._status_written = -STATUS_INTERVAL
         self.attempt = 1
-        self.heard = newest_command(path)  # what was asked for before this attempt was for another one
+        # Earlier commands were for an earlier attempt.
+        self.heard = max((number for number, _ in read_commands(path)), default=0)
 
     @classmethod
     def create(
         cls, root: Path, name: str, config: RunConfig, facts: Mapping[str, Any], *, state: str = "starting"
     ) -> "RunWriter":
-        """A new run directory.
-
-        Args:
-            root: the runs folder; made if missing.
-            name: see `engine.runs.names`.
-            config: resolved and complete.
-            facts: more entries of run.json, e.g. the command.
-            state: `starting`, or `queued` for one that another process will adopt.
-
-        Raises:
-            InputError: a bad name, a run of that name, or a folder that cannot be written.
+        """Create a run directory for a resolved, complete config. `facts` are further entries of run.json; `state` is
+        `queued` if another process will adopt it. `InputError`: a bad name, a run of that name, or
+        a folder that cannot be written.
         """
         path = root / check_name(name)
         try:
@@ -110,34 +115,25 @@ class RunWriter:
         except OSError as error:
             raise refused(f"cannot make the runs folder {str(root)[:200]}", error) from None
         first = {"schema": SCHEMA, "id": str(uuid.uuid4()), "created": now(), "preset": config.preset}
-        first["records"] = RECORDS
         phase = "loading" if state == "starting" else ""
         status = Status(
             state=state, phase=phase, steps=config.train.steps, attempt=1, launch="thread", **identity().dump()
         )
-        staged = root / f".{name}.{os.getpid()}.new"
         try:
             if path.exists() and not _is_empty(path):
                 raise _taken(path)
             # It appears with its config, so that a killed process leaves either no run or one that can be started over.
-            shutil.rmtree(staged, ignore_errors=True)
-            staged.mkdir()
-            (staged / "checkpoints").mkdir()
-            write_json(staged / "run.json", first | dict(facts))
-            write_atomic(staged / "config.toml", config_toml(config))
-            write_json(staged / Status.file, {"schema": SCHEMA, **status.model_dump()})
-            if path.exists():
-                shutil.rmtree(path)
-            staged.rename(path)
+            with new_folder(path) as staged:
+                (staged / "checkpoints").mkdir()
+                write_json(staged / "run.json", first | {"records": RECORDS} | dict(facts))
+                write_atomic(staged / "config.toml", config_toml(config))
+                write_json(staged / Status.file, {"schema": SCHEMA, **status.model_dump()})
+                if path.exists():
+                    shutil.rmtree(path)
         except OSError as error:
-            shutil.rmtree(staged, ignore_errors=True)
             if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):  # created meanwhile
                 raise _taken(path) from None
-            meant = str(error.filename or path).replace(str(staged), str(path))
-            raise refused(f"cannot make {meant[:300]} in the runs folder", error) from None
-        except BaseException:  # interrupted
-            shutil.rmtree(staged, ignore_errors=True)
-            raise
+            raise refused(f"cannot make {str(error.filename or path)[:300]} in the runs folder", error) from None
         try:
             writer = cls(path)
             writer._status = status
@@ -149,11 +145,7 @@ class RunWriter:
 
     @classmethod
     def adopt(cls, path: Path, *, launch: str = "process") -> "RunWriter":
-        """Take a queued run, its state then `starting`.
-
-        Raises:
-            InputError: another process has it, or it is not queued.
-        """
+        """Claim a queued run, setting `starting`; `InputError`: another process has it, or it is not queued."""
         writer = cls(path, launch=launch)
         status = RunReader(path).status
         if status.state != "queued":
@@ -164,23 +156,20 @@ class RunWriter:
         return writer
 
     def born(self, facts: Mapping[str, Any]) -> None:
-        """Add to run.json what only the start of the run knows; what stands there stays."""
+        """Add facts known only at the start to run.json; existing entries stay."""
         path = self.path / "run.json"
         before = read_json(path)
         before = before if isinstance(before, dict) else {}
         write_json(path, before | {key: value for key, value in facts.items() if key not in before})
 
     def keep_config(self, config: RunConfig) -> None:
-        """What was asked, with what only the start of a run knows filled in; before it is trained."""
+        """Write the config with values known only at the start filled in; before training."""
         self._status = self._status.model_copy(update={"steps": config.train.steps})
         write_atomic(self.path / "config.toml", config_toml(config))
 
     def rewind(self, offsets: Mapping[str, int], step: int) -> None:
-        """Begin another attempt from a checkpoint: metrics and samples end where they did then; events stay.
-
-        Args:
-            offsets: bytes of each stream at the checkpoint.
-            step: the checkpoint's; verdicts that came at it or later are taken again.
+        """Begin another attempt from a checkpoint: metrics and samples end where they did then (`offsets`, bytes),
+        events stay; verdicts of its step or later are taken again.
         """
         for stream in ("metrics", "samples"):
             file = self._files[stream]
@@ -190,7 +179,7 @@ class RunWriter:
                 raise InputError(f"{self.path / stream}.jsonl is shorter than at step {step}: records are missing")
             file.truncate(offsets[stream])
         reader = RunReader(self.path)
-        self._verdicts = [v.dump() for v in reader.verdicts if v.when == "before" or v.step < step]
+        self._verdicts = [v for v in reader.verdicts if v.when == "before" or v.step < step]
         self._status = reader.status
         self._start(attempt=(self._status.attempt or 1) + 1, step=step, control_id=self.heard)
 
@@ -203,31 +192,27 @@ class RunWriter:
         self._start(attempt=self._status.attempt + 1, step=0, checkpoint=None, control_id=self.heard)
 
     def _start(self, attempt: int, **changes: Any) -> None:
-        """Write the status of an attempt that this process begins."""
         self.attempt = attempt
         first = {"state": "starting", "phase": "loading", "reason": "", "attempt": attempt, "launch": self.launch}
         self._status = self._status.model_copy(update=first | identity().dump() | changes)
         self.status()
 
-    def facts(self, name: str, data: Any) -> None:
-        """Write model.json, data.json or environment.json, once."""
-        write_json(self.path / f"{name}.json", {"schema": SCHEMA, **data} if isinstance(data, dict) else data)
+    def write(self, file: RunFile) -> None:
+        self._replace(file.file, file.dump())
 
     def text(self, name: str, text: str) -> None:
-        """Write one more whole file of the run, such as tokenizer.json."""
         write_atomic(self.path / name, text)
 
-    def metrics(self, record: dict[str, Any]) -> None:
-        """Append a `train` or `validation` record."""
+    def metrics(self, record: MetricRecord) -> None:
         self._append("metrics", record)
 
     def event(self, event: str, text: str = "", *, step: int = 0) -> None:
-        """Append what happened, when, in which attempt."""
-        self._append("events", {"time": now(), "attempt": self.attempt, "step": step, "event": event, "text": text})
+        said = Event.made(time=now(), attempt=self.attempt, step=step, event=event, text=text)
+        self._append("events", said)
 
     def event_if_room(self, event: str, text: str) -> bool:
-        """Write it at the current step if the disk has room for a line; return whether it did."""
-        waiting, self.waiting = self.waiting, GiveUp()
+        """Write an event at the current step if the disk has room; return whether it did."""
+        waiting, self.waiting = self.waiting, None
         try:
             self.event(event, text, step=self._status.step)
         except OSError:
@@ -236,34 +221,22 @@ class RunWriter:
             self.waiting = waiting
         return True
 
-    def sample(self, record: dict[str, Any]) -> None:
-        """Append a sample of the model's text."""
+    def sample(self, record: Sample) -> None:
         self._append("samples", record)
 
-    def verdict(self, record: dict[str, Any]) -> None:
-        """Add a verdict of a check to checks.json."""
-        self._verdicts.append(record)
-        self._replace("checks", {"schema": SCHEMA, "verdicts": self._verdicts})
+    def verdict(self, found: Verdict) -> None:
+        self._verdicts.append(VerdictRecord.made(**asdict(found)))
+        self.write(Checks.made(verdicts=tuple(self._verdicts)))
 
     def last_verdict(self, check: str, default: str) -> str:
-        """What a check said last, in this attempt or before it."""
-        said = [v["verdict"] for v in self._verdicts if v.get("check") == check]
-        return str(said[-1]) if said else default
-
-    def summary(self, data: dict[str, Any]) -> None:
-        """Replace summary.json."""
-        self._replace("summary", {"schema": SCHEMA, **data})
-
-    def translations(self, data: dict[str, Any]) -> None:
-        """Replace translations.json: what was written at the newest evaluation."""
-        self._replace("translations", {"schema": SCHEMA, **data})
+        return next((said.verdict for said in reversed(self._verdicts) if said.check == check), default)
 
     def predictions(self, text: str) -> None:
-        """Replace predictions.txt: the answers at the best evaluation, a line each."""
+        """Replace predictions.txt: the best evaluation's answers, one per line."""
         patiently(lambda: write_atomic(self.path / PREDICTIONS, text), self.waiting)
 
     def status(self, **changes: Any) -> None:
-        """Change status.json. Where nothing or the step alone is new, it is written at most twice a second."""
+        """Change status.json. If at most the step is new, it is written at most twice a second."""
         before, self._status = self._status, self._status.model_copy(update=changes)
         new = {key for key in changes if getattr(before, key) != getattr(self._status, key)}
         last = "step" in new and self._status.step == self._status.steps
@@ -273,20 +246,19 @@ class RunWriter:
             return
         self._status_written = clock
         self._status = self._status.model_copy(update={"beat": self._status.beat + 1})
-        record = {"schema": SCHEMA, **self._status.model_dump()}
         if self._status.phase == WAITING_FOR_SPACE:
             with suppress(OSError):  # it says that the disk is full, if the disk lets it
-                write_json(self.path / Status.file, record)
+                write_json(self.path / Status.file, {"schema": SCHEMA, **self._status.model_dump()})
         else:
-            self._replace("status", record)
+            self._replace(Status.file, self._status.model_dump())
 
     @property
     def said(self) -> Status:
-        """The content of status.json, or what it would be if there were room."""
+        """Return the content of status.json, or what it would be if there were room."""
         return self._status
 
     def sync(self) -> dict[str, int]:
-        """Everything appended so far on disk; the length of each stream in bytes, part of every checkpoint."""
+        """Sync all appended data to disk; return each stream's length in bytes, part of every checkpoint."""
         offsets = {}
         for name, file in self._files.items():
             os.fsync(file.fileno())
@@ -294,37 +266,31 @@ class RunWriter:
         return offsets
 
     def gone(self) -> str:
-        """What became of its folder, in a sentence, if it is no longer there; else ""."""
+        """Explain in a sentence why its folder is gone; "" if it is not."""
         if self.path.is_dir():
             return ""
         metrics = self._files["metrics"].fileno()
-        with suppress(OSError):  # only Linux tells where an open file is now
+        with suppress(OSError):  # only Linux reports an open file's current path
             now = Path(os.readlink(f"/proc/self/fd/{metrics}"))  # noqa: PTH115
             if os.path.samestat(now.stat(), os.fstat(metrics)):
                 return f"its folder {self.path} was moved to {now.parent} during training"
         return f"its folder {self.path} vanished"
 
     def release(self) -> None:
-        """Let go of the run without a word: it was opened and is not to be written."""
+        """Release the run without recording anything: it was opened but will not be written."""
         for file in self._files.values():
             file.close()
         self._lock.release()
 
     def discard(self) -> None:
-        """Take back a run that could not begin: its directory goes, its name is free again."""
+        """Remove a run that could not begin: its directory goes, its name is free again."""
         self.release()
         shutil.rmtree(self.path, ignore_errors=True)
 
     def close(self, state: str, reason: str = "", successor: Process | None = None) -> None:
-        """Say how the run ended, if the disk has room for that, and let go of the lock.
-
-        Args:
-            state: how.
-            reason: why, in a sentence.
-            successor: who goes on with it, where it is handed over.
-        """
-        self.waiting = GiveUp()
-        owner: dict[str, Any] = {}
+        """Record how the run ended, if the disk has room, and release the lock; `successor` continues it."""
+        self.waiting = None
+        owner = {}
         if successor is not None and state == "handing-over":
             owner = {**successor.dump(), "launch": "process"}
         try:
@@ -334,9 +300,9 @@ class RunWriter:
         finally:
             self.release()
 
-    def _append(self, stream: str, record: dict[str, Any]) -> None:
-        data = line(record).encode("utf-8", "surrogatepass")
+    def _append(self, stream: str, record: Record) -> None:
+        data = line(record.dump()).encode("utf-8", "surrogatepass")
         patiently(lambda: append_whole(self._files[stream], data), self.waiting)
 
-    def _replace(self, name: str, data: dict[str, Any]) -> None:
-        patiently(lambda: write_json(self.path / f"{name}.json", data), self.waiting)
+    def _replace(self, name: str, fields: Mapping[str, Any]) -> None:
+        patiently(lambda: write_json(self.path / name, {"schema": SCHEMA, **fields}), self.waiting)

@@ -1,1 +1,1 @@
-"""The one loop, its optimizer and its checkpoints."""
+"""The training loop, its optimizer and its checkpoints."""

@@ -1,12 +1,11 @@
-"""From a config to a trainer that is ready to run: corpus, tokenizer, model, run directory.
+"""Build a ready-to-run trainer from a config: corpus, tokenizer, model, run directory.
 
-Everything that can be wrong with the input is found here, before a run directory exists.
+All input errors are found here, before a run directory exists.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import psutil
 import torch
@@ -26,24 +25,23 @@ from engine.model.transformer import Network, build_model
 from engine.runs.lineage import INIT_FROM
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader
+from engine.runs.records import Attempt, Environment, LargestBatch, ModelFacts
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.control import Control, StopRequested
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
-from engine.training.init_from import InitFrom, InitReport
+from engine.training.init_from import InitFrom
 from engine.training.numerics import chosen_precision, compiles
 from engine.training.task import RunParts
 from engine.training.tasks import make_task, task_of_run
 from engine.training.trainer import Trainer
 
-HANDOVER_WAIT = 60.0  # seconds that a process waits for the one that hands a run over
-EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may be taken in another order
+HANDOVER_WAIT = 60.0  # seconds to wait for the process that hands a run over
+EXACT_IF_SAME = ("device", "threads", "processor", "versions")  # else sums may run in another order
 
 
 @dataclass(frozen=True)
 class Ready:
-    """A run that only has to be started."""
-
     trainer: Trainer
     path: Path
     lints: Sequence[Lint] = field(default_factory=list)
@@ -59,28 +57,20 @@ def assemble(
     command: str = "",
     control: Control | None = None,
 ) -> Ready:
-    """Load, build, and open the run directory.
+    """Load and build the parts of an unresolved config, and open its run directory.
 
-    Args:
-        config: what to run, not yet resolved.
-        runs_dir: the runs folder.
-        name: of the run; by default the preset's, with a number if that is taken.
-        data_dir: where named corpora are looked for first.
-        device: auto, cpu, cuda, cuda:i or mps.
-        command: the command line, for run.json.
-        control: how the run will be told to stop.
-
-    Raises:
-        InputError: anything wrong with config, data, name or device.
-        StopRequested: `control` was asked to stop meanwhile; nothing is left behind.
+    `name` is by default the preset's, with a number if that is taken; named corpora are looked for in `data_dir` first;
+    `command` goes into run.json. `InputError`: anything wrong with config, data, name or device. `StopRequested`: a
+    stop was requested meanwhile; nothing is left behind.
     """
+    control = control or Control()
     if name is not None:
         check_name(name)
-    loaded = _load(config, runs_dir, data_dir, device, control)
+    parts = _load(config, runs_dir, data_dir, device, control)
     name = name if name is not None else free_name(runs_dir, config.preset or "run")
-    writer = RunWriter.create(runs_dir, name, loaded.parts.config, {"command": command})
+    writer = RunWriter.create(runs_dir, name, parts.config, {"command": command})
     try:
-        return _open(loaded, writer, control)
+        return _open(parts, writer, control)
     except BaseException:  # including a stop request
         writer.discard()
         raise
@@ -94,19 +84,16 @@ def begin(
     control: Control | None = None,
     launch: str = "process",
 ) -> Ready:
-    """Take a queued run and make it ready. What is wrong with it is also its end: it has failed.
+    """Take a queued run and make it ready. If anything is wrong with it, it has failed.
 
-    Arguments as for `assemble`; `launch` is "thread" or "process", for its status.
-
-    Raises:
-        InputError: anything wrong with its config, data or device, or it is not queued.
-        StopRequested: `control` was asked to stop meanwhile; `resume` starts it.
+    Raises as `assemble`, and if it is not queued; after a stop request `resume` starts it.
     """
+    control = control or Control()
     writer = RunWriter.adopt(run, launch=launch)
     try:
-        loaded = _load(RunReader(run).config, run.parent, data_dir, device, control)
-        writer.keep_config(loaded.parts.config)
-        return _open(loaded, writer, control)
+        parts = _load(RunReader(run).config, run.parent, data_dir, device, control)
+        writer.keep_config(parts.config)
+        return _open(parts, writer, control)
     except StopRequested:
         writer.close("interrupted", "stopped before it began")
         raise
@@ -128,21 +115,12 @@ def resume(
     """Return a run that has ended early, from its newest intact checkpoint, ready to go on bit for bit.
 
     A run that ended before its first checkpoint is started over from its config: every draw is seeded, so it becomes
-    the run it would have been. Another kind of device than before is not bit-exact, and is recorded as such.
-
-    Args:
-        run: its directory; its config and data must be what they were.
-        data_dir: where named corpora are looked for first.
-        device: auto, cpu, cuda, cuda:i or mps.
-        control: how the run will be told to stop.
-        launch: what trains it, for status.json: thread or process.
-        handed_over: wait for the process that is handing it over; only such a run is taken.
-
-    Raises:
-        InputError: it is finished, another process owns it, nothing intact is left, or its data has changed.
-        StopRequested: `control` was asked to stop meanwhile; the run is unchanged.
+    the run it would have been. Another kind of device is not bit-exact, and is recorded as such. `handed_over`: wait
+    for the process that hands it over, and take no other run. `InputError`: it is finished, another process owns it,
+    nothing intact is left, or its data has changed. `StopRequested`: `control` was asked to stop meanwhile; the run is
+    unchanged.
     """
-    reader = RunReader(run)
+    reader, control = RunReader(run), control or Control()
     try:
         config = reader.config
     except InputError as error:
@@ -161,22 +139,22 @@ def resume(
         if handed_over and reader.status.state != "handing-over":
             raise InputError(f"run '{reader.name}' was not handed over: it is {reader.status.state}")
         if checkpoint.never_saved(reader):
-            loaded = _load(config, run.parent, data_dir, device, control)
+            parts = _load(config, run.parent, data_dir, device, control)
             writer.begin_again()
-            writer.keep_config(loaded.parts.config)
+            writer.keep_config(parts.config)
             writer.event("begun again", "it had no checkpoint yet")
-            return _open(loaded, writer, control)
+            return _open(parts, writer, control)
         folder, damaged = checkpoint.newest_intact(run)
-        _heed(control)
+        control.heed()
         task = task_of_run(reader, data_dir)
-        _heed(control)
-        recorded = reader.raw("data")
-        if recorded.get("sha256") != task.sha256 or recorded.get("tokenizer_sha256") != task.tokenizer.sha256:
+        control.heed()
+        recorded = reader.data
+        if recorded.sha256 != task.sha256 or recorded.tokenizer_sha256 != task.tokenizer.sha256:
             raise InputError(f"corpus {task.name}: not the text that run '{reader.name}' began with; put it back")
         config = _as_begun(config, reader, where)
         model = built(config, config.needed_tokens(task.vocab_size), where)
-        facts = recorded if "unigram" in recorded else task.facts(config)
-        trainer = Trainer(RunParts(config, task, model, task.sampler(config)), facts, writer, control or Control())
+        facts = task.facts(config) if recorded.unigram is None else recorded
+        trainer = Trainer(RunParts(config, task, model, task.sampler(config)), facts, writer, control)
         trainer.restore(folder)
         writer.rewind(trainer.state.offsets, trainer.state.step)
     except BaseException:
@@ -184,55 +162,42 @@ def resume(
         raise
     for text in damaged:
         writer.event("damaged checkpoint", text, step=trainer.state.step)
-    attempts = reader.raw("environment").get("attempts") or [{}]
+    attempts = reader.environment.attempts or (Attempt(),)
     now = environment(where, config.train.threads or 1, writer.attempt)
-    differs = [key for key in EXACT_IF_SAME if attempts[0].get(key) != now.get(key)]
-    why = None if not differs else "; ".join(f"{key} was {attempts[0].get(key)}, is {now.get(key)}" for key in differs)
-    writer.facts("environment", {"attempts": [*attempts, {**now, "bit_exact": not differs, "why_not": why}]})
+    compared = {key: (getattr(attempts[0], key), getattr(now, key)) for key in EXACT_IF_SAME}
+    differs = [f"{key} was {was}, is {found}" for key, (was, found) in compared.items() if was != found]
+    exact = {"bit_exact": not differs, "why_not": "; ".join(differs) or None}
+    writer.write(Environment.made(attempts=(*attempts, now.model_copy(update=exact))))
     writer.status(device=str(where))
     return Ready(trainer, run)
 
 
-def _heed(control: Control | None) -> None:
-    """Raise if a stop is waiting. Called between pieces of work that may take long."""
-    if control is not None and control.stop_is_next():
-        raise StopRequested
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    parts: RunParts
-    lints: Sequence[Lint]
-    source: InitFrom | None
-    report: InitReport
-
-
-def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str, control: Control | None) -> _Loaded:
-    """Everything a new run needs besides its directory."""
-    said = f"preset '{config.preset}'" if config.preset else "config"
-    capabilities.require(config, said)
+def _load(config: RunConfig, runs_dir: Path, data_dir: Path | None, device: str, control: Control) -> RunParts:
+    named = f"preset '{config.preset}'" if config.preset else "config"
+    capabilities.require(config, named)
     where = resolve_device(device)
     source = InitFrom.find(config, runs_dir)
-    _heed(control)
+    control.heed()
     task = make_task(config, data_dir, None if source is None else source.tokenizer)
-    _heed(control)
-    config = task.resolved(config, said, default_threads())
+    control.heed()
+    config = task.resolved(config, named, default_threads())
     # The run's own config must find its files from anywhere.
     config = capabilities.with_value(config, "data.corpus", task.portable_corpus(config))
     if source is not None:
         config = capabilities.with_value(config, INIT_FROM, source.portable)
     lints = [*lint(config, task.train_tokens, task.validation_tokens), *task.lints(config), *_crowded(config, where)]
     model = built(config, config.needed_tokens(task.vocab_size), where)
-    report = InitReport() if source is None else source.begin(model, config, task, data_dir)
-    lints += report.lints
+    said, more = ([], []) if source is None else source.begin(model, config, task, data_dir)
+    lints += more
     if task.overlap is not None and task.overlap.worth_saying:
         lints.append(Lint("data.corpus", overlapping(task.overlap).why))
-    _heed(control)
-    return _Loaded(RunParts(config, task, model, task.sampler(config)), lints, source, report)
+    control.heed()
+    origin = None if source is None else source.origin
+    return RunParts(config, task, model, task.sampler(config), lints, origin, said)
 
 
 def _crowded(config: RunConfig, device: torch.device) -> list[Lint]:
-    """Threads that wait for each other are many times slower where another program takes one of their cores."""
+    """Threads that wait for each other are many times slower if another program takes one of their cores."""
     threads, cores = config.train.threads or 1, psutil.cpu_count() or 1
     if device.type != "cpu" or threads < 2:
         return []
@@ -260,32 +225,30 @@ def built(config: RunConfig, vocab_size: int, device: torch.device) -> Network:
         ) from None
 
 
-def _open(loaded: _Loaded, writer: RunWriter, control: Control | None) -> Ready:
-    """Write what is known before the first step into the run directory."""
-    parts, report = loaded.parts, loaded.report
+def _open(parts: RunParts, writer: RunWriter, control: Control) -> Ready:
     config, task, model = parts.config, parts.task, parts.model
-    if loaded.source is not None:
-        writer.born({"from": loaded.source.origin.model_dump(by_alias=True)})
+    if parts.origin is not None:
+        writer.born({"from": parts.origin.model_dump(by_alias=True)})
     shape = BatchShape.of_batch(parts.batches.batch(*parts.batches.largest()))
-    writer.facts("model", model_facts(config, model, shape))
+    writer.write(model_facts(config, model, shape))
     facts = task.facts(config)
-    _heed(control)
-    writer.facts("data", facts)
+    control.heed()
+    writer.write(facts)
     if task.overlap is not None and task.overlap.much:
-        writer.verdict(overlapping(task.overlap).to_json())
+        writer.verdict(overlapping(task.overlap))
     first = environment(parts.device, config.train.threads or 1, writer.attempt)
-    writer.facts("environment", {"attempts": [{**first, "bit_exact": True, "why_not": None}]})
+    writer.write(Environment.made(attempts=(first.model_copy(update={"bit_exact": True, "why_not": None}),)))
     writer.text("tokenizer.json", task.tokenizer.to_json())
     writer.status(device=str(parts.device))
-    for text in report.said:
+    for text in parts.said:
         writer.event("init_from", text)
-    for warning in loaded.lints:
+    for warning in parts.lints:
         writer.event("lint", f"{warning.key}: {warning.text}")
-    return Ready(Trainer(parts, facts, writer, control or Control()), writer.path, loaded.lints)
+    return Ready(Trainer(parts, facts, writer, control), writer.path, parts.lints)
 
 
-def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[str, Any]:
-    """Return the content of model.json: what was built, read from the module; `shape` is of the largest batch."""
+def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFacts:
+    """Return the content of model.json, read from the built module; `shape` is of the largest batch."""
     device = next(model.parameters()).device
     precision = chosen_precision(config.train, device)
     attention = model.layers[0].get_submodule("attention")
@@ -299,13 +262,13 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[st
         heads = torch.empty(1, config.model.n_heads, at.length, config.model.head_width, dtype=dtype, device=device)
         case = AttentionCall(heads, heads, at, at, attention.see, attention.scheme, attention.dropout)
         backend = choose(case, config.model.backend).name
-    return {
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "components": size.parameters(config.model, model.vocab_size),
-        "flops_per_token": size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
-        "memory_bytes": memory_bytes(config, model.vocab_size, shape),
-        "largest_batch": asdict(shape),
-        "built": {
+    return ModelFacts.made(
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        components=size.parameters(config.model, model.vocab_size),
+        flops_per_token=size.flops_per_token(config.model, model.vocab_size, BatchShape.of(config).rows),
+        memory_bytes=memory_bytes(config, model.vocab_size, shape),
+        largest_batch=LargestBatch(**asdict(shape)),
+        built={
             "architecture": type(model).__name__,
             "position": type(attention.scheme).__name__,
             "attention": type(attention).__name__,
@@ -314,17 +277,15 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> dict[st
             "fp32_matmul": config.train.fp32_matmul,
             "compiled": compiles(config, device),
         },
-    }
+    )
 
 
 def _as_begun(config: RunConfig, reader: RunReader, device: torch.device) -> RunConfig:
-    """Return the config with what "auto" meant for precision and compiling when the run began on this kind of device.
-
-    A later version or another GPU may choose differently, and a run must not change its arithmetic.
+    """The config with what "auto" meant for precision and compiling when the run began on this kind of device: a later
+    version or another GPU may choose differently, and a run must not change its arithmetic.
     """
-    attempts = reader.raw("environment").get("attempts") or [{}]
-    was = reader.raw("model").get("built") or {}
-    if not str(attempts[0].get("device", "")).startswith(device.type):
+    attempts, was = reader.environment.attempts, reader.model.built
+    if not (attempts[0].device if attempts else "").startswith(device.type):
         return config
     train = config.train
     if train.precision == "auto" and was.get("precision") in ("fp32", "bf16"):

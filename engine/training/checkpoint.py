@@ -1,4 +1,4 @@
-"""Checkpoints: weights, optimizer moments, trainer state and tokenizer in one folder, there as a whole or not at all.
+"""Checkpoints: weights, optimizer moments, trainer state and tokenizer in one folder, written atomically.
 
 `checkpoints/step-NNNNNNNN/` is written as a hidden folder, synced, then renamed. Tensors are safetensors, the rest is
 JSON: no pickle is ever written or loaded. `last` and `best` are one-line text files that name a step's folder.
@@ -9,7 +9,7 @@ import json
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,6 +33,7 @@ from engine.model.transformer import NETWORKS, DecoderLM, EncoderDecoder, Encode
 from engine.plain_files import read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
+from engine.runs.records import AverageScores, Record, ValidationRecord
 from engine.training.tensors import (
     Shape,
     check_shapes,
@@ -53,12 +54,12 @@ WEIGHTS, OPTIMIZER, STATE, TOKENIZER, MANIFEST = (
 PARTS = {WEIGHTS, OPTIMIZER, STATE, TOKENIZER}
 STATE_SCHEMA = 1
 LARGEST_TEXT = 64 << 20  # bytes of state.json or tokenizer.json; a longer one is damaged
-AVERAGE = "average"  # has weights and tokenizer only: nothing goes on from it
+AVERAGE = "average"  # has only weights and tokenizer: it cannot be resumed
 
 
 @dataclass
 class TrainerState:
-    """What changes while training, besides weights and moments, at a step boundary before its evaluation.
+    """The training state besides weights and moments, at a step boundary before its evaluation.
 
     Random numbers need no state: every draw is seeded by (run seed, purpose, step, micro-batch).
     """
@@ -67,42 +68,42 @@ class TrainerState:
     tokens: int = 0
     seconds: float = 0.0
     # The validation records of the best, the newest and the averaged weights; evaluations since the best.
-    best: dict[str, Any] | None = None
-    last: dict[str, Any] | None = None
-    average: dict[str, Any] | None = None
+    best: ValidationRecord | None = None
+    last: ValidationRecord | None = None
+    average: AverageScores | None = None
     evaluations_since_best: int = 0
     # The train record being gathered: Σ nll and scored tokens since the last one.
     interval_nll: float = 0.0
     interval_tokens: int = 0
     interval_seconds: float = 0.0
-    # Pieces that a micro-batch is cut into because it did not fit into memory.
+    # Pieces per micro-batch, cut to fit into memory.
     pieces: int = 1
     # Length of each stream of the run directory, bytes.
     offsets: dict[str, int] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        return {"schema": STATE_SCHEMA, **asdict(self)}
+    def to_json(self) -> str:
+        fields = {name: value.dump() if isinstance(value, Record) else value for name, value in vars(self).items()}
+        return json.dumps(finite({"schema": STATE_SCHEMA, **fields}), allow_nan=False)
 
     @classmethod
     def from_json(cls, data: Any) -> "TrainerState":
-        """Return the state as saved; raise `ValueError` for a piece that is missing, unknown or of another kind."""
+        """Return the state as saved; raise `ValueError` for a field that is missing, unknown or of the wrong type."""
         if not isinstance(data, dict) or data.get("schema") != STATE_SCHEMA:
             raise ValueError("not a trainer state of this version")
         names = {f.name for f in fields(cls)}
         wrong = names ^ (data.keys() - {"schema"})
         if wrong:
             raise ValueError(f"'{min(wrong)}' is {'missing' if min(wrong) in names else 'unknown'}")
-        fresh = cls()
-        for name in names - {"best", "last", "average"}:
-            kind = type(getattr(fresh, name))
-            if not isinstance(data[name], (int, float) if kind is float else kind):
-                raise ValueError(f"'{name}' is {data[name]!r}")
-        for name in ("best", "last", "average"):
-            if not isinstance(data[name], dict | None):
+        scored: dict[str, type[Record]]
+        fresh, scored = vars(cls()), {"best": ValidationRecord, "last": ValidationRecord, "average": AverageScores}
+        for name in names:
+            kind = dict | None if name in scored else type(fresh[name])
+            if not isinstance(data[name], int | float if kind is float else kind):
                 raise ValueError(f"'{name}' is {data[name]!r}")
         if not all(isinstance(length, int) and length >= 0 for length in data["offsets"].values()):
             raise ValueError(f"'offsets' is {data['offsets']!r}")
-        return cls(**{name: data[name] for name in names})
+        records = {name: kind.made(**data[name]) for name, kind in scored.items() if data[name] is not None}
+        return cls(**{name: data[name] for name in names} | records)
 
 
 def folder_name(step: int) -> str:
@@ -115,7 +116,6 @@ def weights_of(model: nn.Module) -> dict[str, Tensor]:
 
 
 def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimizer's moments by `parameter/moment`, on the CPU."""
     moments = {}
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -138,9 +138,9 @@ def save(
         if damage(final) is None:
             point(run, "last", state.step)
             return name
-        final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: somebody may want to look
+        final.rename(parent / f"damaged-{name}-{time.time_ns()}")  # never deleted: it may be worth inspecting
     tensors = {WEIGHTS: weights_of(model), OPTIMIZER: moments_of(model, optimizer)}
-    texts = {STATE: json.dumps(finite(state.to_json()), allow_nan=False), TOKENIZER: tokenizer.to_json()}
+    texts = {STATE: state.to_json(), TOKENIZER: tokenizer.to_json()}
     _write(final, state.step, tensors, texts)
     point(run, "last", state.step)
     return name
@@ -164,7 +164,7 @@ def _write(final: Path, step: int, tensors: Mapping[str, Mapping[str, Tensor]], 
             sync_file(path)
         sync_folder(staged)
     except OSError:
-        shutil.rmtree(staged, ignore_errors=True)  # a full disk gets its room back
+        shutil.rmtree(staged, ignore_errors=True)  # frees space on a full disk
         raise
     staged.rename(final)
     sync_folder(parent)
@@ -194,7 +194,6 @@ def point(run: Path, which: Literal["last", "best"], step: int) -> None:
 
 
 def prune(run: Path, keep_last: int) -> None:
-    """Remove all checkpoints but the newest `keep_last` and the best."""
     parent = run / "checkpoints"
     kept = {_pointer(parent, "best"), _pointer(parent, "last")}
     for path in steps_saved(run)[:-keep_last]:
@@ -203,7 +202,6 @@ def prune(run: Path, keep_last: int) -> None:
 
 
 def steps_saved(run: Path) -> list[Path]:
-    """Return the checkpoint folders of a run, oldest first."""
     return sorted((run / "checkpoints").glob("step-????????"))
 
 
@@ -223,18 +221,14 @@ def newest_intact(run: Path) -> tuple[Path, list[str]]:
 
 
 def never_saved(reader: RunReader) -> bool:
-    """Whether a run ended before its first checkpoint, so that starting it over loses no step."""
+    """Return whether a run ended before its first checkpoint, so starting it over loses no step."""
     metrics = reader.path / "metrics.jsonl"
     saved = reader.status.checkpoint is not None or steps_saved(reader.path)
     return not saved and not (metrics.exists() and metrics.stat().st_size)
 
 
 def load_state(folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainerState:
-    """Put a checkpoint's weights and moments into a model and its optimizer, and return the rest.
-
-    Raises:
-        InputError: a piece is missing or belongs to another model.
-    """
+    """Load a checkpoint's weights and moments; return the rest. `InputError`: a piece is missing or another model's."""
     load_weights(model, folder / WEIGHTS)
     try:
         state = TrainerState.from_json(read_json(folder / STATE))
@@ -273,8 +267,16 @@ def find(reader: RunReader, which: str) -> Path:
     raise InputError(f"run '{reader.name}' has no checkpoint '{which[:40]}'; {there}")
 
 
+def intact(reader: RunReader, which: str) -> Path:
+    """`find`; raise `InputError` if the checkpoint is damaged."""
+    folder = find(reader, which)
+    if (wrong := damage(folder)) is not None:
+        raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
+    return folder
+
+
 def damage(folder: Path) -> str | None:
-    """Return what is wrong with a checkpoint's files, in a few words, or None if all are as they were written."""
+    """Return briefly what is wrong with a checkpoint's files; None if all are as written."""
     manifest = read_json(folder / MANIFEST)
     hashes = manifest.get("sha256") if isinstance(manifest, dict) else None
     parts = {WEIGHTS, TOKENIZER} if folder.name == AVERAGE else PARTS
@@ -290,18 +292,15 @@ def damage(folder: Path) -> str | None:
         path = folder / name
         if not path.is_file():
             return f"{name} is missing"
-        if path.stat().st_size > _most_bytes(path):
+        most = tensor_file_bytes(path) if name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
+        if path.stat().st_size > most:
             return f"{name} is damaged: larger than its header says"
         if _sha256(path) != hashes[name]:
             return f"{name} is damaged: not the SHA-256 it was written with"
     return None
 
 
-def _most_bytes(path: Path) -> int:
-    return tensor_file_bytes(path) if path.name in (WEIGHTS, OPTIMIZER) else LARGEST_TEXT
-
-
-def _manifest_text(manifest: dict[str, Any]) -> str:
+def _manifest_text(manifest: Mapping[str, object]) -> str:
     return json.dumps(manifest, indent=1, sort_keys=True) + "\n"
 
 
@@ -345,15 +344,8 @@ def load_of_documents(
 def load_network(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
 ) -> tuple[Network, AnyTokenizer, int]:
-    """Return the model of any run, in evaluation mode, with its tokenizer and step.
-
-    Raises:
-        InputError: no such checkpoint, or its files do not belong together.
-    """
-    folder = find(reader, which)
-    wrong = damage(folder)
-    if wrong is not None:
-        raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
+    """Load any run's model, in evaluation mode, its tokenizer and step; `InputError`: no intact checkpoint."""
+    folder = intact(reader, which)
     tokenizer = read_tokenizer(folder / TOKENIZER)
     config, said = reader.config, reader.path / "config.toml"
     capabilities.require(config, str(said))
@@ -365,14 +357,12 @@ def load_network(
 def network_with_weights(
     config: RunConfig, vocab_size: int, weights: Path, device: torch.device | str, said: Path
 ) -> Network:
-    """Build a model and load its weights, in evaluation mode.
-
-    Raises:
-        InputError: it cannot be built (names `said`, the config's file), or the weights are damaged or another model's.
+    """Build a model in evaluation mode and load its weights; raise `InputError` if it cannot be built (names `said`,
+    the config's file), or the weights are damaged or another model's.
     """
     try:
         check_shapes(weights, parameter_shapes(config.model, vocab_size))  # before anything large is built
-        model = build_model(config.model, vocab_size, config.seed, device)  # whatever seed: every weight is replaced
+        model = build_model(config.model, vocab_size, config.seed, device)  # any seed: every weight is replaced
     except (ValueError, RuntimeError, MemoryError) as error:
         raise InputError(f"{said}: cannot build this model: {error}") from None
     load_weights(model, weights)
@@ -380,7 +370,6 @@ def network_with_weights(
 
 
 def parameter_shapes(model: ModelConfig, vocab_size: int) -> dict[str, Shape]:
-    """Return the shape of each parameter of a model that is not built."""
     with torch.device("meta"):
         return shapes_of(NETWORKS[model.architecture](model, model.vocab_size or vocab_size))
 

@@ -1,6 +1,6 @@
-"""How a run is told to pause or stop, and how it can end. No torch.
+"""Pausing and stopping a run, and the ways it can end. No torch.
 
-Commands come from a signal handler or the app, as a flag, or from control.json, numbered.
+Commands come as a flag from a signal handler or the app, or numbered from control.json.
 """
 
 import logging
@@ -15,13 +15,13 @@ from engine.runs.room import WAITING_FOR_SPACE, full_text
 from engine.runs.writer import RunWriter
 
 LOOKS_PER_SECOND = 20
-PAUSE_INTERVAL = 0.1  # seconds between two looks while paused
+PAUSE_INTERVAL = 0.1  # seconds between polls while paused
 
 log = logging.getLogger(__name__)
 
 
 class StopRequested(Exception):
-    """A stop came in the middle of something that can be dropped."""
+    """A stop came during work that can be dropped."""
 
 
 class Diverged(Exception):
@@ -29,7 +29,7 @@ class Diverged(Exception):
 
 
 class Leaking(Exception):
-    """The probe found, before the first step, that the model sees what it has to predict."""
+    """The probe found, before the first step, that the model sees what it must predict."""
 
 
 class OutOfMemory(Exception):
@@ -64,9 +64,8 @@ class Control:
         self._run, self.obeyed = run, after
 
     def request(self, command: Command, reason: str = "", *, signal: int | None = None) -> None:
-        """Ask for a command to be obeyed at the next boundary; `reason` is one sentence for the run's status.
-
-        `signal` is the signal it came from, if it was no person's wish to end the run here.
+        """Request a command at the next boundary; `reason` is one sentence for the run's status, `signal` its source if
+        no user asked to end the run here.
         """
         if reason:
             self.reason = reason
@@ -75,12 +74,11 @@ class Control:
         self._requests.append(command)
 
     def hand_over(self, successor: Process, reason: str = "") -> None:
-        """Ask for a checkpoint and for the run to be left to a process that waits for its lock."""
+        """Request a checkpoint, then leave the run to a process waiting for its lock."""
         self.successor = successor
         self.request(Command.STOP, reason)
 
     def poll(self) -> Command | None:
-        """Take the next command to obey, if any."""
         self._look()
         if self._requests:
             return self._requests.popleft()
@@ -90,12 +88,16 @@ class Control:
         return None
 
     def stop_is_next(self) -> bool:
-        """Whether the next command is a stop, which may end a piece of work in the middle."""
+        """Return whether the next command is a stop, which may interrupt a piece of work."""
         self._look()
         return Command.STOP in self._requests or bool(self._read and self._read[0][1] is Command.STOP)
 
+    def heed(self) -> None:
+        """Raise `StopRequested` if a stop is next. Called between pieces of work that may take long."""
+        if self.stop_is_next():
+            raise StopRequested
+
     def stop_is_queued(self) -> bool:
-        """Whether a stop is waiting, perhaps behind other commands."""
         self._look()
         return Command.STOP in self._requests or any(command is Command.STOP for _, command in self._read)
 
@@ -121,7 +123,7 @@ class WaitingForSpace:
     def __init__(self, writer: RunWriter, control: Control, needed: int) -> None:
         self.writer, self.control, self.needed = writer, control, needed
         self._said = False
-        self._untold = ""  # what could not be written to the events
+        self._untold = ""  # events that could not be written
 
     def wait(self, error: OSError) -> None:
         reason = full_text(self.writer.path, self.needed)

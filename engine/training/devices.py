@@ -1,17 +1,18 @@
-"""Which device a run uses, and what this machine is: facts for environment.json."""
+"""Choose a run's device, and describe this machine for environment.json."""
 
 import ctypes
 import os
 import platform
 import socket
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 import numpy
 import psutil
 import torch
 
 from engine.errors import InputError
+from engine.runs.records import Attempt
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 
@@ -39,7 +40,7 @@ def resolve_device(wanted: str) -> torch.device:
 
 
 def is_device_failure(error: BaseException) -> bool:
-    """Whether a device has gone or broken: nothing more can be computed on it, or read from it, in this process."""
+    """Return whether a device is lost: this process can no longer compute on it or read from it."""
     if isinstance(error, torch.OutOfMemoryError):
         return False
     return isinstance(error, torch.AcceleratorError) or (
@@ -48,7 +49,6 @@ def is_device_failure(error: BaseException) -> bool:
 
 
 def seed_generators(device: torch.device, seed: int) -> None:
-    """Seed the default generators of the CPU and of the device."""
     torch.default_generator.manual_seed(seed)
     if device.type == "cuda":  # `torch.cuda.manual_seed` seeds the current GPU, which may be another one
         torch.cuda.default_generators[device.index or 0].manual_seed(seed)
@@ -57,11 +57,9 @@ def seed_generators(device: torch.device, seed: int) -> None:
 
 
 def keep_memory() -> None:
-    """Let glibc keep freed memory for the next step instead of giving it back.
-
-    By default each block above 32 MiB is mapped and faulted in anew for every activation of every step: an eighth of an
-    fp32 step on two cores. One arena, because those of other threads cannot hold such blocks. Memory then stays at the
-    process's peak. Elsewhere than on glibc nothing happens.
+    """Let glibc keep freed memory for the next step: mapping and faulting in each block above 32 MiB anew costs an
+    eighth of an fp32 step on two cores. One arena, because those of other threads cannot hold such blocks; memory stays
+    at the process's peak.
     """
     if platform.libc_ver()[0] != "glibc":
         return
@@ -72,22 +70,19 @@ def keep_memory() -> None:
 
 @cache
 def default_threads() -> int:
-    """Return the CPU threads that torch uses by itself: the physical cores of this process, unless told otherwise."""
+    """Return torch's default number of CPU threads: this process's physical cores, unless configured."""
     return torch.get_num_threads()
 
 
 def leave_cores_to_training() -> None:
-    """Keep the calling thread to one core, where training runs in another thread of this process.
-
-    Two OpenMP pools on the same cores make libgomp put waiting threads to sleep at every barrier: a small model then
-    trains at half its speed. The trainer sets its own thread's count.
+    """Keep the calling thread to one core, where training runs in another thread of this process: two OpenMP pools on
+    the same cores make libgomp's threads sleep at every barrier, and halve a small model's speed.
     """
     default_threads()
     torch.set_num_threads(1)
 
 
 def busy_share() -> float:
-    """Return the share of all cores that were busy over a fifth of a second, 0 to 1."""
     return psutil.cpu_percent(interval=0.2) / 100.0
 
 
@@ -105,7 +100,7 @@ def memory_in_use(device: torch.device) -> int:
 
 
 def device_load(device: torch.device) -> float | None:
-    """Return the share of the device that was busy since the last call, 0 to 1; None where unknown."""
+    """Return the device's utilisation since the last call, 0 to 1; None if unknown."""
     if device.type == "cuda":
         try:
             return float(torch.cuda.utilization(device)) / 100.0
@@ -114,17 +109,32 @@ def device_load(device: torch.device) -> float | None:
     return psutil.cpu_percent(interval=None) / 100.0
 
 
-def environment(device: torch.device, threads: int, attempt: int) -> dict[str, Any]:
-    """Return one entry of environment.json."""
-    return {
-        "attempt": attempt,
-        "host": socket.gethostname(),
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "processor": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}",
-        "versions": {"torch": torch.__version__, "numpy": numpy.__version__},
-        "device": device_name(device),
-        "threads": threads,
-        "cores": os.cpu_count(),
-        "memory_bytes": psutil.virtual_memory().total,
-    }
+def processor_name() -> str:
+    """Return what decides the bits of a sum on the CPU: architecture, instruction set and, on Linux, the model.
+
+    Two processors with the same instruction set may still be given different kernels.
+    """
+    try:
+        rows = (line.partition(":") for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines())
+        said = {key.strip(): value.strip() for key, _, value in rows}
+    except (OSError, ValueError):
+        said = {}
+    name = said.get("model name") or platform.processor()
+    numbers = ", ".join(f"{key} {said[key]}" for key in ("cpu family", "model") if key in said)
+    known = " ".join(filter(None, (name, numbers and f"({numbers})")))
+    return f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}" + (f", {known}" if known else "")
+
+
+def environment(device: torch.device, threads: int, attempt: int) -> Attempt:
+    return Attempt(
+        attempt=attempt,
+        host=socket.gethostname(),
+        python=platform.python_version(),
+        platform=platform.platform(),
+        processor=processor_name(),
+        versions={"torch": str(torch.__version__), "numpy": numpy.__version__},
+        device=device_name(device),
+        threads=threads,
+        cores=os.cpu_count(),
+        memory_bytes=psutil.virtual_memory().total,
+    )

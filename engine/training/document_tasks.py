@@ -1,6 +1,6 @@
-"""Runs on documents: parts of them are masked and recalled, or questions about them are answered."""
+"""Tasks on documents: recall masked parts, or answer questions about them."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,40 +12,26 @@ import torch
 from engine.config.schema import Rows, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
-from engine.data.corruption import DocumentBatches, scored_documents
+from engine.data.catalogue import CORPORA, load_documents
 from engine.data.documents.corpus import DocumentCorpus, Recall
-from engine.data.documents.registry import DOCUMENTS, load_documents
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
 from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
-from engine.data.questions import EncodedQuestions, QuestionBatches, scored_questions
+from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
 from engine.data.spans import at_least
 from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, PairTokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_bigram_loss, pairs_unigram_loss
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
-from engine.generation.answering import continued_prompt, recall_prompt
-from engine.generation.samples import DocumentSampler, QuestionSampler
+from engine.generation.answering import Prompt, gaps_prompt
+from engine.generation.samples import RowSampler, document_sampler, question_sampler
+from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
 from engine.training.task import Task, require_vocabulary
 
 DocumentTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer
-COUNTED = 10_000  # training documents that the unigram and bigram losses are learned from
+COUNTED = 10_000  # training documents for the unigram and bigram losses
 NEEDED = ("train", "validation")
-
-
-def _learned_bpe(corpus: DocumentCorpus, config: RunConfig) -> BpeTokenizer:
-    asked = corpus.questions.get("train", ())
-    learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]
-    return bpe_of(learned, config.data.bpe_size)
-
-
-# Characters and words are all there are in any split; byte pairs are learned from the training splits.
-TOKENIZERS: dict[str, Callable[[DocumentCorpus, RunConfig], DocumentTokenizer]] = {
-    "characters": lambda corpus, config: CharacterTokenizer.of(corpus.texts()),
-    "words": lambda corpus, config: WordTokenizer.of(corpus.texts()),
-    "bpe": _learned_bpe,
-}
 
 
 @dataclass(frozen=True)
@@ -59,10 +45,15 @@ class _DocumentTask(Task):
     def opened(
         config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None
     ) -> tuple[DocumentCorpus, DocumentTokenizer]:
-        """Return corpus and tokenizer of a config; see `Task.load`."""
         corpus = load_documents(config.data, data_dir)
-        if given is None:
-            return corpus, TOKENIZERS[config.data.tokenizer](corpus, config)
+        if given is None and config.data.tokenizer == "bpe":  # learned from the training splits
+            asked = corpus.questions.get("train", ())
+            learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]
+            return corpus, bpe_of(learned, config.data.bpe_size)
+        if given is None:  # the characters or words of all splits
+            return corpus, (WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer).of(
+                corpus.texts()
+            )
         if isinstance(given, PairTokenizer) or given.kind != config.data.tokenizer:
             raise InputError(
                 f"train.init_from: data.tokenizer is '{config.data.tokenizer}', and that run's tokenizer is of kind "
@@ -75,7 +66,7 @@ class _DocumentTask(Task):
         return corpus, given
 
     def portable_corpus(self, config: RunConfig) -> str:
-        return config.data.corpus if config.data.corpus in DOCUMENTS else self.corpus.source
+        return config.data.corpus if config.data.corpus in CORPORA else self.corpus.source
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
         steps = self.batches(config, torch.device("cpu")).steps_per_epoch
@@ -85,22 +76,33 @@ class _DocumentTask(Task):
     def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches | QuestionBatches:
         raise NotImplementedError
 
-    def _facts(self, config: RunConfig, train: Sequence[Batch], held_out: Sequence[Batch]) -> dict[str, Any]:
+    def _facts(
+        self,
+        config: RunConfig,
+        train: Sequence[Batch],
+        held_out: Sequence[Batch],
+        probes: Sequence[ProbeFacts] = (),
+        **more: Any,
+    ) -> DataFacts:
         """Return what data.json says of either kind; the counting losses are of what these batches ask."""
         size = config.needed_tokens(self.vocab_size)
         known, asked = _predicted(train), _predicted(held_out)
-        return {
-            "corpus": self.corpus.version,
-            "source": self.corpus.source,
-            "notes": list(self.corpus.notes),
-            "sha256": self.sha256,
-            "vocabulary": self.vocab_size,
-            "tokenizer_sha256": self.tokenizer.sha256,
-            "floor": None,
-            "plausible": None,
-            "unigram": pairs_unigram_loss(known[1], asked[1], size),
-            "bigram": pairs_bigram_loss(known, asked, size),
-        }
+        return DataFacts.made(
+            corpus=self.corpus.version,
+            source=self.corpus.source,
+            notes=tuple(self.corpus.notes),
+            sha256=self.sha256,
+            vocabulary=self.vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            floor=None,
+            plausible=None,
+            unigram=pairs_unigram_loss(known[1], asked[1], size),
+            bigram=pairs_bigram_loss(known, asked, size),
+            **more,
+            padding=round(self.batches(config, torch.device("cpu")).padding, 4),
+            overlap=self.overlap_facts,
+            probes=probes,
+        )
 
 
 @dataclass(frozen=True)
@@ -134,25 +136,21 @@ class SpanTask(_DocumentTask):
     def validation_tokens(self) -> int:
         return sum(map(len, self.encoded["validation"]))
 
-    def facts(self, config: RunConfig) -> dict[str, Any]:
+    def facts(self, config: RunConfig) -> DataFacts:
         documents, scored = self.corpus.documents, {}
         for split, most in (("train", COUNTED), ("validation", None)):
             objective = span_corruption(config, self.vocab_size)
             masks, rows = mask_generator(config.evaluation.seed, "evaluation"), evaluation_batch(config)
             scored[split] = list(scored_documents(self.encoded[split][:most], objective, masks, rows, "cpu"))
-        return self._facts(config, scored["train"], scored["validation"]) | {
-            "splits": {
-                split: {"documents": len(found)} | _counts(documents[split], found)
-                for split, found in self.encoded.items()
-            },
-            "left_out": len(documents["train"]) - len(self.encoded["train"]),
-            "padding": round(self.batches(config, torch.device("cpu")).padding, 4),
-            "overlap": self.overlap and self.overlap.to_json(),
-            "probes": [
-                {"name": name, "description": "facts recalled exactly", "n": len(facts), "chance": None}
-                for name, facts in self.recalls(config).items()
-            ],
+        probes = tuple(
+            ProbeFacts.made(name=name, description="facts recalled exactly", n=len(facts), chance=None)
+            for name, facts in self.recalls(config).items()
+        )
+        splits = {
+            split: {"documents": len(found)} | _counts(documents[split], found) for split, found in self.encoded.items()
         }
+        left_out = len(documents["train"]) - len(self.encoded["train"])
+        return self._facts(config, scored["train"], scored["validation"], probes, splits=splits, left_out=left_out)
 
     def batches(self, config: RunConfig, device: torch.device) -> DocumentBatches:
         return DocumentBatches(self.encoded["train"], config, span_corruption(config, self.vocab_size), device)
@@ -160,8 +158,8 @@ class SpanTask(_DocumentTask):
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> DocumentScorer:
         return DocumentScorer(config, self.encoded[split], self.recalls(config), self.tokenizer, device)
 
-    def sampler(self, config: RunConfig) -> DocumentSampler:
-        return DocumentSampler(config, self.tokenizer, self.encoded["validation"])
+    def sampler(self, config: RunConfig) -> RowSampler:
+        return document_sampler(config, self.tokenizer, self.encoded["validation"])
 
     def recalls(self, config: RunConfig) -> dict[str, list[Fact]]:
         """Return the facts of each probe, without those that do not fit the context."""
@@ -177,9 +175,9 @@ class SpanTask(_DocumentTask):
         facts = []
         for recall, prefix, suffix, answer in zip(recalls, prefixes, suffixes, answers, strict=True):
             if recall.suffix is not None:
-                facts.append(Fact(recall_prompt(objective, prefix, suffix), recall.answer, len(answer)))
-            elif isinstance(objective, SpanCorruption):  # one that predicts what it reads
-                facts.append(Fact(continued_prompt(objective, prefix), recall.answer, len(answer), continued=True))
+                facts.append(Fact(gaps_prompt(objective, (prefix, suffix)), recall.answer, len(answer)))
+            elif isinstance(objective, SpanCorruption):  # a model that predicts its own input
+                facts.append(Fact(Prompt(prefix, objective.mask), recall.answer, len(answer), continued=True))
         return [
             fact
             for fact in facts
@@ -190,9 +188,9 @@ class SpanTask(_DocumentTask):
 
 @dataclass(frozen=True)
 class QuestionTask(_DocumentTask):
-    """Questions about documents with the documents' tokenizer; encoded are those whose answer is told."""
+    """Questions about documents with the documents' tokenizer; those with known answers are encoded."""
 
-    encoded: Mapping[str, EncodedQuestions]
+    encoded: Mapping[str, EncodedPairs]
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "QuestionTask":
@@ -201,7 +199,7 @@ class QuestionTask(_DocumentTask):
         for split, questions in corpus.questions.items():
             told = [(q.text, q.answer) for q in questions if q.answer is not None]
             asked, answers = ([pair[side] for pair in told] for side in (0, 1))
-            encoded[split] = EncodedQuestions(tokenizer.encode_all(asked), encoded_answers(tokenizer, answers))
+            encoded[split] = EncodedPairs(tokenizer.encode_all(asked), encoded_answers(tokenizer, answers))
         for split in NEEDED:
             if split not in encoded or not len(encoded[split]):
                 raise InputError(
@@ -214,7 +212,7 @@ class QuestionTask(_DocumentTask):
         return task
 
     def _require_room(self, config: RunConfig) -> None:
-        """Every question and its answer must fit: one that is cut could not be answered."""
+        """Require every question and answer to fit: a truncated one could not be answered."""
         objective, model = QuestionAnswer(config, self.vocab_size), config.model
         room = (model.source_tokens, model.context_length) if config.has_source else (model.context_length,)
         for split, asked in self.encoded.items():
@@ -222,7 +220,7 @@ class QuestionTask(_DocumentTask):
                 continue
             for key, longest, most in zip(
                 ("source_length", "context_length")[-len(room) :],
-                objective.sides(asked.questions, asked.answers).max(0).tolist(),
+                objective.sides(asked.sources, asked.targets).max(0).tolist(),
                 room,
                 strict=True,
             ):
@@ -241,34 +239,30 @@ class QuestionTask(_DocumentTask):
 
     @cached_property
     def longest_answer(self) -> int:
-        """Tokens of the longest answer that is told, its end included."""
-        return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.answers)
+        """Tokens of the longest known answer, its end included."""
+        return 1 + max(len(answer) for asked in self.encoded.values() for answer in asked.targets)
 
     @property
     def train_tokens(self) -> int:
-        return sum(len(answer) + 2 for answer in self.encoded["train"].answers)  # with the marks around them
+        return sum(len(answer) + 2 for answer in self.encoded["train"].targets)  # with the marks around them
 
     @property
     def validation_tokens(self) -> int:
         held_out = self.encoded["validation"]
-        return sum(map(len, held_out.questions)) + sum(map(len, held_out.answers))
+        return sum(map(len, held_out.sources)) + sum(map(len, held_out.targets))
 
-    def facts(self, config: RunConfig) -> dict[str, Any]:
+    def facts(self, config: RunConfig) -> DataFacts:
         # `majority` is what always giving the most frequent answer scores on the validation split.
         answer, right, of = self.corpus.majority("validation")
         objective, rows = QuestionAnswer(config, self.vocab_size), evaluation_batch(config)
         train, held_out = (list(scored_questions(self.encoded[split], objective, rows, "cpu")) for split in NEEDED)
-        return self._facts(config, train, held_out) | {
-            "splits": {
-                split: {"questions": len(questions)}
-                | _counts([q.answer for q in questions if q.answer is not None], self.encoded[split].answers)
-                for split, questions in self.corpus.questions.items()
-            },
-            "majority": {"answer": answer, "right": right, "of": of},
-            "padding": round(self.batches(config, torch.device("cpu")).padding, 4),
-            "overlap": self.overlap and self.overlap.to_json(),
-            "probes": [],
+        splits = {
+            split: {"questions": len(questions)}
+            | _counts([q.answer for q in questions if q.answer is not None], self.encoded[split].targets)
+            for split, questions in self.corpus.questions.items()
         }
+        majority = MajorityFacts.made(answer=answer, right=right, of=of)
+        return self._facts(config, train, held_out, splits=splits, majority=majority)
 
     def batches(self, config: RunConfig, device: torch.device) -> QuestionBatches:
         return QuestionBatches(self.encoded["train"], config, QuestionAnswer(config, self.vocab_size), device)
@@ -277,8 +271,8 @@ class QuestionTask(_DocumentTask):
         questions, encoded = self.corpus.questions[split], self.encoded[split]
         return AnswerScorer(config, questions, encoded, self.tokenizer, device, self.longest_answer)
 
-    def sampler(self, config: RunConfig) -> QuestionSampler:
-        return QuestionSampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)
+    def sampler(self, config: RunConfig) -> RowSampler:
+        return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)
 
 
 def encoded_answers(tokenizer: DocumentTokenizer, answers: Sequence[str]) -> list[Tokens]:
@@ -292,7 +286,6 @@ def _counts(texts: Sequence[str], encoded: Sequence[Tokens]) -> dict[str, int]:
 
 
 def _predicted(batches: Sequence[Batch]) -> Predicted:
-    """Return the token at each scored place of some batches, and its target."""
     scored = [batch.targets != IGNORED for batch in batches]
     tokens, targets = (
         np.concatenate([getattr(batch, part)[which].numpy() for batch, which in zip(batches, scored, strict=True)])

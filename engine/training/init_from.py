@@ -1,8 +1,8 @@
-"""Start a run from another run's checkpoint: its weights and tokenizer; optimizer and step begin anew.
+"""Start a run from another run's checkpoint: its weights and tokenizer, with a fresh optimizer and step count.
 
-Weights are copied by name and shape. What the vocabulary numbers (embeddings, the head) goes by the name of the token:
-special tokens are numbered after the text's, and another objective has others. What is new keeps the initial weights
-of the run's own seed.
+Weights are copied by name and shape. Rows indexed by token (embeddings, the head) are matched by the token's name:
+special tokens are numbered after the text's, and differ between objectives. The rest keeps the initial weights of the
+run's own seed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,11 +38,11 @@ from engine.training.tensors import Shape
 from engine.training.text_task import TextTask
 
 Changed = Mapping[str, tuple[Any, Any]]  # settings of the model that differ: (there, here)
-SHOWN = 4  # weights that do not fit, named one by one
+SHOWN = 4  # weights that do not fit, each named
 MUCH_SEEN = 0.01  # share of the held-out text that the other run was trained on
 # Parameters whose rows are tokens; those of a source that has a vocabulary of its own.
 TOKEN_ROWS, SOURCE_ROWS = ("token_embedding.weight", "head.weight", "head.bias"), "source_embedding.weight"
-# Settings of the model that may differ without a word: they act on training only, or on what is drawn at the start.
+# Model settings that may differ silently: they affect only training, or the initial weights.
 HARMLESS = (
     *("dropout", "attention_dropout", "attention_output_dropout", "embedding_dropout", "ff_dropout"),
     *("init", "init_std", "embedding_std", "position_init", "vocab_size", "source_vocab_size"),
@@ -53,30 +53,20 @@ OF_A_SCHEME = tuple(
 )
 PLACES, TABLE = {"positions", "scheme"}, "positions.table.weight"  # in the names of a scheme's parameters
 LENGTHS = ("model.context_length", "model.source_length")
-READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")  # settings of the data that decide what a token is
+READ_BY = ("tokenizer", "bpe_size", "shared_vocabulary")  # data settings that determine the tokens
+Report = tuple[list[str], list[Lint]]  # notes on a new run's initial weights: sentences for events, and lints
 SERIOUS = (LEAK, BROKEN, NO_ORDER, INERT, IMPLAUSIBLE, DIVERGED, NOT_LEARNING)  # badges the next run should know about
 
 
 @dataclass(frozen=True)
-class InitReport:
-    """What a new run's directory says about the weights it started from: sentences for events, and lints."""
-
-    said: tuple[str, ...] = ()
-    lints: tuple[Lint, ...] = ()
-
-
-@dataclass(frozen=True)
 class InitFrom:
-    """The run that another one starts from, and the checkpoint of it that is copied.
-
-    `origin` is the entry for the new run's run.json; `portable` is what `train.init_from` must say from any folder.
-    """
+    """The run that another starts from, and its checkpoint to copy."""
 
     reader: RunReader
     folder: Path
     origin: Origin
     tokenizer: AnyTokenizer
-    portable: str
+    portable: str  # `train.init_from`, valid from any folder
 
     @property
     def name(self) -> str:
@@ -84,20 +74,13 @@ class InitFrom:
 
     @classmethod
     def find(cls, config: RunConfig, runs_dir: Path) -> "InitFrom | None":
-        """Return the run that a config starts from, its checkpoint found intact; None without `train.init_from`.
-
-        Raises:
-            InputError: no such run or checkpoint, a damaged one, or one with another kind of tokenizer.
-        """
+        """The run that a config starts from, if any, its checkpoint found intact; `InputError` where it cannot be."""
         if config.train.init_from is None:
             return None
         reader, which = located(config.train.init_from, runs_dir)
         try:
             capabilities.require(reader.config, str(reader.path / "config.toml"))
-            folder = checkpoint.find(reader, which)
-            wrong = checkpoint.damage(folder)
-            if wrong is not None:
-                raise InputError(f"{folder}: {wrong}; `{reader.command('doctor')}` shows which checkpoints are intact")
+            folder = checkpoint.intact(reader, which)
             tokenizer = read_tokenizer(folder / checkpoint.TOKENIZER)
         except InputError as error:
             raise InputError(f"{_setting(config)}: {error}") from None
@@ -108,30 +91,27 @@ class InitFrom:
         portable = found_again(reader, which if settled else str(step), runs_dir)
         return cls(reader, folder, origin_of(reader, which, step, sha256), tokenizer, portable)
 
-    def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> InitReport:
+    def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> Report:
         """Copy the weights into a model, and compare the data that the two runs are trained on."""
-        report, name = self.copy_weights(model, config), self.name
-        said, lints = [*report.said], [*report.lints]
+        (said, lints), name = self.copy_weights(model, config), self.name
         if isinstance(task, TextTask):
             own = CharacterTokenizer.of(split.text for split in task.corpus.splits.values())
             if differs := difference(self.tokenizer, own):
                 said.append(f"this text alone would be read otherwise: {differs}")
         said += [f"parent '{name}' is marked {badge}" for badge in self.reader.badges if badge not in SERIOUS]
-        if self.reader.raw("data").get("sha256") != task.sha256:  # the same text is cut at the same places
+        if self.reader.data.sha256 != task.sha256:  # the same text is split at the same places
             try:
                 seen = task.seen_by(task_of_run(self.reader, data_dir))
             except InputError:
-                seen = None  # its text is not on this machine, or not any more
+                seen = None  # its text is not on this machine, or no longer
             if seen is not None and seen.share >= MUCH_SEEN:
                 text = f"parent '{name}' was trained on {seen.share:.0%} of the data held out here: scores will look "
                 lints.append(Lint(INIT_FROM, text + "better than they are"))
-        return InitReport(tuple(said), tuple(lints))
+        return said, lints
 
-    def copy_weights(self, model: Network, config: RunConfig) -> InitReport:
-        """Copy the checkpoint's weights into a new model, and say what was not copied.
-
-        Raises:
-            InputError: another shape (names the weights one by one and the settings that differ), or not finite.
+    def copy_weights(self, model: Network, config: RunConfig) -> Report:
+        """Copy the checkpoint's weights into a new model, and say what was not copied. Raise `InputError` for another
+        shape (names the weights one by one and the settings that differ), or weights that are not finite.
         """
         path, before = self.folder / checkpoint.WEIGHTS, self.reader.config
         match = match_shapes(config, tensors.shapes_of(model), before, tensors.saved_shapes(path), self.tokenizer)
@@ -150,10 +130,10 @@ class InitFrom:
             f"weights and tokenizer of {self.origin.shown}: {copied:,} of {total:,} numbers, "
             f"{described(self.tokenizer)}; SHA-256 {self.origin.sha256[:12]}…{_special_tokens(config, before)}"
         )
-        return InitReport((said,), (*self._lints(match.changed), *match.lints()))
+        return [said], [*self._lints(match.changed), *match.lints()]
 
     def _lints(self, changed: Changed) -> Iterator[Lint]:
-        """Yield what fits and yet is not what the weights were trained for, and what is wrong with the other run."""
+        """Yield settings that fit but differ from the weights' training, and problems of the other run."""
         name, state = self.name, self.reader.state
         for key, (was, now) in changed.items():
             if key in LENGTHS:
@@ -171,7 +151,7 @@ class InitFrom:
 
 
 def require_same_reading(config: RunConfig, before: RunConfig, name: str, tokenizer: AnyTokenizer) -> None:
-    """Refuse a config that asks for another tokenizer than `before`, the config of the run it starts from."""
+    """Refuse a config with a different tokenizer from `before`, the config of the run it starts from."""
     for key in READ_BY:
         asked, was = getattr(config.data, key), getattr(before.data, key)
         if asked != was and (key != "bpe_size" or config.data.tokenizer == "bpe"):
@@ -189,17 +169,8 @@ def match_shapes(
     saved: Mapping[str, Shape],
     tokenizer: AnyTokenizer,
 ) -> "ShapeMatch":
-    """Match the shapes of another run's weights with those of a model.
-
-    Args:
-        config: of the new run.
-        own: shapes of its parameters.
-        before: config of the run it starts from.
-        saved: shapes of that one's parameters.
-        tokenizer: of both.
-
-    Raises:
-        InputError: they do not fit; names them one by one, and the settings that differ.
+    """Match the shapes of the saved weights of another run, `before` its config, with `own`, those of a new model.
+    Raise `InputError` if they do not fit: names them one by one, and the settings that differ.
     """
     settings = {key: pair for key, pair in diff(before, config).items() if key.startswith("model.")}
     changed = {key: pair for key, pair in settings.items() if key.removeprefix("model.") not in HARMLESS}
@@ -215,28 +186,17 @@ def match_shapes(
 
 @dataclass(frozen=True)
 class ShapeMatch:
-    """How the shapes of saved weights match those of a model.
-
-    Args:
-        own: of the model's parameters.
-        saved: of the saved ones.
-        changed: settings of the model that differ.
-        tokens: parameters whose rows are tokens: the rows here, and there, of the tokens they share.
-        learned: a table of positions has a row for each place, and not for each distance.
-    """
-
     own: Mapping[str, Shape]
     saved: Mapping[str, Shape]
-    changed: Changed
-    tokens: Mapping[str, tuple[list[int], list[int]]]
-    learned: bool
+    changed: Changed  # settings of the model
+    tokens: Mapping[str, tuple[list[int], list[int]]]  # the rows here, and there, of the tokens they share
+    learned: bool  # a table of positions has a row for each place, and not for each distance
 
     def is_fresh(self, name: str) -> bool:
-        """Whether a parameter keeps its initial weights: that of another position scheme."""
+        """Return whether a parameter keeps its initial weights, as that of another position scheme."""
         return POSITION in self.changed and not PLACES.isdisjoint(name.split("."))
 
     def misfits(self) -> Iterator[str]:
-        """Yield each weight that the two do not share, in words."""
         for name in dict.fromkeys([*self.own, *self.saved]):
             if self.is_fresh(name):
                 continue
@@ -248,7 +208,7 @@ class ShapeMatch:
                 yield f"{name}: is {saved}, must be {own}" + (" (a table of positions is not cut)" if cut else "")
 
     def rows(self, name: str) -> tuple[list[int] | slice, list[int] | slice]:
-        """Which rows of a parameter are copied: here, and there."""
+        """Return the rows of a parameter to copy: here, and there."""
         return self.tokens.get(name) or (slice(self.saved[name][0]), slice(None))
 
     def lints(self) -> Iterator[Lint]:
@@ -263,7 +223,6 @@ class ShapeMatch:
                 yield Lint(INIT_FROM, f"{name}: {rows} begin afresh")
 
     def _is_longer(self, name: str) -> bool:
-        """Whether it is a table of more places than there are rows for."""
         return self.learned and name.endswith(TABLE) and self.own[name][0] > self.saved[name][0]
 
 

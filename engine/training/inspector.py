@@ -1,37 +1,45 @@
-"""Checks a run while it trains: leak probe, self-check and every alarm, as verdicts in its directory."""
+"""Check a run while it trains: leak probe, self-check and every alarm, as verdicts in its directory."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from engine.evaluation.alarms import curve, implausible, majority_only, no_number, not_learning, same_text
+from engine.config.schema import RunConfig
+from engine.data.loader import Examples
+from engine.evaluation.alarms import curve, majority_only, no_number, of_scores, same_text
 from engine.evaluation.checks import leak_probe
-from engine.evaluation.scorers import largest_batch
+from engine.evaluation.scorers import evaluation_batch
 from engine.evaluation.verdict import INERT, LEAK, OK, Verdict, When
+from engine.model.transformer import Network
 from engine.runs.reader import RunReader
+from engine.runs.records import DataFacts, Sample, Scores
 from engine.runs.twins import inert_switches
 from engine.runs.writer import RunWriter
 from engine.training.self_check import self_check
 from engine.training.task import RunParts
 
-CURVE = 1_000  # train records that are enough to see a curve's shape
+CURVE = 1_000  # train records, enough for a curve's shape
+
+
+def probed(config: RunConfig, model: Network, batches: Examples, *, when: When, step: int) -> Verdict:
+    objective = batches.objective
+    rows = max(config.train.batch_size, evaluation_batch(config))  # the most that the model takes at once
+    return leak_probe(model, objective, batches.probed(), objective.vocab_size, when=when, step=step, rows=rows)
 
 
 class Inspector:
-    """Looks at one run and writes down what it finds; `facts` is data.json, kept because its folder may disappear."""
+    """Inspects one run and records its findings; `facts` is data.json, kept because its folder may disappear."""
 
-    def __init__(self, parts: RunParts, facts: Mapping[str, Any], writer: RunWriter) -> None:
+    def __init__(self, parts: RunParts, facts: DataFacts, writer: RunWriter) -> None:
         self.config, self.model, self.task, self.batches = parts.config, parts.model, parts.task, parts.batches
         self.facts, self.writer = facts, writer
         self.leak: Verdict | None = None  # the first that was found
         self._reader = RunReader(writer.path)
 
     def probe(self, when: When, step: int) -> None:
-        """Probe for leaks. A clean result during training is not worth a line; a leak always is."""
-        objective, rows = self.batches.objective, largest_batch(self.config)
-        text, vocabulary = self.batches.probed(), objective.vocab_size
-        verdict = leak_probe(self.model, objective, text, vocabulary, when=when, step=step, rows=rows)
+        """Probe for leaks. A clean result during training is not recorded; a leak always is."""
+        verdict = probed(self.config, self.model, self.batches, when=when, step=step)
         if when != "evaluation" or verdict.verdict != OK:
-            self.writer.verdict(verdict.to_json())
+            self.writer.verdict(verdict)
         if verdict.verdict != OK and self.leak is None:
             self.leak = verdict
             self.writer.event("leak", verdict.why, step=step)
@@ -45,34 +53,27 @@ class Inspector:
             self._write(verdict)
 
     def built(self, **changed: Any) -> None:
-        """Correct what model.json says was built."""
-        facts = self._reader.raw("model")
-        self.writer.facts("model", facts | {"built": (facts.get("built") or {}) | changed})
+        facts = self._reader.model
+        self.writer.write(facts.model_copy(update={"built": facts.built | changed}))
 
-    def scores(self, record: Mapping[str, Any], step: int) -> None:
+    def scores(self, record: Scores, step: int) -> None:
         """Check a validation record: too good to be true, or no better than counting?"""
-        kind, conditional = self.config.objective.kind, self.batches.objective.conditional
-        free, warmup = self._reader.leak_free, self.config.optimizer.warmup
-        when: When = "evaluation"
-        assert isinstance(warmup, int)
-        self._note(
-            implausible(record, self.facts, kind=kind, conditional=conditional, when=when, step=step, leak_free=free)
-        )
-        self._note(not_learning(record, self.facts, warmup=warmup, when=when, step=step))
-        self._curve(when, step)
+        conditional, free = self.batches.objective.conditional, self._reader.leak_free
+        for verdict in of_scores(record, self.facts, self.config, conditional=conditional, step=step, leak_free=free):
+            self._note(verdict)
+        self._curve("evaluation", step)
 
-    def sample(self, record: Mapping[str, Any], step: int) -> None:
-        """Check whether a sample is the same text as the ones before."""
-        self._note(same_text(record, list(self._reader.raw_lines("samples")), step=step))
+    def sample(self, record: Sample, step: int) -> None:
+        self._note(same_text(record.dump(), list(self._reader.raw_lines("samples")), step=step))
 
     def diverged(self, why: str, step: int) -> None:
         self._note(no_number(why, step=step))
 
     def finished(self, step: int) -> None:
-        """Check the whole curve, and whether a run with other settings has the very same metrics."""
+        """Check the whole curve, and whether a run with other settings has identical metrics."""
         self._curve("after", step)
-        best = self._reader.summary.best
-        self._note(majority_only({} if best is None else best.dump(), self.facts, when="after", step=step))
+        best = self._reader.summary.best or Scores()
+        self._note(majority_only(best, self.facts, when="after", step=step))
         for name, switches in inert_switches(self._reader, self.writer.path.parent):
             changed = ", ".join(f"{key} {before} → {after}" for key, (before, after) in switches.items())
             why = f"run '{name}' has other settings ({changed}) and the same metrics to the last bit: no effect"
@@ -85,12 +86,12 @@ class Inspector:
         self._note(curve(columns.train, columns.validation, when=when, step=step))
 
     def _note(self, verdict: Verdict | None) -> None:
-        """Write down a verdict that differs from the last one of its check; what was fine all along is no news."""
+        """Record a verdict if it differs from its check's last one; a first pass is not recorded."""
         if verdict is None or verdict.verdict == self.writer.last_verdict(verdict.check, default=OK):
             return
         self._write(verdict)
 
     def _write(self, verdict: Verdict) -> None:
-        self.writer.verdict(verdict.to_json())
+        self.writer.verdict(verdict)
         if verdict.verdict != OK:
             self.writer.event(verdict.verdict.lower(), verdict.why, step=verdict.step)

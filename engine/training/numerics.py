@@ -1,4 +1,4 @@
-"""How numbers are kept and multiplied: autocast to bf16, and what fp32 matrix products may round.
+"""Numerical precision: autocast to bf16, and the rounding allowed in fp32 matrix products.
 
 Parameters and optimizer state are always fp32. Evaluation is always fp32, so scores compare across precisions.
 """
@@ -27,7 +27,7 @@ def chosen_precision(train: TrainConfig, device: torch.device) -> str:
 
 
 def has_bf16(device: torch.device) -> bool:
-    """Whether a device is a GPU that multiplies in bf16; older ones only emulate it, slower than fp32."""
+    """Return whether a device is a GPU with native bf16; older ones only emulate it, slower than fp32."""
     if device.type != "cuda":
         return False
     with torch.cuda.device(device):  # torch asks the current one
@@ -43,9 +43,8 @@ def autocast(precision: str, device: torch.device) -> AbstractContextManager[obj
 def compiles(config: RunConfig, device: torch.device) -> bool:
     """Whether a step's forward and backward pass are compiled by torch.
 
-    "auto" compiles large models on CUDA if the run is long enough to earn the time back, all batches have one shape and
-    attention is over all tokens. On a CPU a compiled step is 3 to 14 % faster and takes half a minute to compile
-    (docs/benchmarks.md), so "auto" never compiles there.
+    "auto" compiles large models on CUDA if the run is long enough to earn it back, all batches have one shape and
+    attention is over all tokens; never on a CPU, where a step gets 3 to 14 % faster (docs/benchmarks.md).
     """
     if config.train.compile != "auto":
         return config.train.compile == "always"

@@ -1,4 +1,4 @@
-"""Which parameters decay, and the learning rate at each step."""
+"""The optimizer: which parameters decay, and the learning rate at each step."""
 
 import math
 
@@ -25,18 +25,6 @@ KINDS: dict[type[nn.Module], str] = {
 }
 
 
-def parameter_kind(owner: nn.Module, inside_positions: bool, leaf: str) -> str:
-    """Return linear, embedding, position, norm or bias; raise for others, since decay must be decided, not guessed."""
-    if inside_positions:
-        return "position"
-    if leaf == "bias":
-        return "bias"
-    for module, kind in KINDS.items():
-        if isinstance(owner, module):
-            return kind
-    raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(owner).__name__}")
-
-
 def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
     """Return the parameter names by group, `decayed` and `plain`; tied parameters once."""
     modules = dict(model.named_modules())
@@ -46,8 +34,11 @@ def decay_groups(model: nn.Module, decay: str) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {"decayed": [], "plain": []}
     for name, _ in model.named_parameters():
         owner, _, leaf = name.rpartition(".")
-        inside = any(name.startswith(prefix + ".") for prefix in position_modules)
-        kind = parameter_kind(modules[owner], inside, leaf)
+        kind = "bias" if leaf == "bias" else KINDS.get(type(modules[owner]))
+        if any(name.startswith(prefix + ".") for prefix in position_modules):
+            kind = "position"
+        if kind is None:  # decay must be decided, not guessed
+            raise ValueError(f"no decay group knows the parameter '{leaf}' of {type(modules[owner]).__name__}")
         groups["decayed" if kind in DECAYED[decay] else "plain"].append(name)
     return groups
 

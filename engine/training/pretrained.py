@@ -1,12 +1,11 @@
-"""A model as a folder of its own, in the layout that Hugging Face's hub shows: weights, config.json, tokenizer.json.
+"""Export a model as a folder in the Hugging Face hub's layout: weights, config.json, tokenizer.json.
 
-config.json names every key of the model, so the folder alone rebuilds it. Its `model_type` is our own: transformers
+config.json has every key of the model, so the folder alone can rebuild it. Its `model_type` is our own: transformers
 does not know it. tokenizer.json is for Hugging Face `tokenizers`; our own format is in a separate file.
 """
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -33,14 +32,8 @@ def write_pretrained(
 ) -> int:
     """Write a checkpoint's model into a new folder, all of it or nothing, and return the checkpoint's step.
 
-    Args:
-        reader: of the run.
-        which: best, last, average, or a step.
-        folder: made here; must not hold anything yet.
-        more: text files beside it by name, given the checkpoint's step.
-
-    Raises:
-        InputError: no such checkpoint, a damaged one, or a folder that is not empty or cannot be written.
+    `more` gives text files beside it by name. Raises `InputError` for no such checkpoint, a damaged one, or a folder
+    that is not empty or cannot be written.
     """
     model, tokenizer, step = checkpoint.load_network(reader, which)
     try:
@@ -59,7 +52,7 @@ def write_pretrained(
                 write_atomic(staged / name, library_json(side))
             write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step))
             special = reader.config.special_tokens
-            named: dict[str, Any] = {ROLES[token]: token for token in special if token in ROLES}
+            named: dict[str, str | list[str]] = {ROLES[token]: token for token in special if token in ROLES}
             if others := [token for token in special if token not in ROLES]:
                 named["additional_special_tokens"] = others
             write_json(staged / SPECIAL, named)
@@ -70,8 +63,8 @@ def write_pretrained(
     return step
 
 
-def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: int) -> dict[str, Any]:
-    # What a model is called and where its data lay is no part of it.
+def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: int) -> Mapping[str, object]:
+    # A model's name and its data's location are not part of it.
     asked = config.dump()
     return {
         "model_type": MODEL_TYPE,
@@ -87,10 +80,8 @@ def _config(config: RunConfig, model: Network, tokenizer: AnyTokenizer, step: in
 
 
 def load_pretrained(folder: Path, device: torch.device | str = "cpu") -> tuple[Network, AnyTokenizer]:
-    """Return the model of a folder by `write_pretrained`, in evaluation mode, with its tokenizer; bit-exact.
-
-    Raises:
-        InputError: another kind of model, a damaged file, or files that do not belong together.
+    """Return the model of a folder by `write_pretrained`, in evaluation mode, with its tokenizer; bit-exact. Raise
+    `InputError` for another kind of model, a damaged file, or files that do not belong together.
     """
     path = folder / CONFIG
     found = read_json(path)

@@ -1,15 +1,14 @@
 """The self-check: does this code do what the config says? Run before a run's first step, and by `check`.
 
-All checks use small copies of the network: the same code builds them from the same config, with at most `LAYERS` layers
-per stack and `WIDTH` features but the whole context, in float64 on the CPU, with weights of their own. A result
-therefore depends neither on the device nor on rounding nor on training progress, and a network of any size costs the
-same. The run's own weights and torch's random state are left alone.
+All checks use small copies: the same code builds them from the same config, with at most `LAYERS` layers per stack and
+`WIDTH` features but the full context, in float64 on the CPU, with their own weights. So a result is independent of
+device, rounding and training, and any network costs the same. Torch's random state is left alone.
 
 Notation: B batch, T time, S source time, V vocabulary. Losses are in nats.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +24,7 @@ from engine.evaluation.checks import order_check, redraw
 from engine.evaluation.metrics import score_batches, score_tokens
 from engine.evaluation.reference import Reference
 from engine.evaluation.verdict import BROKEN, OK, Verdict
-from engine.generation.sampling import DecoderPredictor, SampledStep, Sampling, SourcePredictor, stream_batch
+from engine.generation.sampling import Predictor, SampledStep, Sampling, stream_batch
 from engine.model import size
 from engine.model.decoding import Decoding
 from engine.model.positions import Positions
@@ -69,14 +68,7 @@ FIRST_STEPS = 3
 def self_check(
     config: RunConfig, model: Network, task: Task, between: Callable[[], None] = lambda: None
 ) -> list[Verdict]:
-    """Return one verdict per check; checks that do not apply to this network give none.
-
-    Args:
-        config: resolved.
-        model: the run's own; only its parameters are counted.
-        task: of the run.
-        between: called before each check; may raise to stop.
-    """
+    """Return one verdict per check that applies; `between` is called before each, and may raise to stop."""
     device = next(model.parameters()).device
 
     def reseeded(seed: int) -> Examples:
@@ -113,7 +105,6 @@ def self_check(
 
 
 def _verdict(check: str, wrong: str, right: str, value: float = 0.0) -> Verdict:
-    """A verdict before the first step: `wrong` says what is wrong, or "" if nothing is."""
     return Verdict(check, "before", 0, BROKEN if wrong else OK, value, wrong or right)
 
 
@@ -128,17 +119,14 @@ def relative_error(found: Tensor, expected: Tensor) -> float:
 
 @dataclass(frozen=True)
 class SmallCopy:
-    """A network as configured, but small: float64, CPU, evaluation mode.
-
-    `said` is how it is smaller than the run's own network, as part of a sentence; "" if it is not.
-    """
+    """A network as configured, but small: float64, CPU, evaluation mode; `said` is how it is smaller."""
 
     model: ModelConfig
     network: Network
     said: str
 
     def another(self) -> "SmallCopy":
-        """Return a copy with the same weights and no gradients; cheaper than building one."""
+        """A copy with the same weights and no gradients; cheaper than building one."""
         return replace(self, network=deepcopy(self.network).eval())
 
     @property
@@ -147,7 +135,6 @@ class SmallCopy:
         return min(self.model.context_length, TOKENS)
 
     def inputs(self, length: int | None = None, source_seed: int = 0) -> tuple[Tensor, ...]:
-        """Return random tokens (B, T), preceded by a random source (B, S) if the network reads one."""
         rows = ROWS if self.length <= TOKENS // 4 else 1
         wanted = self.length if length is None else min(length, self.length)
         tokens = _random_tokens(rows, wanted, self.network.vocab_size, 1)
@@ -168,7 +155,7 @@ def small_copy(config: RunConfig, vocab_size: int, *, seed: int = 0, **changes: 
     width = min(model.head_width, max(2, WIDTH // heads))
     width -= width % 2 if model.head_width % 2 == 0 else 0  # rotary positions rotate pairs of features
     shared = max(1, model.kv_heads * heads // model.n_heads)
-    smaller: dict[str, Any] = {
+    smaller: dict[str, int | str] = {
         "n_layers": min(model.n_layers, LAYERS),
         "n_encoder_layers": min(model.encoder_layers, LAYERS),
         "n_heads": heads,
@@ -206,7 +193,18 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
     expected = size.parameter_count(config.model, model.vocab_size)
     built = sum(parameter.numel() for parameter in model.parameters())
     tied = model.head.weight is model.token_embedding.weight
-    silent = _without_gradient(copy)
+    network, inputs, silent = copy.network, copy.inputs(length=64), []
+    # Weights over one token, and norms over one feature, are constant.
+    if min(part.shape[1] for part in inputs) >= 2 and copy.model.d_model >= 2:
+        alone = copy.model.attention in ("window", "sparse") and copy.model.window < 2
+        logits = network(*inputs)
+        mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
+        torch.autograd.backward((logits * mixture).sum())
+        for name, weight in network.named_parameters():
+            of_places = alone and ("positions." in name or "scheme." in name)
+            if (weight.grad is None or not weight.grad.any()) and not of_places:
+                silent.append(name)
+        network.zero_grad()
     wrong = ""
     if tied != config.model.tie_embeddings:
         asked = "model.tie_embeddings = true, but output and embedding are separate matrices"
@@ -218,22 +216,6 @@ def check_parameters(config: RunConfig, model: Network, copy: SmallCopy) -> Verd
         wrong = f"{named} gets no gradient: that part of the network is disconnected and will not learn"
     right = f"{built:,}, as configured, and each gets a gradient{copy.said}"
     return _verdict("parameters", wrong, right, float(len(silent)))
-
-
-def _without_gradient(copy: SmallCopy) -> list[str]:
-    network, inputs = copy.network, copy.inputs(length=64)
-    if min(part.shape[1] for part in inputs) < 2 or copy.model.d_model < 2:
-        return []  # weights over one token, and norms over one feature, are constant
-    alone = copy.model.attention in ("window", "sparse") and copy.model.window < 2
-    names, weights = zip(*network.named_parameters(), strict=True)
-    logits = network(*inputs)
-    mixture = torch.randn(logits.shape, generator=torch.Generator().manual_seed(3), dtype=logits.dtype)
-    gradients = torch.autograd.grad((logits * mixture).sum(), weights, allow_unused=True)
-    return [
-        name
-        for name, gradient in zip(names, gradients, strict=True)
-        if (gradient is None or not gradient.any()) and not (alone and ("positions." in name or "scheme." in name))
-    ]
 
 
 @torch.no_grad()
@@ -294,10 +276,8 @@ def check_cache(copy: SmallCopy) -> Verdict:
 def cache_difference(model: DecoderLM | EncoderDecoder, *inputs: Tensor, growth: tuple[int, int] = GROWTH) -> float:
     """Return the largest difference of logits decoded with a cache from those of a full pass, relative to the largest.
 
-    Args:
-        model: in evaluation mode.
-        inputs: tokens (B, T), preceded by a source (B, S) if the model reads one.
-        growth: how many tokens a decoder reads at once, and the length up to which it then reads one by one.
+    The inputs are tokens (B, T), preceded by a source (B, S) if the model, in evaluation mode, reads one. `growth`: how
+    many tokens a decoder reads at once, and the length up to which it then reads one by one.
     """
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     full, length, worst = model(*inputs), tokens.shape[1], 0.0
@@ -346,7 +326,7 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
     model, inputs, context = copy.network, copy.inputs(), copy.length
     if isinstance(model, EncoderLM):
         return None
-    writer = SourcePredictor(model, inputs[0]) if isinstance(model, EncoderDecoder) else DecoderPredictor(model)
+    writer = Predictor(model, inputs[0] if isinstance(model, EncoderDecoder) else None)
     prompt = inputs[-1][:, : max(1, context - ONE_BY_ONE)]
     wanted = context - prompt.shape[1] + PAST_THE_END
     seeds, how = list(range(prompt.shape[0])), Sampling(1.0, 0, 1.0, "restart")
@@ -525,9 +505,8 @@ def _wrong_update(
     rate: float,
     count: int,
 ) -> str:
-    """Return what is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1).
-
-    `moments` are those of the previous update and are updated in place; `count` is the number of updates so far.
+    """What is wrong with an update; "" if it matches Adam's formulas (Kingma and Ba 2015, alg. 1). `moments` are those
+    of the previous update, replaced here; `count` is the number of updates so far.
     """
     (one, two), coupled = optimizer.betas, optimizer.kind == "adam"
     for name, g in gradients.items():
@@ -575,7 +554,7 @@ def check_dropout(config: RunConfig, small: SmallCopy, few: FewRows) -> Verdict:
 
 
 def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batch) -> str:
-    """Return what is wrong with the scores of a batch, whose logits without dropout are `kept`; "" if nothing."""
+    """What is wrong with the scores of a batch, whose logits without dropout are `kept`; "" if nothing."""
     asked = batch.targets != IGNORED
     expected = -kept[asked].log_softmax(-1).gather(1, batch.targets[asked][:, None])[:, 0].numpy()
     for seed in (1, 2):
@@ -598,30 +577,19 @@ def check_seed(config: RunConfig, copy: SmallCopy, reseeded: Callable[[int], Exa
     first, other = (
         build_model(copy.model, copy.network.vocab_size, config.seed + more).state_dict() for more in (0, 1)
     )
-    wrong = ""
-    if all(torch.equal(weight, other[name]) for name, weight in first.items()):
-        wrong = "another seed gives the same initial weights: runs that differ only in their seed are the same run"
-    elif not _batches_differ(config.seed, reseeded):
-        wrong = "another seed gives the same batches in the same order, so seeds do not measure noise"
-    return _verdict("seed", wrong, "another seed gives different initial weights and batches")
 
-
-def _batches_differ(own: int, reseeded: Callable[[int], Examples]) -> bool:
-    """Whether some other seed changes the first batches; True if there is only one batch."""
-
-    def first_batches(seed: int) -> Iterator[tuple[Tensor, ...]]:
-        for step in range(1, FIRST_STEPS + 1):
-            batch = reseeded(seed).batch(step, 0)
-            yield (*batch.texts, batch.targets)
+    def batches(seed: int) -> list[tuple[Tensor, ...]]:
+        found = [reseeded(seed).batch(step, 0) for step in range(1, FIRST_STEPS + 1)]
+        return [(*batch.texts, batch.targets) for batch in found]
 
     def alike(one: tuple[Tensor, ...], other: tuple[Tensor, ...]) -> bool:
         return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
-    first = list(first_batches(own))
-    if all(alike(batch, first[0]) for batch in first[1:]):
-        return True
-    return any(
-        not alike(batch, mine)
-        for more in range(1, OTHER_SEEDS + 1)
-        for batch, mine in zip(first_batches(own + more), first, strict=True)
-    )
+    own, wrong = batches(config.seed), ""
+    varied = not all(alike(batch, own[0]) for batch in own)  # else there is only one batch
+    others = (batches(config.seed + more) for more in range(1, OTHER_SEEDS + 1))
+    if all(torch.equal(weight, other[name]) for name, weight in first.items()):
+        wrong = "another seed gives the same initial weights: runs that differ only in their seed are the same run"
+    elif varied and all(alike(batch, mine) for found in others for batch, mine in zip(found, own, strict=True)):
+        wrong = "another seed gives the same batches in the same order, so seeds do not measure noise"
+    return _verdict("seed", wrong, "another seed gives different initial weights and batches")

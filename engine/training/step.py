@@ -24,21 +24,13 @@ from engine.training.optimizer import learning_rate, make_optimizer
 
 @dataclass(frozen=True)
 class StepResult:
-    """The result of one optimizer step. Its tensors stay on the device: reading them waits for it.
-
-    Args:
-        step: which.
-        totals: Σ nll over the targets of each piece, nats.
-        n_targets: how many targets.
-        rate: the learning rate.
-        norm: of the gradient before clipping.
-    """
+    """The result of one optimizer step. Its tensors stay on the device: reading them waits for it."""
 
     step: int
-    totals: list[Tensor]
+    totals: list[Tensor]  # Σ nll over the targets of each piece, nats
     n_targets: int
     rate: float
-    norm: Tensor
+    norm: Tensor  # of the gradient before clipping
 
     def read(self) -> tuple[float, float]:
         """Return (Σ nll in nats, gradient norm); raise `Diverged` if one is not finite: nothing was updated then."""
@@ -59,15 +51,12 @@ def read_all(results: Sequence[StepResult]) -> Iterator[tuple[float, float]]:
 
 
 class Stepper:
-    """Takes optimizer steps; step n is the same whenever and in whatever process it is taken.
+    """Takes optimizer steps; step n is the same at any time and in any process.
 
-    Args:
-        config: resolved.
-        model: fp32, on its device, in training mode.
-        batches: a pure function of (step, micro-batch).
-        deferred: results are read later, so that neither the host nor the device waits for the other; by default on
-            CUDA. A step that is not finite then disables its own update and all later ones on the device; and the
-            next step's batches are made while the device still computes this one.
+    The config is resolved, the model fp32, on its device, in training mode. With `deferred`, by default on CUDA,
+    results are read later, so that neither the host nor the device waits for the other: a step that is not finite
+    disables its own update and all later ones on the device, and the next step's batches are made while this one is
+    computed.
     """
 
     def __init__(self, config: RunConfig, model: Network, batches: Examples, *, deferred: bool | None = None) -> None:
@@ -89,17 +78,11 @@ class Stepper:
         )
 
     def step(self, step: int, *, pieces: int = 1, between: Callable[[], None] = lambda: None) -> StepResult:
-        """Take optimizer step `step`, counted from 1.
+        """Take optimizer step `step`, counted from 1, each micro-batch in `pieces` parts; the gradient stays that of
+        the whole. `between` is called between micro-batches, and may raise to drop the step.
 
-        Args:
-            step: which.
-            pieces: in how many parts a micro-batch is computed; the gradient stays that of the whole.
-            between: called between micro-batches; may raise to drop the step.
-
-        Raises:
-            Diverged: the loss or a gradient is not finite; nothing was updated. Where results are deferred,
-                `StepResult.read` raises it.
-            torch.OutOfMemoryError: it does not fit; nothing was updated.
+        Nothing is updated where the loss or a gradient is not finite (`Diverged`, where deferred raised by
+        `StepResult.read`) or a step does not fit (`torch.OutOfMemoryError`).
         """
         totals, n_targets = self._gradients(step, pieces, between)
         norm = nn.utils.clip_grad_norm_(self._parameters, self.config.train.clip or math.inf)
@@ -120,7 +103,6 @@ class Stepper:
         return result
 
     def go_on_uncompiled(self) -> None:
-        """Give up compiling and start afresh, as before the first step."""
         self.compiles, self._forward = False, self.model
         self.optimizer.zero_grad(set_to_none=True)
 
@@ -138,19 +120,17 @@ class Stepper:
             if micro:
                 between()
             if self._draws:
-                self._seed_dropout(step, micro)
+                seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))
             for piece in batch.pieces(pieces):  # none where the last step of an epoch has no more windows
                 total, aim = self._losses(piece)
-                # Divided by the tokens of the whole step: micro-batches weigh as their tokens, not as themselves.
+                # Divided by the tokens of the whole step: micro-batches are weighted by tokens, not equally.
                 torch.autograd.backward(aim / scored)
                 totals.append(total.detach())
         return totals, scored
 
     def _losses(self, piece: Batch) -> tuple[Tensor, Tensor]:
-        """Return Σ nll over the targets, and the objective that is minimised.
-
-        A separate function, so that only the graph holds the logits during the backward pass: they are the largest
-        tensors of a model with a large vocabulary.
+        """Return Σ nll over the targets, and what is minimised. A separate function, so that only the graph holds the
+        logits during the backward pass: the largest tensors of a model with a large vocabulary.
         """
         with autocast(self.precision, self.device):
             logits = self._forward(*piece.inputs).float()
@@ -168,6 +148,3 @@ class Stepper:
             may_follow.narrow(0, words + special.index(END), 1).fill_(1.0)  # indexing would make the host wait
         others = log_p.mv(may_follow).dot((targets != IGNORED).to(log_p.dtype))
         return (1.0 - share) * total - share * others / (words + (END in special))
-
-    def _seed_dropout(self, step: int, micro: int) -> None:
-        seed_generators(self.device, seed_for(self.config.seed, "dropout", step, micro))

@@ -1,14 +1,13 @@
-"""A task: a corpus with its tokenizer, encoded, and what follows from them. `tasks.make_task` chooses the kind."""
+"""The base of all tasks: an encoded corpus and its tokenizer. `tasks.make_task` chooses the kind."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Self
 
 import torch
-from torch import nn
 
 from engine.config.schema import RunConfig
 from engine.data.corpora import TextCorpus
@@ -18,36 +17,15 @@ from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer
 from engine.errors import InputError
+from engine.evaluation.scorers import Scorer
+from engine.generation.samples import RowSampler, TextSampler
 from engine.lints import Lint
 from engine.model.transformer import Network
-
-
-class Scorer(Protocol):
-    """Scores the validation split."""
-
-    def record(self, model: nn.Module, between: Callable[[], None] = ...) -> dict[str, Any]:
-        """Return the scores as fields of a validation record; `between` is called between batches and may raise."""
-        ...
-
-    def outputs(self) -> dict[str, Any] | None:
-        """Return the texts generated for the last record, for translations.json; None where none are."""
-        ...
-
-    def predictions(self) -> str | None:
-        """Return the answers of the last record, one a line, for predictions.txt; None without questions."""
-        ...
-
-
-class SampleCallback(Protocol):
-    """Generates a sample at a step of training."""
-
-    def sample(self, model: Network, step: int, between: Callable[[], None] = ...) -> dict[str, Any]:
-        """Return a record of samples.jsonl."""
-        ...
+from engine.runs.records import DataFacts, Origin, OverlapFacts
 
 
 class Task(ABC):
-    """A corpus with its tokenizer, encoded, and what follows from them."""
+    """An encoded corpus with its tokenizer, and all they determine."""
 
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus
     tokenizer: AnyTokenizer
@@ -55,16 +33,9 @@ class Task(ABC):
     @classmethod
     @abstractmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
-        """Load and encode the corpus of a config.
-
-        Args:
-            config: of the run.
-            data_dir: where named corpora are looked for first.
-            given: the tokenizer of the run that this one starts from; without one, the corpus gets its own.
-
-        Raises:
-            InputError: no such corpus, something wrong with it, too little of it for the context, or text that the
-                given tokenizer cannot encode.
+        """Load and encode the corpus of a config; without a `given` tokenizer, of the run that this one starts from, it
+        gets its own. Named corpora are looked for in `data_dir` first. `InputError`: no such corpus, something wrong
+        with it, too little of it for the context, or text that the given tokenizer cannot encode.
         """
 
     @property
@@ -73,28 +44,30 @@ class Task(ABC):
 
     @cached_property
     def sha256(self) -> dict[str, str]:
-        """Hash of each split."""
         return self.corpus.sha256
 
     @property
     def vocab_size(self) -> int:
-        """Tokens of the text that is predicted, without special ones."""
         return self.tokenizer.vocab_size
 
     @property
     @abstractmethod
     def train_tokens(self) -> int:
-        """Tokens of the training split, of what is predicted."""
+        """Predicted tokens of the training split."""
 
     @property
     @abstractmethod
     def validation_tokens(self) -> int:
-        """Tokens of the validation split, of what is predicted."""
+        """Predicted tokens of the validation split."""
 
     @cached_property
     def overlap(self) -> Overlap | None:
-        """How much of its own validation split it trains on."""
+        """The share of its validation split that is also in training."""
         return self.seen_by(self)
+
+    @property
+    def overlap_facts(self) -> OverlapFacts | None:
+        return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
 
     @abstractmethod
     def seen_by(self, trained: "Task") -> Overlap | None:
@@ -109,11 +82,10 @@ class Task(ABC):
         """Return the config with vocabulary, threads and durations filled in; raise `InputError` if they do not fit."""
 
     @abstractmethod
-    def facts(self, config: RunConfig) -> dict[str, Any]:
-        """Return the content of data.json: what the run is trained on, and the losses that counting reaches."""
+    def facts(self, config: RunConfig) -> DataFacts:
+        """Return the run's data facts, with the losses of count-based baselines."""
 
     def lints(self, config: RunConfig) -> list[Lint]:
-        """Return likely mistakes in the data, such as rows that do not fit the context."""
         return []
 
     @abstractmethod
@@ -125,21 +97,21 @@ class Task(ABC):
         """Return the scorer of the validation split."""
 
     @abstractmethod
-    def sampler(self, config: RunConfig) -> SampleCallback:
-        """Return what writes the samples; raise `InputError` if the prompt has characters the model will never know."""
+    def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
+        """Return the sampler; raise `InputError` if the prompt has characters the model will never know."""
 
 
 @dataclass(frozen=True)
 class RunParts:
-    """Everything a run needs besides its directory.
-
-    The config is resolved and complete; the model is fp32, on its device, in training mode.
-    """
+    """Everything a run needs besides its directory: config complete, model fp32, on its device, in training mode."""
 
     config: RunConfig
     task: Task
     model: Network
-    sampler: SampleCallback
+    sampler: TextSampler | RowSampler
+    lints: Sequence[Lint] = ()
+    origin: Origin | None = None  # of its first weights
+    said: Sequence[str] = ()  # about these
 
     @property
     def device(self) -> torch.device:
@@ -151,10 +123,7 @@ class RunParts:
 
 
 def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
-    """Refuse text that a tokenizer taken over from another run cannot encode; names the character and its place.
-
-    `where` says what the text is, e.g. `corpus notes.txt: its train split`.
-    """
+    """Refuse text that another run's tokenizer cannot encode; `where` says what it is, e.g. `its train split`."""
     place = tokenizer.first_unknown(text)
     if place is not None:
         character, line = text[place], text.count("\n", 0, place) + 1
@@ -166,7 +135,6 @@ def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
 
 
 def require_vocabulary(config: RunConfig, found: int, of: str) -> int:
-    """Return how many tokens the model needs, special ones included; raise if `model.vocab_size` is smaller."""
     needed = config.needed_tokens(found)
     if config.model.vocab_size is not None and config.model.vocab_size < needed:
         special = "".join(f" and {name}" for name in config.special_tokens)

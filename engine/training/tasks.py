@@ -1,4 +1,4 @@
-"""The task of a config or of a run: a text, pairs of sentences, documents, or questions about documents."""
+"""Choose the task of a config or a run: text, sentence pairs, documents, or questions about documents."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,6 @@ from engine.training.translation_task import TranslationTask
 
 
 def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
-    """Load the task of a config; for the arguments and errors see `Task.load`."""
     kind: type[Task] = TextTask
     if config.translates:
         kind = TranslationTask
@@ -23,13 +22,7 @@ def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer 
 
 
 def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
-    """Load the task of an existing run: with its scoring rules, and its saved tokenizer if it has one.
-
-    A run saves a tokenizer if it started from another run's weights.
-
-    Raises:
-        InputError: as `Task.load`, or the tokenizer cannot be read.
-    """
+    """Load the task of a run: with its scoring rules, and its tokenizer if it started from another's weights."""
     config = reader.config
     kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
     task = make_task(config, data_dir, kept)

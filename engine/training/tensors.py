@@ -1,4 +1,4 @@
-"""Tensors in files: safetensors, fp32 only; names, types and shapes are checked before a value is read."""
+"""Tensor files: safetensors, fp32 only; names, types and shapes are checked before any value is read."""
 
 import json
 import os
@@ -19,7 +19,7 @@ LONGEST_HEADER = 16 << 20  # bytes of names and shapes
 
 
 def save_tensors(path: Path, values: Mapping[str, Tensor]) -> None:
-    """Write tensors; a full or a broken disk is an OSError here, which safetensors' own error for it is not."""
+    """Write tensors; a full or broken disk raises OSError, unlike in safetensors."""
     try:
         save_file(dict(values), path)
     except SafetensorError as error:

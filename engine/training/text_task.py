@@ -1,16 +1,16 @@
-"""A run on a text: batches of windows, exact scores, samples that continue a prompt."""
+"""The text task: batches of windows, exact scores, samples that continue a prompt."""
 
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from engine.config.schema import RunConfig
 from engine.config.toml import resolved
 from engine.data.cache import tokens_of
-from engine.data.corpora import REGISTRY, TextCorpus, load_corpus
+from engine.data.catalogue import CORPORA, load_corpus
+from engine.data.corpora import TextCorpus
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, text_overlap
@@ -20,6 +20,7 @@ from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer
 from engine.generation.samples import TextSampler
 from engine.runs.record_version import RECORDS
+from engine.runs.records import DataFacts, Floor, ProbeFacts
 from engine.training.task import Task, require_known, require_vocabulary
 
 MAX_PROMPT = 32  # characters of the validation text that samples continue, where no prompt is set
@@ -27,11 +28,7 @@ MAX_PROMPT = 32  # characters of the validation text that samples continue, wher
 
 @dataclass(frozen=True)
 class TextTask(Task):
-    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each.
-
-    Args:
-        records: version of the run's records, see `TextScorer`.
-    """
+    """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each; `records` as in `TextScorer`."""
 
     corpus: TextCorpus
     tokenizer: CharacterTokenizer
@@ -71,7 +68,7 @@ class TextTask(Task):
         return cls(corpus, tokenizer, tokens)
 
     def portable_corpus(self, config: RunConfig) -> str:
-        return config.data.corpus if config.data.corpus in REGISTRY else self.corpus.source
+        return config.data.corpus if config.data.corpus in CORPORA else self.corpus.source
 
     @property
     def train_tokens(self) -> int:
@@ -90,41 +87,39 @@ class TextTask(Task):
         needed = require_vocabulary(config, self.vocab_size, "characters")
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens)
 
-    def facts(self, config: RunConfig) -> dict[str, Any]:
+    def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
         from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")
         # With a given source or both sides of a gap, a lower loss than the floor is possible.
         floor = self.corpus.splits["validation"].floor_mean if from_its_past else None
         reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
-        return {
-            "corpus": self.corpus.version,
-            "source": self.corpus.source,
-            "sha256": self.corpus.sha256,
-            "splits": {
+        above = {} if reachable is None else {"reachable": reachable.facts()}
+        return DataFacts.made(
+            corpus=self.corpus.version,
+            source=self.corpus.source,
+            sha256=self.corpus.sha256,
+            splits={
                 name: {"characters": len(split.text), "tokens": self.tokens[name].numel()}
                 for name, split in self.corpus.splits.items()
             },
-            "vocabulary": self.vocab_size,
-            "tokenizer_sha256": self.tokenizer.sha256,
-            "overlap": self.overlap and self.overlap.to_json(),
-            "floor": None
-            if floor is None
-            else {"nats_per_char": floor[0], "se": floor[1]}
-            | ({} if reachable is None else {"reachable": reachable.facts()}),
-            "plausible": REGISTRY[self.corpus.name].plausible if self.corpus.name in REGISTRY else None,
-            "unigram": unigram_loss(train, held_out, self.vocab_size),
-            "bigram": bigram_loss(train, held_out, self.vocab_size),
-            "probes": [
-                {
-                    "name": probe.name,
-                    "description": probe.description,
-                    "n": int(probe.at.size),
-                    "chance": probe.chance,
-                    "shortcut": probe.shortcut,
-                }
+            vocabulary=self.vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            overlap=self.overlap_facts,
+            floor=None if floor is None else Floor.made(nats_per_char=floor[0], se=floor[1], **above),
+            plausible=CORPORA[self.corpus.name].plausible if self.corpus.name in CORPORA else None,
+            unigram=unigram_loss(train, held_out, self.vocab_size),
+            bigram=bigram_loss(train, held_out, self.vocab_size),
+            probes=tuple(
+                ProbeFacts.made(
+                    name=probe.name,
+                    description=probe.description,
+                    n=int(probe.at.size),
+                    chance=probe.chance,
+                    shortcut=probe.shortcut,
+                )
                 for probe in self.corpus.splits["validation"].probes
-            ],
-        }
+            ),
+        )
 
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
         return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device)

@@ -1,14 +1,14 @@
-"""The one loop. No signals, no screen, no prints: the same code in a thread and in a process.
+"""The training loop. No signals, no screen, no prints: the same code runs in a thread or a process.
 
 State is saved only at a step boundary: optimizer step → train record → checkpoint if due → evaluation, samples, best
-→ commands. A stop takes effect before the next layer and drops the unfinished part of a step or an evaluation, so
-the checkpoint is still that of the last boundary.
+→ commands. A stop takes effect before the next layer and discards the unfinished part of a step or an evaluation, so
+the checkpoint is that of the last boundary.
 """
 
 import logging
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from engine.evaluation.verdict import LEAK
 from engine.model.layers import Layer
 from engine.runs.commands import Command
-from engine.runs.room import FULL, GiveUp, patiently
+from engine.runs.records import AverageScores, DataFacts, Scores, Summary, TrainRecord, ValidationRecord
+from engine.runs.room import FULL, patiently
 from engine.runs.twins import fingerprint, scores_hash
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
@@ -48,7 +49,7 @@ log = logging.getLogger(__name__)
 class Trainer:
     """Trains one model and writes one run directory, which it closes; `facts` is the content of data.json."""
 
-    def __init__(self, parts: RunParts, facts: Mapping[str, Any], writer: RunWriter, control: Control) -> None:
+    def __init__(self, parts: RunParts, facts: DataFacts, writer: RunWriter, control: Control) -> None:
         self.config, self.model, self.task, self.sampler = parts.config, parts.model, parts.task, parts.sampler
         self.device, self.batches = parts.device, parts.batches
         self.writer, self.control = writer, control
@@ -64,24 +65,23 @@ class Trainer:
         self.inspector = Inspector(parts, facts, writer)
 
     def run(self) -> Outcome:
-        """Train to the end, or to where it was told to stop. Never raises for what went wrong in training."""
+        """Train to the end or a requested stop. Never raises for a failure in training."""
         try:
             # A compiled step runs as a whole: hooks would break it up.
-            with nullcontext() if self.stepper.compiles else heeding(self.model, self._heed):
+            with nullcontext() if self.stepper.compiles else heeding(self.model, self.control.heed):
                 outcome = self._train()
         except Exception as error:
             log.exception("run failed at step %d", self.state.step)
             outcome = Outcome("failed", self.state.step, " ".join(self._why(error).split()))
-        self.writer.waiting = GiveUp()
+        self.writer.waiting = None
         try:
-            with suppress(OSError):  # the last word matters less than the lock
+            with suppress(OSError):  # the final record matters less than the lock
                 self.writer.event(outcome.state, outcome.reason, step=outcome.step)
         finally:
             self.writer.close(outcome.state, outcome.reason, self.control.successor)
         return outcome
 
     def _why(self, error: Exception) -> str:
-        """Return what ended the run, for people."""
         if isinstance(error, Diverged | OutOfMemory | Leaking):
             return str(error)
         if is_device_failure(error):
@@ -110,7 +110,7 @@ class Trainer:
         self.writer.waiting = WaitingForSpace(self.writer, self.control, weights_and_moments)
         resumed = self._saved >= 0
         if not resumed:
-            self.inspector.before(self._heed)
+            self.inspector.before(self.control.heed)
             self._save()
             leak = self.inspector.leak
             if leak is not None and leak.verdict == LEAK and not self.config.train.allow_leak:
@@ -121,7 +121,6 @@ class Trainer:
         self.writer.event("resumed" if resumed else "started", where, step=self.state.step)
 
     def advance(self) -> None:
-        """Take one optimizer step and do all that belongs to it."""
         self._step()
         step, evaluation = self.state.step, self.config.evaluation
         self.writer.status(step=step)
@@ -141,11 +140,11 @@ class Trainer:
                 self.advance()
             self._finish()
         except StopRequested:
-            while self.control.stop_is_queued():  # heard in the middle of something: it is obeyed now
+            while self.control.stop_is_queued():  # received mid-step: executed now
                 self.control.poll()
             return self._leave()
         except (Diverged, OutOfMemory) as error:
-            self.writer.waiting = GiveUp()
+            self.writer.waiting = None
             if isinstance(error, Diverged):
                 self.inspector.diverged(str(error), self.state.step)
             with suppress(OSError):
@@ -155,12 +154,8 @@ class Trainer:
         return Outcome("finished", self.state.step, patience)
 
     def _leave(self) -> Outcome:
-        """Stop with a checkpoint or, if the disk is full, with the last one that fit.
-
-        Before the first checkpoint there is nothing to keep: the checks before it would have to be repeated, so the
-        whole run is.
-        """
-        self.writer.waiting = GiveUp()
+        """Stop with a checkpoint, or on a full disk with the last that fit; before the first one a run is repeated."""
+        self.writer.waiting = None
         reason = self.control.reason
         wished = self.control.signal is None and self.control.successor is None
         state = "stopped" if wished else "interrupted"
@@ -181,7 +176,6 @@ class Trainer:
         return Outcome(state, max(0, self._saved), reason)
 
     def _obey(self) -> None:
-        """Do what has been asked for since the last boundary."""
         while (command := self.control.poll()) is not None:
             if command is Command.STOP:
                 raise StopRequested
@@ -227,7 +221,12 @@ class Trainer:
                 if not first or config.train.compile == "always":
                     raise
                 first = False
-                self._go_on_uncompiled(error)
+                self.stepper.go_on_uncompiled()
+                said = " ".join(str(error).split())[:200]
+                said = f"compiling failed, continues uncompiled: {type(error).__name__}: {said}"
+                self.writer.event("compile", said)
+                self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
+                self.writer.status(phase="training")
         if first:
             self._compiled = True
             self.writer.status(phase="training")
@@ -239,15 +238,8 @@ class Trainer:
         if due or step == config.train.steps or len(self._unread) >= MOST_UNREAD or not self.stepper.deferred:
             self._read()
 
-    def _go_on_uncompiled(self, error: RuntimeError) -> None:
-        self.stepper.go_on_uncompiled()
-        said = " ".join(str(error).split())[:200]
-        self.writer.event("compile", f"compiling failed, continues uncompiled: {type(error).__name__}: {said}")
-        self.inspector.built(compiled=False)  # so that it stays uncompiled when it is resumed
-        self.writer.status(phase="training")
-
     def _cut_smaller(self, step: int, error: Exception) -> None:
-        """Halve what is computed at once, where that is wanted and possible; the gradient stays that of the batch."""
+        """Halve what is computed at once, if enabled and possible; the gradient stays that of the batch."""
         self.stepper.optimizer.zero_grad(set_to_none=True)
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -282,7 +274,6 @@ class Trainer:
                 self._count(result, nll, norm, seconds / len(unread))
 
     def _count(self, result: StepResult, nll: float, norm: float, seconds: float) -> None:
-        """Add a step to the train record; write it where one is due."""
         state, step = self.state, result.step
         state.tokens, state.seconds = state.tokens + result.n_targets, state.seconds + seconds
         state.interval_nll += nll
@@ -291,22 +282,22 @@ class Trainer:
         if step % self.config.log.every and step != self.config.train.steps:
             return
         self.writer.metrics(
-            {
-                "kind": "train",
-                "step": step,
-                "tokens": state.tokens,
-                "seconds": round(state.seconds, 4),
-                "loss": state.interval_nll / state.interval_tokens,
-                "lr": result.rate,
-                "grad_norm": norm,
-                "tokens_per_second": round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
-                "device_load": device_load(self.device),
-                "memory_bytes": memory_in_use(self.device),
-            }
+            TrainRecord.made(
+                kind="train",
+                step=step,
+                tokens=state.tokens,
+                seconds=round(state.seconds, 4),
+                loss=state.interval_nll / state.interval_tokens,
+                lr=result.rate,
+                grad_norm=norm,
+                tokens_per_second=round(state.interval_tokens / max(state.interval_seconds, 1e-9), 1),
+                device_load=device_load(self.device),
+                memory_bytes=memory_in_use(self.device),
+            )
         )
         state.interval_nll, state.interval_tokens, state.interval_seconds = 0.0, 0, 0.0
 
-    # What happens at a step boundary
+    # At a step boundary
 
     def _evaluate_if_due(self) -> None:
         if _any_due(self.state.step, self.config.evaluation.every):
@@ -317,25 +308,19 @@ class Trainer:
         checkpoint.prune(self.writer.path, max(kept.keep_last, kept.average_last))
 
     def _between(self) -> None:
-        """Called between micro-batches and between batches of an evaluation."""
         self.writer.status(step=self.state.step)
         if self.control.stop_is_queued():
-            raise StopRequested
-
-    def _heed(self) -> None:
-        """Called before each layer and each check."""
-        if self.control.stop_is_next():
             raise StopRequested
 
     def _evaluate(self) -> None:
         state = self.state
         self.writer.status(phase="evaluating")
-        scores = self.scorer.record(self.model, self._between)
-        record = {"kind": "validation", "step": state.step, "tokens": state.tokens}
-        record |= {"seconds": round(state.seconds, 4)} | scores
+        scores = self.scorer.record(self.model, self._between).dump()
+        so_far = {"step": state.step, "tokens": state.tokens, "seconds": round(state.seconds, 4)}
+        record = ValidationRecord.made(kind="validation", **so_far, **scores)
         self.writer.metrics(record)
         if outputs := self.scorer.outputs():
-            self.writer.translations({"step": state.step, "split": "validation"} | outputs)
+            self.writer.write(outputs.model_copy(update={"step": state.step}))
         self._evaluated, state.last = state.step, record
         if better(record, state.best, self.config.evaluation.select):
             state.best, state.evaluations_since_best = record, 0
@@ -391,7 +376,9 @@ class Trainer:
                 lambda: checkpoint.save_average(self.writer.path, self.model, self.task.tokenizer, wanted),
                 self.writer.waiting,
             )
-            self.state.average = {"steps": steps, **self.scorer.record(self.model, self._between)}
+            self.state.average = AverageScores.made(
+                steps=tuple(steps), **self.scorer.record(self.model, self._between).dump()
+            )
         finally:
             with torch.no_grad():
                 for name, parameter in self.model.named_parameters():
@@ -399,30 +386,29 @@ class Trainer:
 
     def _summarise(self, metrics: str | None = None, scores: str | None = None) -> None:
         state = self.state
-        gap = None if state.best is None or state.last is None else state.last["loss"] - state.best["loss"]
-        self.writer.summary(
-            {
-                "step": state.step,
-                "tokens": state.tokens,
-                "seconds": round(state.seconds, 4),
-                "best": state.best,
-                "last": state.last,
-                "gap": gap,
-                "average": state.average,
-                "fingerprint": metrics,
-                "scores_sha256": scores,
-            }
+        best, last = (None if of is None else of.loss for of in (state.best, state.last))
+        self.writer.write(
+            Summary.made(
+                step=state.step,
+                tokens=state.tokens,
+                seconds=round(state.seconds, 4),
+                best=state.best,
+                last=state.last,
+                gap=None if best is None or last is None else last - best,
+                average=state.average,
+                fingerprint=metrics,
+                scores_sha256=scores,
+            )
         )
 
 
-def better(record: dict[str, Any], best: dict[str, Any] | None, select: str) -> bool:
-    """Whether a validation record is the best so far: the lowest loss, or the highest of any other score.
-
-    Of equal other scores the one with the lower loss is better; a loss that is not finite never is.
+def better(record: Scores, best: Scores | None, select: str) -> bool:
+    """Whether a validation record is the best so far: the lowest loss, or the highest of any other score and then the
+    lowest loss; a loss that is not finite never is.
     """
-    if not math.isfinite(record["loss"]):
+    if record.loss is None or not math.isfinite(record.loss):
         return False
-    ranks = [(0.0 if select == "loss" else -float(r[select]), r["loss"]) for r in (record, best) if r is not None]
+    ranks = [(0.0 if select == "loss" else -getattr(r, select), r.loss) for r in (record, best) if r is not None]
     return len(ranks) == 1 or ranks[0] < ranks[1]
 
 
@@ -432,11 +418,7 @@ def _any_due(step: int, *intervals: int) -> bool:
 
 @contextmanager
 def heeding(model: nn.Module, heed: Callable[[], None]) -> Iterator[None]:
-    """Call `heed` before each layer of a model, forward and backward; an exception from it ends the step.
-
-    A step may take a minute on a busy machine. `heed` is called thousands of times a second. The hooks see when a layer
-    is computed, never what: no number depends on them.
-    """
+    """Call `heed` before each layer, forward and backward: a step may take a minute. Results are unaffected."""
 
     def after(layer: nn.Module, given: Any, out: Tensor) -> None:
         if out.requires_grad:

@@ -1,10 +1,9 @@
-"""A run on sentence pairs: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
+"""The translation task: tokenizers, batches of similar length, exact scores and BLEU, translated examples."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,19 +11,20 @@ from numpy.typing import NDArray
 
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
+from engine.data.catalogue import CORPORA, load_parallel
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
-from engine.data.pairs import EncodedPairs, PairBatches
 from engine.data.parallel.by_path import absolute, split_selector
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.parallel.registry import PARALLEL, load_parallel
+from engine.data.rows import EncodedPairs, PairBatches
 from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, PairTokenizer, bpe_of, described
 from engine.errors import InputError
 from engine.evaluation.baselines import sentence_bigram_loss, sentence_unigram_loss
 from engine.evaluation.scorers import ScoredSplit, TranslationScorer
-from engine.generation.samples import TranslationSampler
+from engine.generation.samples import RowSampler, translation_sampler
 from engine.generation.translation import both_specials
 from engine.lints import Lint
+from engine.runs.records import DataFacts, Example, ProbeFacts
 from engine.training.task import Task, require_known, require_vocabulary
 
 SHOWN = 5  # held-out sentences among the examples
@@ -33,8 +33,6 @@ SPLITS = ("train", "validation", "test")  # any other is a probe
 
 @dataclass(frozen=True)
 class TranslationTask(Task):
-    """A parallel corpus with its tokenizers and encoded splits."""
-
     corpus: ParallelCorpus
     tokenizer: PairTokenizer
     encoded: Mapping[str, EncodedPairs]
@@ -55,7 +53,7 @@ class TranslationTask(Task):
 
     def portable_corpus(self, config: RunConfig) -> str:
         corpus = config.data.corpus
-        return corpus if split_selector(corpus)[0] in PARALLEL else absolute(corpus)
+        return corpus if split_selector(corpus)[0] in CORPORA else absolute(corpus)
 
     @cached_property
     def train_tokens(self) -> int:
@@ -84,16 +82,17 @@ class TranslationTask(Task):
         known = Rows(steps, None if config.data.shared_vocabulary else sources)
         return resolved(config, where, vocab_size=needed, threads=threads, train_tokens=self.train_tokens, rows=known)
 
-    def facts(self, config: RunConfig) -> dict[str, Any]:
+    def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.encoded[name].targets for name in ("train", "validation"))
         batches = self.batches(config, torch.device("cpu"))
-        return {
-            "corpus": self.corpus.version,
-            "source": self.corpus.source,
-            "languages": list(self.corpus.languages),
-            "notes": list(self.corpus.notes),
-            "sha256": self.sha256,
-            "splits": {
+        held_out_sources = self.corpus.splits["validation"].sources[:SHOWN]
+        return DataFacts.made(
+            corpus=self.corpus.version,
+            source=self.corpus.source,
+            languages=tuple(self.corpus.languages),
+            notes=tuple(self.corpus.notes),
+            sha256=self.sha256,
+            splits={
                 name: {
                     "pairs": len(pairs),
                     "characters": sum(len(text) for text in pairs.targets),
@@ -102,45 +101,38 @@ class TranslationTask(Task):
                 }
                 for name, pairs in self.corpus.splits.items()
             },
-            "left_out": len(self.encoded["train"]) - len(batches.pairs),
-            "padding": round(batches.padding, 4),
-            "vocabulary": self.vocab_size,
-            "source_vocabulary": self.tokenizer.source_vocab_size,
-            "tokenizer_sha256": self.tokenizer.sha256,
-            "examples": [
-                *({"source": source, "from": "a training sentence"} for source in self.corpus.examples),
-                *(
-                    {"source": source, "from": "held out"}
-                    for source in self.corpus.splits["validation"].sources[:SHOWN]
-                ),
-            ],
-            "overlap": self.overlap and self.overlap.to_json(),
-            "floor": None,
-            "plausible": None,
-            "unigram": sentence_unigram_loss(train, held_out, self.vocab_size),
-            "bigram": sentence_bigram_loss(train, held_out, self.vocab_size),
-            "probes": [
-                {"name": name, "description": "sentences translated exactly", "n": len(pairs), "chance": None}
+            left_out=len(self.encoded["train"]) - len(batches.pairs),
+            padding=round(batches.padding, 4),
+            vocabulary=self.vocab_size,
+            source_vocabulary=self.tokenizer.source_vocab_size,
+            tokenizer_sha256=self.tokenizer.sha256,
+            examples=(
+                *(Example.made(source=source, origin="a training sentence") for source in self.corpus.examples),
+                *(Example.made(source=source, origin="held out") for source in held_out_sources),
+            ),
+            overlap=self.overlap_facts,
+            floor=None,
+            plausible=None,
+            unigram=sentence_unigram_loss(train, held_out, self.vocab_size),
+            bigram=sentence_bigram_loss(train, held_out, self.vocab_size),
+            probes=tuple(
+                ProbeFacts.made(name=name, description="sentences translated exactly", n=len(pairs), chance=None)
                 for name, pairs in self._probes().items()
-            ],
-        }
+            ),
+        )
 
     def batches(self, config: RunConfig, device: torch.device) -> PairBatches:
         objective = make_objective(config, self.vocab_size)
         return PairBatches(self._fitting(config), config, objective, both_specials(self.tokenizer), device)
 
     def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TranslationScorer:
-        """Return the scorer of a split; splits with another purpose are probes.
-
-        Raises:
-            InputError: a pair of the split has more tokens than there are learned positions.
-        """
+        """The scorer of a split; `InputError` for a pair longer than the learned positions."""
         self._require_positions(config, split)
         probes = {name: self._scored(name) for name in self._probes()}
         return TranslationScorer(config, self._scored(split), probes, self.tokenizer, device)
 
-    def sampler(self, config: RunConfig) -> TranslationSampler:
-        return TranslationSampler(config, self.tokenizer, self.corpus.splits["validation"])
+    def sampler(self, config: RunConfig) -> RowSampler:
+        return translation_sampler(config, self.tokenizer, self.corpus.splits["validation"])
 
     def lints(self, config: RunConfig) -> list[Lint]:
         most = _most_tokens(config)
@@ -183,7 +175,6 @@ class TranslationTask(Task):
         return {name: pairs for name, pairs in self.encoded.items() if name not in SPLITS}
 
     def _fitting(self, config: RunConfig) -> EncodedPairs:
-        """Return the training pairs that are short enough."""
         pairs, most = self.encoded["train"], _most_tokens(config)
         fits = (pairs.lengths <= most).all(1)
         if not fits.any():
@@ -195,13 +186,12 @@ class TranslationTask(Task):
 
 
 def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
-    """Return the (2,) longest source and target that are trained on, in tokens, ends included."""
     most = np.array([config.model.source_tokens, config.model.context_length])
     return most if config.data.max_length is None else np.minimum(most, config.data.max_length)
 
 
 def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> PairTokenizer:
-    """Return the tokenizer of another run; raise `InputError` where it cannot encode these sentences."""
+    """Return another run's tokenizer; raise `InputError` if it cannot encode these sentences."""
     if not isinstance(given, PairTokenizer):
         raise InputError(
             f"train.init_from: a translation has a tokenizer for each side, and that run's is of kind '{given.kind}' "
@@ -217,10 +207,7 @@ def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> PairTokenizer:
 
 
 def make_tokenizer(corpus: ParallelCorpus, config: RunConfig) -> PairTokenizer:
-    """Return the tokenizers of a corpus: one for both sides where `data.shared_vocabulary` says so.
-
-    Byte pairs are learned from the training split, characters are all there are in any split.
-    """
+    """Make a tokenizer: byte pairs from the training split, or the characters of all splits."""
     by_characters = config.data.tokenizer == "characters"
     splits = list(corpus.splits.values()) if by_characters else [corpus.splits["train"]]
     texts = [[text for pairs in splits for text in getattr(pairs, side)] for side in ("sources", "targets")]

@@ -1,4 +1,4 @@
-"""Trials without training: does a switch act, what does a step cost, from what length on does an attention save?"""
+"""Trials without training: does a switch act, what does a step cost, at what length does an attention pay off?"""
 
 import time
 from collections.abc import Callable
@@ -30,7 +30,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Positions], Tensor]
 
 
 def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list[Verdict]:
-    """For each model setting but dropout that differs from a parent: would the model be another one without it?"""
+    """For each model setting except dropout that differs from a parent: does it change the model?"""
     verdicts = []
     for key, (before, after) in diff(parent, config).items():
         section, _, name = key.partition(".")
@@ -45,7 +45,7 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
         except ValueError:
             other = parent
         if capabilities.check(other) is not None:
-            other = parent  # it cannot be taken back alone; then all changes together must show
+            other = parent  # it cannot be reverted alone; then all changes together must show
         what = f"{key} {before} → {after}"
         effect = _difference(other, config, vocab_size)
         why = f"{what} {effect}" if effect else f"{what} changes neither the parameters nor any prediction"
@@ -54,7 +54,6 @@ def switch_effect(config: RunConfig, parent: RunConfig, vocab_size: int) -> list
 
 
 def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
-    """Return how the networks of two configs differ, in words; "" if they do not."""
     left, right = (build_model(c.model, vocab_size, c.seed) for c in (a, b))
     counts = [sum(p.numel() for p in model.parameters()) for model in (left, right)]
     if counts[0] != counts[1]:
@@ -89,10 +88,7 @@ class StepCost:
 
 
 def step_cost(config: RunConfig, model: Network, batches: Examples, repeats: int = 3) -> StepCost:
-    """Time a training step at full size on the model's device; the first, which warms up, does not count.
-
-    The model is trained by these steps; the median of `repeats` counts.
-    """
+    """Time training steps, which train the model; the median of `repeats` after a first one that warms up."""
     stepper = Stepper(config, model, batches)
     device = stepper.device
     if device.type == "cpu":
@@ -119,7 +115,7 @@ class Crossover:
 
     @property
     def saves_from(self) -> int | None:
-        """The shortest length from which on it was quicker at each; None if at none."""
+        """The shortest length from which it is always faster; None if there is none."""
         found = None
         for length, ratio in reversed(self.ratio):
             if ratio >= 1.0:

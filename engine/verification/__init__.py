@@ -1,1 +1,1 @@
-"""Can a run's numbers be confirmed? Its files are held against each other, and what can be repeated is repeated."""
+"""Verify a run's numbers: compare its files with each other, and repeat what can be repeated."""

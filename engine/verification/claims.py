@@ -1,6 +1,7 @@
-"""All claims of a run, in one table, and what becomes of each. Nothing is ever written into the run's directory."""
+"""All claims of a run in one table, with their findings. Nothing is ever written to the run's directory."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from engine.errors import InputError, damaged
@@ -24,7 +25,9 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
     "summary": records.summary,
     "events": records.events,
     "sample records": records.samples_kept,
-    **repeats.SCORED,
+    "best score": partial(repeats.score, which="best"),
+    "last score": partial(repeats.score, which="last"),
+    "averaged score": repeats.average,
     "samples": repeats.samples,
     "steps": repeats.steps,
     "verdicts": repeats.verdicts,
@@ -34,16 +37,8 @@ CLAIMS: dict[str, Callable[[Evidence], Outcome]] = {
 def verify(
     reader: RunReader, *, data_dir: Path | None = None, device: str = "auto", steps: int = STEPS
 ) -> Iterator[Finding]:
-    """Check every claim of a run that has ended, one after the other.
-
-    Args:
-        reader: of the run.
-        data_dir: where named corpora are looked for first.
-        device: auto (as the run's, where this machine has such a one), cpu, cuda, cuda:i or mps.
-        steps: training steps to repeat; at least as far as the next record. 0 repeats none.
-
-    Raises:
-        InputError: the run is alive, or there is no such device here.
+    """Check every claim of a run that has ended; `InputError`: it is alive, or there is no such device here. `steps`
+    training steps are repeated, at least as far as the next record.
     """
     if reader.state in LIVE_STATES or reader.state == "queued":
         raise InputError(f"run '{reader.name}' is {reader.state}; verify it when it has ended")
@@ -55,7 +50,7 @@ def verify(
         except (Unknown, InputError) as error:
             yield Finding(name, Result.UNCHECKED, str(error))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, AssertionError, OSError) as error:
-            # An honest run has no record without its fields: what is not there was lost or taken out.
+            # An honest run's records have all their fields: missing ones were lost or removed.
             damage = Difference("records", damaged(error), "whole ones")
             yield Finding(name, Result.DIFFERS, "a record that it rests on is damaged", (damage,))
         except (RuntimeError, MemoryError) as error:  # torch's own, such as no room on the device

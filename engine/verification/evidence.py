@@ -1,4 +1,4 @@
-"""What claims are checked with: the run's files, and, built from them at first use, its data, model and device."""
+"""Evidence for claims: the run's files and, built from them on first use, its data, model and device."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,22 +15,18 @@ from engine.model.transformer import Network
 from engine.runs.lineage import INIT_FROM, at_hand
 from engine.runs.reader import RunReader
 from engine.runs.record_version import redefined
-from engine.runs.records import Origin
+from engine.runs.records import Attempt, Origin
 from engine.training import checkpoint, tensors
 from engine.training.assemble import EXACT_IF_SAME, built
 from engine.training.devices import environment, resolve_device
 from engine.training.init_from import InitFrom
-from engine.training.numerics import chosen_precision, set_fp32_matmul
+from engine.training.numerics import set_fp32_matmul
 from engine.training.task import Task
 from engine.training.tasks import task_of_run
-from engine.verification.finding import COARSE, Unknown
-
-Record = dict[str, Any]
+from engine.verification.finding import COARSE, Record, Unknown
 
 
 class Evidence:
-    """Everything about one run that a claim may ask for. Only reads."""
-
     def __init__(self, reader: RunReader, data_dir: Path | None, device: str, steps: int) -> None:
         self.reader, self.data_dir, self.wished, self.steps = reader, data_dir, device, steps
         self.status, self.summary, self.state = reader.status, reader.raw("summary"), reader.state
@@ -52,7 +48,6 @@ class Evidence:
 
     @cached_property
     def metrics(self) -> list[Record]:
-        """All metrics records in their order."""
         return list(self.reader.raw_lines("metrics"))
 
     @cached_property
@@ -69,25 +64,20 @@ class Evidence:
 
     @property
     def end(self) -> int:
-        """The step at which it ended, as status.json says."""
         step = self.status.step
         if "step" not in self.status.model_fields_set:
             raise Unknown("status.json does not say at which step the run ended")
         return step
 
     @cached_property
-    def attempts(self) -> Sequence[Record]:
-        """The environment of each attempt."""
-        found = self.reader.raw("environment")
-        attempts = found.get("attempts") if isinstance(found, dict) else None
-        return [one for one in attempts if isinstance(one, dict)] if isinstance(attempts, list) else []
+    def attempts(self) -> Sequence[Attempt]:
+        return self.reader.environment.attempts
 
     @cached_property
     def device(self) -> torch.device:
-        """The device on which claims are repeated."""
         wished = self.wished
         if wished == "auto" and self.attempts:
-            with_index = str(self.attempts[-1].get("device", "auto")).split(" ")[0]
+            with_index = (self.attempts[-1].device or "auto").split(" ")[0]
             try:
                 return resolve_device(with_index)
             except InputError:
@@ -96,15 +86,16 @@ class Evidence:
 
     @cached_property
     def why_not_exact(self) -> str:
-        """Why results need not agree to the last bit: what has changed since the run; "" where they must."""
+        """Return what changed since the run, so results need not be bit-identical; "" if they must be."""
         if not self.attempts:
             return "environment.json does not say where the run was made"
         now = environment(self.device, self.config.train.threads or 1, 0)
         for attempt in self.attempts:
             for key in EXACT_IF_SAME:
-                if attempt.get(key) != now.get(key):
-                    return f"{key} was {_shown(attempt.get(key))}, is {_shown(now.get(key))}"
-        if self.device.type != "cpu":  # some of its kernels add as their threads happen to come
+                was, found = getattr(attempt, key), getattr(now, key)
+                if was != found:
+                    return f"{key} was {_shown(was)}, is {_shown(found)}"
+        if self.device.type != "cpu":  # some of its kernels sum in nondeterministic order
             return f"sums on {self.device} need not be taken in the same order twice"
         return ""
 
@@ -114,18 +105,12 @@ class Evidence:
 
     @property
     def how_exact(self) -> str:
-        """How closely results are compared, for a sentence."""
         return "to the last bit" if self.exact else f"within rounding ({self.why_not_exact})"
 
     @property
     def score_factor(self) -> float:
-        """By how much tolerances of scores are widened: scoring is fp32, except for its products."""
+        """Return the factor that widens score tolerances: scoring is fp32, except for its products."""
         return COARSE if self.config.train.fp32_matmul == "fast" else 1.0
-
-    @property
-    def step_factor(self) -> float:
-        """By how much tolerances of repeated training are widened."""
-        return COARSE if chosen_precision(self.config.train, self.device) == "bf16" else self.score_factor
 
     @cached_property
     def task(self) -> Task:
@@ -133,7 +118,6 @@ class Evidence:
 
     @cached_property
     def origin(self) -> Origin | None:
-        """What its first weights came from; None where from its own seed."""
         return self.reader.run.origin
 
     @cached_property
@@ -155,24 +139,19 @@ class Evidence:
 
     @cached_property
     def saved(self) -> list[Path]:
-        """Its checkpoints that are as they were written, oldest first."""
         return [folder for folder in checkpoint.steps_saved(self.reader.path) if checkpoint.damage(folder) is None]
 
     def folder_of(self, step: int) -> Path | None:
-        """The intact checkpoint of a step, where it is kept."""
         wanted = checkpoint.folder_name(step)
         return next((folder for folder in self.saved if folder.name == wanted), None)
 
     def network(self, which: str) -> tuple[Network, int]:
-        """Return the model of `best`, `last`, `average` or a step, and its step."""
         model, _, step = checkpoint.load_network(self.reader, which, self.device)
         return model, step
 
     def fresh(self) -> Network:
-        """Return the model before its first step: from the seed, or from the run that it started from.
-
-        Raises:
-            Unknown: neither the other run's weights nor its own first checkpoint are at hand.
+        """The model before its first step: from the seed, or from the run that it started from. `Unknown`: neither the
+        other run's weights nor its own first checkpoint is available.
         """
         capabilities.require(self.config, str(self.reader.path / "config.toml"))
         model = built(self.config, self.config.needed_tokens(self.task.vocab_size), self.device)
@@ -189,7 +168,6 @@ class Evidence:
 
     @contextmanager
     def process(self) -> Iterator[None]:
-        """Set threads and matrix products as the run had them, then restore them."""
         threads = torch.get_num_threads()
         try:
             torch.set_num_threads(self.config.train.threads or threads)

@@ -1,15 +1,16 @@
-"""What became of one claim of a run: confirmed, different, or not to be checked here. No torch."""
+"""The finding on one claim of a run: confirmed, different, or not checkable here. No torch."""
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from engine.measures import MEASURES
-from engine.runs.files import line
-from engine.runs.flat import flat
+from engine.runs.files import flat, line
+
+Record = dict[str, Any]  # as in its file
 
 
 class Result(StrEnum):
@@ -20,11 +21,9 @@ class Result(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """A value that is not what the run says."""
-
     what: str  # which value, e.g. `loss at step 500`.
-    recorded: Any  # what the run says; None where it says nothing
-    found: Any  # what was found instead; None where there is nothing
+    recorded: Any  # the recorded value; None if missing
+    found: Any  # the value found; None if missing
 
 
 @dataclass(frozen=True)
@@ -36,9 +35,6 @@ class Finding:
     text: str
     differences: tuple[Difference, ...] = ()
 
-    def to_json(self) -> Mapping[str, Any]:
-        return asdict(self) | {"result": self.result.value}
-
 
 class Unknown(Exception):
     """A claim cannot be checked here; says why."""
@@ -46,13 +42,11 @@ class Unknown(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a claim's function returns: what agrees, and what does not."""
-
     text: str
     differences: tuple[Difference, ...] = ()
 
 
-CLOCKS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))  # what no repetition can repeat
+CLOCKS = frozenset(("seconds", "tokens_per_second", "device_load", "memory_bytes"))  # fields that cannot be repeated
 # Field → (relative, absolute) tolerance elsewhere than where the run was made.
 TOLERANCES: Mapping[str, tuple[float, float]] = {
     **{measure.key: measure.tolerance for measure in MEASURES if not measure.probe},
@@ -62,19 +56,17 @@ TOLERANCES: Mapping[str, tuple[float, float]] = {
     "grad_norm": (2e-3, 0.0),
     "lr": (1e-12, 0.0),
 }
-COARSE = 10.0  # times as much where products are rounded to bf16 or TF32
+COARSE = 10.0  # factor if products are rounded to bf16 or TF32
 
 
-def as_recorded(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as it would be read back from its file."""
-    read: dict[str, Any] = json.loads(line(dict(record)))
+def as_recorded(record: Mapping[str, Any]) -> Record:
+    read: Record = json.loads(line(record))
     return read
 
 
 def same_value(field: str, recorded: Any, found: Any, *, exact: bool, factor: float = 1.0) -> bool:
-    """Return whether two values of a field agree: to the last bit if `exact`, else within a tolerance.
-
-    What stands before the first dot of `field` names the tolerance, and `factor` widens it.
+    """Return whether two values of a field agree: to the last bit if `exact`, else within the tolerance, widened by
+    `factor`, of the name before its first dot.
     """
     if exact or not _is_number(recorded) or not _is_number(found):
         return type(recorded) is type(found) and bool(recorded == found)
@@ -91,15 +83,8 @@ def differences(
     factor: float = 1.0,
     skip: frozenset[str] = CLOCKS,
 ) -> list[Difference]:
-    """Return where a record differs from the same record computed now; fields that it lacks are no difference.
-
-    Args:
-        recorded: from the run.
-        found: computed now.
-        where: said with each difference, e.g. `at step 500`.
-        exact: to the last bit.
-        factor: widens the tolerances.
-        skip: fields that are left out.
+    """Return the differences of a record from the same one computed now; fields that it lacks are no difference, nor
+    are those of `skip`. `where` is said with each, e.g. `at step 500`.
     """
     now = dict(flat(as_recorded(found)))
     return [

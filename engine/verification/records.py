@@ -1,29 +1,29 @@
-"""Claims about the run's own records: are they complete, in order, and of one mind with each other?
+"""Claims about the run's own records: are they complete, in order, and consistent?
 
-Nothing is computed anew here but sums and hashes, so these claims hold on every machine.
+Only sums and hashes are recomputed here, so these claims can be checked on any machine.
 """
 
 import itertools
 import math
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from engine.plain_files import open_plain, read_plain
 from engine.runs.files import parsed_lines, read_json
+from engine.runs.records import ValidationRecord
 from engine.runs.twins import fingerprint
 from engine.training import checkpoint
 from engine.training.optimizer import learning_rate
 from engine.training.trainer import better
-from engine.verification.evidence import Evidence, Record
-from engine.verification.finding import Difference, Outcome, Unknown, differences, same_value
+from engine.verification.evidence import Evidence
+from engine.verification.finding import Difference, Outcome, Record, Unknown, differences, same_value
 
 AT_REST = ("finished", "stopped", "interrupted")  # status.json was written after the last record
 LISTED = 5  # differences of one kind that are listed
 
 
 def metrics(evidence: Evidence) -> Outcome:
-    """metrics.jsonl has every record that the config asks for, in order, and none besides."""
+    """metrics.jsonl has exactly the records that the config requires, in order."""
     log, evaluation = evidence.config.log.every, evidence.config.evaluation.every
     wrong = [*_torn(evidence), *_rising(evidence.train), *_rising(evidence.validation)]
     trained, scored = _steps(evidence.train), _steps(evidence.validation)
@@ -34,7 +34,12 @@ def metrics(evidence: Evidence) -> Outcome:
     done = [end] if evidence.finished else []
     optional = [] if evidence.finished else [end]
     wrong += _expected("validation records", scored, evaluation, end, required=done, optional=optional)
-    wrong += _lengths(evidence)
+    for folder in evidence.saved[-1:]:  # files shorter than it notes have lost records
+        offsets = read_json(folder / checkpoint.STATE)["offsets"]
+        for stream in ("metrics", "samples"):
+            size = (evidence.reader.path / f"{stream}.jsonl").stat().st_size
+            if size < offsets[stream]:
+                wrong.append(Difference(f"bytes of {stream}.jsonl", size, f"≥ {offsets[stream]} at {folder.name}"))
     if evidence.finished and end != steps and not evidence.config.evaluation.patience:
         wrong.append(Difference("step at which it finished", end, steps))
     text = f"{len(trained):,} train and {len(scored):,} validation records, every one that was due up to step {end:,}"
@@ -42,7 +47,7 @@ def metrics(evidence: Evidence) -> Outcome:
 
 
 def values(evidence: Evidence) -> Outcome:
-    """Each record agrees with itself: perplexity with loss, learning rate with the schedule."""
+    """Each record is consistent: perplexity with loss, learning rate with the schedule."""
     config, wrong = evidence.config, []
     for record in evidence.train:
         rate = learning_rate(config.optimizer, record["step"], config.train.steps)
@@ -82,7 +87,8 @@ def summary(evidence: Evidence) -> Outcome:
         raise Unknown("it is of a later step than the metrics reach: the run was taken up again from an earlier one")
     last, best = (records[-1] if records else None), None
     for record in records:
-        if record["loss"] is not None and better(record, best, evidence.config.evaluation.select):
+        held = None if best is None else ValidationRecord.read(best)
+        if better(ValidationRecord.read(record), held, evidence.config.evaluation.select):
             best = record
     wrong = []
     for name, found in (("best", best), ("last", last)):
@@ -95,13 +101,18 @@ def summary(evidence: Evidence) -> Outcome:
         gap = None if last["loss"] is None else last["loss"] - best["loss"]
         if evidence.summary.get("gap") != gap:
             wrong.append(Difference("gap between last and best", evidence.summary.get("gap"), gap))
-    wrong += _pointed(evidence, best)
+    try:
+        pointed = read_plain(evidence.reader.path / "checkpoints" / "best", 100).decode("utf-8").strip()
+    except (OSError, ValueError):
+        pointed = ""
+    if best is not None and pointed != checkpoint.folder_name(best["step"]):
+        wrong.append(Difference("checkpoint called best", pointed or None, checkpoint.folder_name(best["step"])))
     scores = "" if best is None else f": best loss {best['loss']:.4f} at step {best['step']:,}"
     return Outcome(f"best and last are those of the metrics{scores}", tuple(wrong))
 
 
 def events(evidence: Evidence) -> Outcome:
-    """events.jsonl tells the story of the attempts that status.json and environment.json count."""
+    """events.jsonl records the same attempts as status.json and environment.json."""
     told = list(evidence.reader.raw_lines("events"))
     attempt = evidence.status.attempt or 1
     numbers: list[int] = [event["attempt"] for event in told]
@@ -110,7 +121,7 @@ def events(evidence: Evidence) -> Outcome:
         wrong.append(Difference("attempts in events.jsonl", sorted(set(numbers)), f"1 to {attempt} in order"))
     started = [event for event in told if event.get("event") == "started"]
     first = started[0]["attempt"] if started else 1  # an earlier attempt ended before its first checkpoint
-    counted = [one.get("attempt") for one in evidence.attempts]
+    counted = [one.attempt for one in evidence.attempts]
     if counted != list(range(first, first + len(counted))) or first + len(counted) - 1 > attempt:
         wrong.append(Difference("attempts in environment.json", counted, f"{first} to {attempt}"))
     if len(started) != 1 and (evidence.metrics or started):
@@ -130,7 +141,7 @@ def events(evidence: Evidence) -> Outcome:
 
 
 def samples_kept(evidence: Evidence) -> Outcome:
-    """samples.jsonl has a sample of every step that was due for one, and none besides."""
+    """samples.jsonl has a sample for exactly the steps that were due for one."""
     config = evidence.config.evaluation
     steps = [record.get("step") for record in evidence.reader.raw_lines("samples")]
     whole = [step for step in steps if isinstance(step, int)]
@@ -150,7 +161,6 @@ def _steps(records: Sequence[Record]) -> list[int]:
 def _expected(
     what: str, steps: Sequence[int], every: int, end: int, *, required: Sequence[int], optional: Sequence[int] = ()
 ) -> list[Difference]:
-    """Return what is wrong with the steps of some records: each due one once, in order, up to the end."""
     for before, after in itertools.pairwise(steps):
         if after <= before:
             return [Difference(f"order of {what}", f"step {after} after step {before}", "rising steps")]
@@ -171,7 +181,6 @@ def _due(step: int, every: int) -> bool:
 
 
 def _rising(records: Sequence[Record]) -> Iterator[Difference]:
-    """Yield counters that ran backwards."""
     for before, after in itertools.pairwise(records):
         for field in ("tokens", "seconds"):
             if not before.get(field, 0) <= after.get(field, 0):
@@ -179,7 +188,7 @@ def _rising(records: Sequence[Record]) -> Iterator[Difference]:
 
 
 def _torn(evidence: Evidence) -> Iterator[Difference]:
-    """Yield lines that are not records; a last line without its end is what a kill leaves."""
+    """Yield lines that are not records; a kill leaves a last line without its end."""
     for stream in ("metrics", "samples", "events"):
         path = evidence.reader.path / f"{stream}.jsonl"
         try:
@@ -194,24 +203,3 @@ def _torn(evidence: Evidence) -> Iterator[Difference]:
             damaged -= 1
         if damaged:
             yield Difference(f"damaged lines of {path.name}", damaged, 0)
-
-
-def _lengths(evidence: Evidence) -> Iterator[Difference]:
-    """Yield files shorter than the newest checkpoint notes: they have lost records."""
-    for folder in evidence.saved[-1:]:
-        offsets = read_json(folder / checkpoint.STATE)["offsets"]
-        for stream in ("metrics", "samples"):
-            size = (evidence.reader.path / f"{stream}.jsonl").stat().st_size
-            if size < offsets[stream]:
-                yield Difference(f"bytes of {stream}.jsonl", size, f"≥ {offsets[stream]} at {folder.name}")
-
-
-def _pointed(evidence: Evidence, best: Record | None) -> Iterator[Difference]:
-    """Check that the checkpoint called best is that of the best score."""
-    try:
-        name = read_plain(evidence.reader.path / "checkpoints" / "best", 100).decode("utf-8").strip()
-    except (OSError, ValueError):
-        name = ""
-    wanted: Any = None if best is None else checkpoint.folder_name(best["step"])
-    if wanted is not None and name != wanted:
-        yield Difference("checkpoint called best", name or None, wanted)

@@ -1,31 +1,29 @@
-"""Claims that are checked by repeating: scores, samples, some training steps, and the cheap checks.
+"""Claims checked by repetition: scores, samples, some training steps, and the cheap checks.
 
-Steps are repeated in a temporary folder from a checkpoint that is kept before the end, else from the seed. An inert
-switch is told from other runs of the folder, and those may have come or gone: that verdict is not asked again.
+Steps are repeated in a temporary folder from a checkpoint before the end, else from the seed. The inert-switch verdict
+depends on other runs in the folder, which may have come or gone, so it is not repeated.
 """
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from engine import capabilities
-from engine.evaluation.alarms import curve, implausible, majority_only, not_learning, overlapping, same_text
-from engine.evaluation.checks import leak_probe
-from engine.evaluation.scorers import largest_batch
-from engine.evaluation.verdict import DIVERGED, OK, Verdict, When
-from engine.model.transformer import Network
+from engine.evaluation.alarms import curve, majority_only, of_scores, overlapping, same_text
+from engine.evaluation.verdict import DIVERGED, OK, Verdict
 from engine.runs.files import read_json
 from engine.runs.reader import RunReader
+from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.control import Control, Diverged, Leaking
-from engine.training.inspector import CURVE
+from engine.training.inspector import CURVE, probed
+from engine.training.numerics import chosen_precision
 from engine.training.self_check import self_check
 from engine.training.task import RunParts
 from engine.training.trainer import Trainer
-from engine.verification.evidence import Evidence, Record
-from engine.verification.finding import Difference, Outcome, Unknown, as_recorded, differences
+from engine.verification.evidence import Evidence
+from engine.verification.finding import COARSE, Difference, Outcome, Record, Unknown, as_recorded, differences
 
 WRITTEN = "translation"  # a model's translations, among the redefined fields
 NEWEST_SAMPLES = 3  # that are written again, where their checkpoints are kept
@@ -34,7 +32,7 @@ AVERAGED = frozenset(("steps",))  # the same of an averaged score
 
 
 def score(evidence: Evidence, which: str) -> Outcome:
-    """A checkpoint, scored again over the whole validation split, has the score that was recorded at its step."""
+    """A checkpoint, rescored on the whole validation split, has the score recorded at its step."""
     if not evidence.validation:
         raise Unknown("nothing was scored")
     with evidence.process():
@@ -75,7 +73,7 @@ def samples(evidence: Evidence) -> Outcome:
             if folder is None:
                 continue
             model, step = evidence.network(str(record["step"]))
-            found = evidence.task.sampler(evidence.config).sample(model, step)
+            found = evidence.task.sampler(evidence.config).sample(model, step).dump()
             repeated.append(step)
             skip = frozenset(() if evidence.exact else ("chances",))
             wrong += differences(record, found, f"of the sample at step {step:,}", exact=evidence.exact, skip=skip)
@@ -95,29 +93,24 @@ def _same_scores(
 ) -> Outcome:
     exact, factor, skip = evidence.exact, evidence.score_factor, SAID_OF | skip | evidence.redefined
     wrong = differences(recorded, found, where, exact=exact, factor=factor, skip=skip)
-    said = f"loss {_digits(found)}, recorded {_digits(recorded)}, {evidence.how_exact}"
+    # `null` in the file stands for NaN or infinity.
+    losses = ["no number" if one["loss"] is None else f"{one['loss']:.6f}" for one in (found, recorded)]
+    said = f"loss {losses[0]}, recorded {losses[1]}, {evidence.how_exact}"
     return Outcome(said + evidence.not_compared(*recorded), tuple(wrong))
 
 
-def _digits(record: Record) -> str:
-    """Format a loss; `null` in the file stands for NaN or infinity."""
-    return "no number" if record["loss"] is None else f"{record['loss']:.6f}"
-
-
 def _scored(evidence: Evidence, folder: Path, which: str) -> Record:
-    """Score a checkpoint, once."""
     if folder not in evidence.scored:
         model, step = evidence.network(which)
         scorer = evidence.task.scorer(evidence.config, evidence.device)
-        found = {"step": step} | as_recorded(scorer.record(model))
+        found: Record = {"step": step} | as_recorded(scorer.record(model).dump())
         if outputs := scorer.outputs():
-            found["translations"] = outputs
+            found["translations"] = as_recorded(outputs.dump())
         evidence.scored[folder] = found
     return evidence.scored[folder]
 
 
 def _translations(evidence: Evidence, found: Record) -> list[Difference]:
-    """Compare translations.json, where it is of this step, with what is written now."""
     said = read_json(evidence.reader.path / "translations.json")
     if not isinstance(said, dict) or said.get("step") != found["step"]:
         return []
@@ -131,15 +124,8 @@ def _translations(evidence: Evidence, found: Record) -> list[Difference]:
     ]
 
 
-SCORED: dict[str, Callable[[Evidence], Outcome]] = {
-    "best score": partial(score, which="best"),
-    "last score": partial(score, which="last"),
-    "averaged score": average,
-}
-
-
 COMPARED = ("loss", "grad_norm", "lr", "tokens")
-# What changes nothing that is learned.
+# Settings that do not affect learning.
 QUIETED = ("evaluation.every", "evaluation.sample_every", "checkpoint.every", "checkpoint.average_last")
 
 
@@ -154,15 +140,17 @@ def steps(evidence: Evidence) -> Outcome:
         before = [folder for folder in evidence.saved if 0 < int(folder.name[5:]) < last]
         folder = before[-1] if before else None
         start = int(folder.name[5:]) if folder is not None else 0
-        until = _last_step(evidence, start)
+        after = [record["step"] for record in evidence.train if record["step"] > start]
+        # As many as wanted, but far enough to reach a record.
+        until = ([step for step in after if step <= start + evidence.steps] or after[:1])[-1]
         found = repeated(evidence, folder, until - start)
     recorded = {record["step"]: record for record in evidence.train if start < record["step"] <= until}
     wrong = [Difference(f"train record at step {step:,}", "there", None) for step in recorded.keys() - found.keys()]
+    coarse = chosen_precision(evidence.config.train, evidence.device) == "bf16"
+    factor = COARSE if coarse else evidence.score_factor
     for step, record in sorted(found.items()):
         said = {key: recorded.get(step, {}).get(key) for key in COMPARED}
-        wrong += differences(
-            said, record, f"at step {step:,}", exact=evidence.exact, factor=evidence.step_factor, skip=frozenset()
-        )
+        wrong += differences(said, record, f"at step {step:,}", exact=evidence.exact, factor=factor, skip=frozenset())
     whence = "from the seed" if evidence.origin is None else f"from the weights of {evidence.origin.shown}"
     if folder is not None:
         whence = f"from the checkpoint of step {start:,}"
@@ -173,11 +161,7 @@ def steps(evidence: Evidence) -> Outcome:
 
 
 def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, Record]:
-    """Repeat `count` training steps from a checkpoint, or from the start; return the train records.
-
-    Raises:
-        Unknown: training fails here, as the run may have.
-    """
+    """Train again from a checkpoint, or the start; return the train records. `Unknown`: training fails here."""
     config, task = evidence.config, evidence.task
     for key in QUIETED:
         config = capabilities.with_value(config, key, 0)
@@ -185,7 +169,7 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
         writer = RunWriter.create(Path(root), "repeated", config, {})
         try:
             parts = RunParts(config, task, evidence.fresh(), task.sampler(config))
-            trainer = Trainer(parts, {}, writer, Control())
+            trainer = Trainer(parts, DataFacts(), writer, Control())
             if folder is not None:
                 trainer.restore(folder)
             trainer.begin()
@@ -197,13 +181,6 @@ def repeated(evidence: Evidence, folder: Path | None, count: int) -> dict[int, R
             writer.release()
         records = RunReader(writer.path).raw_lines("metrics")
         return {record["step"]: record for record in records if record.get("kind") == "train"}
-
-
-def _last_step(evidence: Evidence, start: int) -> int:
-    """Return the last step to repeat: as many as wanted, but far enough to reach a record."""
-    after: list[int] = [record["step"] for record in evidence.train if record["step"] > start]
-    within = [step for step in after if step <= start + evidence.steps]
-    return (within or after[:1])[-1]
 
 
 FALLEN = "is not a number"  # as the trainer says it when a run has diverged
@@ -223,7 +200,7 @@ def verdicts(evidence: Evidence) -> Outcome:
 
 
 def _said(evidence: Evidence, verdict: Verdict) -> str | None:
-    """Return what checks.json says last of a check: a probe is recorded each time, an alarm only where it changes."""
+    """Return a check's last entry in checks.json: a probe is recorded each time, an alarm only on change."""
     found = [v for v in evidence.reader.verdicts if v.check == verdict.check]
     if verdict.check == "leak":
         found = [v for v in found if v.when == verdict.when]
@@ -235,42 +212,26 @@ def _probes(evidence: Evidence) -> Iterator[Verdict]:
     overlap = evidence.task.overlap
     if overlap is not None and "overlap" in evidence.reader.raw("data"):  # earlier versions did not check
         yield overlapping(overlap)
-    fresh = evidence.fresh()
-    yield _leak(evidence, fresh, "before", 0)
+    fresh, batches = evidence.fresh(), evidence.task.batches(evidence.config, evidence.device)
+    yield probed(evidence.config, fresh, batches, when="before", step=0)
     yield from self_check(evidence.config, fresh, evidence.task)
     if evidence.finished:
         model, step = evidence.network("last")
-        yield _leak(evidence, model, "after", step)
-
-
-def _leak(evidence: Evidence, model: Network, when: When, step: int) -> Verdict:
-    batches = evidence.task.batches(evidence.config, evidence.device)
-    rows, words = largest_batch(evidence.config), evidence.task.vocab_size
-    return leak_probe(model, batches.objective, batches.probed(), words, when=when, step=step, rows=rows)
+        yield probed(evidence.config, model, batches, when="after", step=step)
 
 
 def _alarms(evidence: Evidence) -> Iterator[Verdict]:
-    config, facts = evidence.config, evidence.reader.raw("data")
+    config, facts = evidence.config, evidence.reader.data
     objective = evidence.task.batches(config, evidence.device).objective
     found: list[Verdict | None] = []
     if evidence.validation:
-        record, step = evidence.validation[-1], evidence.validation[-1]["step"]
-        warmup = config.optimizer.warmup
-        assert isinstance(warmup, int)
+        record, step = ValidationRecord.read(evidence.validation[-1]), evidence.validation[-1]["step"]
+        conditional, free = objective.conditional, evidence.reader.leak_free
         found += [
-            implausible(
-                record,
-                facts,
-                kind=config.objective.kind,
-                conditional=objective.conditional,
-                when="evaluation",
-                step=step,
-                leak_free=evidence.reader.leak_free,
-            ),
-            not_learning(record, facts, warmup=warmup, when="evaluation", step=step),
+            *of_scores(record, facts, config, conditional=conditional, step=step, leak_free=free),
             _curve(evidence, step),
         ]
-    if evidence.finished and isinstance(best := evidence.summary.get("best"), dict):
+    if evidence.finished and (best := evidence.reader.summary.best) is not None:
         found.append(majority_only(best, facts, when="after", step=evidence.end))
     samples = list(evidence.reader.raw_lines("samples"))
     if samples:
@@ -279,7 +240,7 @@ def _alarms(evidence: Evidence) -> Iterator[Verdict]:
 
 
 def _curve(evidence: Evidence, step: int) -> Verdict | None:
-    """Ask as it was asked last: over the whole run at its end, else up to the newest evaluation."""
+    """Repeat the last curve check: over the whole run at its end, else up to the newest evaluation."""
     reason = evidence.status.reason
     if evidence.state == "failed" and FALLEN in reason:
         return Verdict("curve", "after", step, DIVERGED, 0.0, reason)
@@ -287,6 +248,6 @@ def _curve(evidence: Evidence, step: int) -> Verdict | None:
         columns = evidence.reader.follow().load(CURVE)
         return curve(columns.train, columns.validation, when="after", step=step)
     if len(evidence.metrics) > CURVE:
-        return None  # it was asked over thinned records, and thinned otherwise then
-    until = [record for record in evidence.train if record["step"] <= step]
-    return curve(until, evidence.validation, when="evaluation", step=step)
+        return None  # it ran over records that were thinned differently then
+    until = [TrainRecord.read(record) for record in evidence.train if record["step"] <= step]
+    return curve(until, [*map(ValidationRecord.read, evidence.validation)], when="evaluation", step=step)

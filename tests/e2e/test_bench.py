@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from engine.benchmark.cases import CASES, BenchmarkSpec, Effort, Measured
+from engine.benchmark.cases import CASES, BenchmarkSpec, Measured
 from engine.benchmark.measure import linear_maps
 from engine.config import presets
 from engine.config.schema import RunConfig
@@ -79,7 +79,7 @@ def test_on_a_gpu_one_command_measures_every_size_and_skips_what_does_not_fit(ca
 
 
 def spec(config: RunConfig) -> BenchmarkSpec:
-    return BenchmarkSpec(config, ("fp32",), ("torch",), torch.device("cpu"), 1, Effort(1, 0.01))
+    return BenchmarkSpec(config, ("fp32",), ("torch",), torch.device("cpu"), 1, 1, 0.01)
 
 
 def test_a_network_that_does_not_see_all_tokens_is_timed_without_peers() -> None:

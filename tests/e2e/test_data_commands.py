@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engine.data.catalogue import CORPORA
 from engine.data.entry import CorpusEntry
-from engine.data.parallel.registry import PARALLEL
 from tests.small_pairs import multi30k, table
 from tui_transformer.__main__ import main
 
@@ -59,7 +59,7 @@ def test_the_list_as_json_has_a_record_a_corpus(capsys) -> None:
 
 def test_generated_pairs_are_built_in(capsys, monkeypatch) -> None:
     made = CorpusEntry("made-up", "pairs", "pairs by a grammar", lambda *_: None, languages=("en", "de"))
-    monkeypatch.setitem(PARALLEL, "made-up", made)
+    monkeypatch.setitem(CORPORA, "made-up", made)
     assert main(["data", "list", "--json"]) == 0
     assert next(r for r in records(capsys) if r["name"] == "made-up")["where"] == "built in"
     assert main(["data", "fetch", "made-up"]) == 0

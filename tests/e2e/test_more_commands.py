@@ -149,7 +149,7 @@ def test_a_command_is_heard_from_the_first_moment_and_acknowledged_when_obeyed(t
     seen, write = [], trainer.writer._replace
 
     def record(name: str, data: dict) -> None:
-        if name == "status":
+        if name == "status.json":
             seen.append((data["control_id"], data["state"]))
         write(name, data)
 

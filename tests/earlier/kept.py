@@ -40,6 +40,10 @@ _VARIES = (
     (re.compile(r"(?<=≈ TIME) +"), " "),
     (re.compile(r"A RUN +"), "A RUN "),
     (re.compile(r'"(seconds|seconds_per_step|saves_from|ratio)": (?:[\d.e+-]+|null)'), r'"\1": TIME'),
+    (
+        re.compile(r"to the last bit|within rounding \(processor was [^\n]*?\)(?= |,|;|\.|\n|$)"),
+        "AS EXACT AS ITS PROCESSOR",
+    ),
     (re.compile(r"saves (?:no )?time .*?\(forward"), "saves TIME (forward"),
 )
 _PICTURE = re.compile(r"^sha256 [0-9a-f]{64}$|<svg sha256=[0-9a-f]{64}>", re.MULTILINE)

@@ -19,6 +19,7 @@ from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokeniz
 from engine.errors import InputError
 from engine.runs import commands
 from engine.runs.reader import RunReader
+from engine.runs.records import ValidationRecord
 from engine.training import checkpoint, tensors
 from engine.training.checkpoint import TrainerState
 from tests.fuzz.door import Door
@@ -202,7 +203,7 @@ def _agree(path: Path) -> None:
         (path / checkpoint.MANIFEST).write_text(text, encoding="utf-8")
 
 
-STATE = json.dumps(TrainerState(6, best={"loss": 1.0}, offsets={"metrics": 9}).to_json()).encode()
+STATE = TrainerState(6, best=ValidationRecord(loss=1.0), offsets={"metrics": 9}).to_json().encode()
 
 
 def state_file(folder: Path, raw: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from engine.errors import InputError
+from engine.evaluation.verdict import Verdict
 from engine.runs import twins
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.tail import History, MetricsTail
@@ -19,20 +20,19 @@ from tests.tui_transformer.recorded import train_record, validation_record
 from tui_transformer.lab.analysis import curves as bands
 from tui_transformer.lab.analysis import curves as distance
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.curves import Curves, difference, loss_curve
+from tui_transformer.lab.analysis.curves import Curves, difference
 from tui_transformer.lab.analysis.detail import detail, group_detail, text_of
 from tui_transformer.lab.analysis.export import FORMATS, group_table, table
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.verdict import VariantResults
 from tui_transformer.lab.analysis.view import Options, View
-from tui_transformer.lab.charts.canvas import Series, line_chart
-from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, picture
-from tui_transformer.lab.records.facts import number
+from tui_transformer.lab.charts.canvas import Line, line_chart
+from tui_transformer.lab.charts.curves import AXES, CHARTED, SMOOTHINGS, curve_of, picture
 from tui_transformer.lab.records.feed import Feed
+from tui_transformer.lab.reports.context import gather
 from tui_transformer.lab.reports.languages import LANGUAGES, language
 from tui_transformer.lab.reports.report import report
-from tui_transformer.lab.reports.report_data import gather
 
 Given = tuple[list[Edit], int]
 
@@ -118,7 +118,8 @@ def compared(folder: Path, given: Given) -> None:
         groups = bands.seeds_of(look.entries, look.entries)
         for group in groups:
             bands.band({seed: bands.scored(curves[run.path].validation, "step") for seed, run in group.by_seed.items()})
-        distance.families(distance.newest(found.validation) for found in curves.values())
+        for found in curves.values():
+            distance.newest(found.validation)
         group_columns.columns(standings, all_settings=True)
 
 
@@ -166,7 +167,7 @@ def begun(folder: Path, edits: list[Edit]) -> None:
                 else:
                     writer = RunWriter(root / run)
                     writer.rewind({"metrics": 100, "samples": 50}, 3)
-                writer.verdict({"check": "leak", "when": "before", "step": 3, "verdict": "ok", "value": 0.0, "why": ""})
+                writer.verdict(Verdict("leak", "before", 3, "ok", 0.0, ""))
                 writer.status(step=4)
             except (InputError, OSError) as error:
                 assert str(error)
@@ -189,8 +190,8 @@ def gathered(folder: Path, given: Given) -> None:
     with damaged(files_of(root), edits):
         look = Folder(root).look()
         if look.entries:
-            found = gather(look.entries, look.studies if how % 2 else {})
-            assert report(found, spoken, spoken).blocks and found.folder_name
+            found = gather(look.entries, look.studies if how % 2 else {}, spoken, spoken)
+            assert report(found).blocks and found.folder_name
 
 
 _RECORDS = st.builds(
@@ -235,14 +236,11 @@ def metrics(folder: Path, given: tuple[list[bytes], list[bytes]]) -> None:
         (history.reset if reset else history.add)(new)
         columns = history.columns
         pictures(columns.train, columns.validation, [0.5])
-        ours, theirs = loss_curve(columns.train, "step"), loss_curve(columns.validation, "step")
+        ours, theirs = curve_of(columns.train, "step", "loss"), curve_of(columns.validation, "step", "loss")
         difference(ours, theirs)
-        points = [(number(record.get("step")), number(record.get("loss"))) for record in columns.train]
-        known = [(x, y) for x, y in points if x is not None and y is not None]
-        line = Series("train", [x for x, _ in known], [y for _, y in known], "blue")
-        line_chart([line], title="loss", x_label="step", width=40, height=10)
+        line_chart([Line(ours.x, ours.y, "blue", label="train")], title="loss", x_label="step", width=40, height=10)
         bands.band({1: bands.scored(columns.validation, "step"), 2: bands.scored(columns.train, "tokens")})
-        distance.families([distance.newest(columns.validation)])
+        distance.newest(columns.validation)
     finally:
         path.write_bytes(kept)
 

@@ -17,8 +17,7 @@ import pytest
 
 from engine.config.sections import DataConfig
 from engine.data import download
-from engine.data.catalogue import catalogue
-from engine.data.corpora import load_corpus
+from engine.data.catalogue import CORPORA, load_corpus
 from engine.data.download import MIRROR_VARIABLE, Remote, fetch
 from engine.data.parallel import lines
 from engine.data.parallel.lines import read_bytes, read_member
@@ -105,7 +104,7 @@ def test_a_server_that_speaks_nonsense_is_one_line(tmp_path, error: Exception) -
 
 
 def test_a_part_is_never_what_a_corpus_is_read_from(tmp_path) -> None:
-    for entry in catalogue().values():
+    for entry in CORPORA.values():
         for remote in entry.remotes:
             (tmp_path / remote.file).parent.mkdir(exist_ok=True)
             (tmp_path / (remote.file + ".part")).write_bytes(CONTENT)
@@ -115,7 +114,7 @@ def test_a_part_is_never_what_a_corpus_is_read_from(tmp_path) -> None:
 
 
 def test_every_file_of_every_corpus_is_https_capped_and_stays_in_its_folder() -> None:
-    for entry in catalogue().values():
+    for entry in CORPORA.values():
         for remote in entry.remotes:
             assert remote.url.startswith("https://") or not remote.url
             assert remote.sha256 is None or len(remote.sha256) == 64

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from engine.data import cache
-from engine.data.catalogue import catalogue
+from engine.data.catalogue import CORPORA
 from tests.hostile.forked import said
 from tests.hostile.poisoned_runs import completed, read, rehash, write
 from tests.tui_transformer.trained import train
@@ -174,7 +174,7 @@ def test_no_corpus_of_any_kind_is_ever_unpickled(tmp_path, form: str) -> None:
             )
             found = said([*words, *more])
             assert not mark.exists() and found.code in (0, 1, 2), (words, found.text[-1500:])
-    for entry in catalogue().values():
+    for entry in CORPORA.values():
         for remote in entry.remotes:
             path = tmp_path / "data" / remote.file
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,19 +1,20 @@
-"""`ablate`: a study from its plan to its last cell; stopped or killed, the same command goes on with it."""
+"""`ablate`: run a study from plan to last cell; after a stop or kill, the same command resumes it."""
 
 import json as json_text
 import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from engine.command_line import RUNS, as_typed, command_line
+from engine.config.toml import parse
 from engine.errors import InputError, no_process
 from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set
 from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, print_columns, say
@@ -25,12 +26,12 @@ from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
-from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, is_run, only_runner, study_file, write
-from tui_transformer.lab.studies.runner import Orders, Runner
-from tui_transformer.lab.studies.study import Study, read_study, shipped_studies
+from tui_transformer.lab.studies.record import ABSENT, SKIPPED, is_run, only_runner, study_file, write
+from tui_transformer.lab.studies.runner import Runner
+from tui_transformer.lab.studies.study import read_study, shipped_studies, study_of
 
-MEASURED = {"study", "device", "jobs", "cells", "took"}  # what `measure-study` is given
-STARTS = 60.0  # seconds for a detached runner to take its study
+MEASURED = {"study", "device", "jobs", "cells", "took"}  # input of `measure-study`
+STARTS = 60.0  # seconds for a detached runner to lock its study
 
 
 def ablate(
@@ -62,12 +63,12 @@ def ablate(
     failed = "retry" if retry_failed else "skip" if skip_failed else ""
     options = RunOptions(device, jobs, failed, json, runs_dir, data_dir)
     asked = StudyArgs(study, preset, tuple(vary or ()), on, seeds, tuple(set_ or ()), corpus, name).resolve(runs_dir)
-    if dry_run:
-        show_plan(_measured(asked, options), options)
-        return ExitCode.DONE
-    with only_runner(runs_dir, asked.name):
-        ready = _measured(asked, options)
+    with nullcontext() if dry_run else only_runner(runs_dir, asked.name):
+        with loading("measuring what a step of each variant takes"):
+            ready = make_ready(asked, options)
         show_plan(ready, options)
+        if dry_run:
+            return ExitCode.DONE
         write(ready.study, runs_dir)
         if not detach:
             return _run(ready, options)
@@ -75,7 +76,6 @@ def ablate(
 
 
 def _list(*, as_json: bool) -> int:
-    """Print the shipped studies, a line each."""
     rows = [("STUDY", "BASE", "VARIANTS", "WHAT IT ASKS")]
     for name, path in shipped_studies().items():
         study = read_study(path)
@@ -88,13 +88,7 @@ def _list(*, as_json: bool) -> int:
     return ExitCode.DONE
 
 
-def _measured(study: Study, options: RunOptions) -> ReadyStudy:
-    with loading("measuring what a step of each variant takes"):
-        return make_ready(study, options)
-
-
 def _detach(ready: ReadyStudy, options: RunOptions) -> int:
-    """Leave a study to a process of its own, and see that it takes it."""
     name, runs_dir = ready.study.name, options.runs_dir
     file, log = study_file(runs_dir, name).resolve(), runs_dir / f".{name}.study.log"
     command = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", options.device]
@@ -124,7 +118,7 @@ def _detach(ready: ReadyStudy, options: RunOptions) -> int:
 
 
 def measure_study(data_dir: DataDir = None) -> int:
-    # What `tui_transformer.lab.studies.plan` starts: a study as a line of JSON on stdin, its plan as one on stdout.
+    # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
     from tui_transformer.lab.studies.plan import plan_of
 
     try:
@@ -133,23 +127,21 @@ def measure_study(data_dir: DataDir = None) -> int:
         asked = None
     if not isinstance(asked, dict) or asked.keys() != MEASURED or not isinstance(asked["study"], str):
         raise InputError("measure-study: is for the studio alone, which writes a study on its standard input")
-    with tempfile.NamedTemporaryFile("w", suffix=".study.toml", encoding="utf-8", delete=False) as file:
-        file.write(asked.pop("study"))
-    try:
-        study = read_study(Path(file.name))
-    finally:
-        Path(file.name).unlink()
-    emit(plan_of(study, **asked, data_dir=data_dir).to_json())
+    study = study_of(parse(asked.pop("study").encode(), "study"), Path("study"))
+    emit(asdict(plan_of(study, **asked, data_dir=data_dir)))
     return ExitCode.DONE
 
 
 def _run(ready: ReadyStudy, options: RunOptions) -> int:
-    """Run a study; the first signal asks the cells for a checkpoint and their end."""
+    """Run a study; the first signal asks the cells to save a checkpoint and stop."""
     study, plan = ready.study, ready.plan
-    retry = options.failed == "retry"
-    orders = Orders(study.name, options.runs_dir, options.data_dir, plan.devices, plan.jobs, retry, as_typed())
     with audience(Board(plan, ready.standings), as_json=options.as_json) as shown:
-        runner = Runner(orders, ready.cells, ready.paths, shown)
+        runner = Runner(
+            *(study.name, ready.cells, ready.paths, shown),
+            *(options.runs_dir, options.data_dir, plan.devices, plan.jobs),
+            retry_failed=options.failed == "retry",
+            command=as_typed(),
+        )
         with listening(lambda number: runner.stop()) as heard:
             standings = runner.run()
     undone = [standing for standing in standings if standing.state != "finished"]
@@ -169,7 +161,7 @@ def _run(ready: ReadyStudy, options: RunOptions) -> int:
         )
         return 128 + heard[0]
     for standing in undone:
-        more = ""  # why a run is not done, where it does not say so itself
+        more = ""  # why a run is not done, if it does not say
         if not standing.reason and standing.state != "stopped":
             gone = standing.state == ABSENT
             more = f"; {'its folder is gone' if gone else last_words_in(standing.path / 'log.txt')}"
@@ -177,16 +169,12 @@ def _run(ready: ReadyStudy, options: RunOptions) -> int:
     if failed and options.failed != "skip":
         say("--retry-failed takes the failed ones up again, --skip-failed leaves them out for good")
     if not options.as_json:
-        _print_table(study, standings, options)
+        # What the runs so far say about the variants, as in `compare`.
+        entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
+        file = read_study_file(study_file(options.runs_dir, study.name))
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+        sys.stdout.write(study_text(entries, file, width=width) + "\n")
         table = command_line("compare", study.name, runs_dir=options.runs_dir)
         answer(f"{done} of {len(standings)} runs done; {table}")
     skipped = options.failed == "skip" and len(failed) == len(undone)
     return ExitCode.DONE if not undone or skipped else ExitCode.FAILED
-
-
-def _print_table(study: Study, standings: Sequence[CellStatus], options: RunOptions) -> None:
-    """Print what the runs so far say of the variants, as `compare` prints it."""
-    entries = [read_entry(standing.path) for standing in standings if standing.state not in (ABSENT, SKIPPED)]
-    file = read_study_file(study_file(options.runs_dir, study.name))
-    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-    sys.stdout.write(study_text(entries, file, width=width) + "\n")

@@ -1,6 +1,6 @@
-"""The command line: each command's name, its help in a line, and the function beside this file that it is.
+"""The command line: each command's name, its one-line help, and the function in this package that runs it.
 
-A command's file is imported only when the command is typed: `--help` waits for none of them.
+A command's module is imported only when the command is used, so `--help` is fast.
 """
 
 import inspect
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typer._click import Command
     from typer.core import TyperGroup
 
-# In the order of `--help`. Where a function has a docstring, the command's own help says that too.
+# In the order of `--help`. A function's docstring is appended to its command's help.
 COMMANDS = {
     "run": ("run.run", "Train a model. Ctrl-c stops at the next step and keeps a checkpoint."),
     "ablate": (
@@ -117,8 +117,6 @@ def studio(
 
 
 class Listed(Unloaded):
-    """A row of `COMMANDS`."""
-
     def load(self) -> "Command":
         assert self.name is not None
         place, words = COMMANDS[self.name]
@@ -136,7 +134,7 @@ class Listed(Unloaded):
 
 @cache
 def command() -> "TyperGroup":
-    """Return the whole command line as one object; its commands are loaded when they are typed."""
+    """Return the whole command line as one object; commands are loaded on use."""
     group: TyperGroup = typer.main.get_command(app)  # type: ignore[assignment]
     for name, (_, words) in COMMANDS.items():
         group.add_command(Listed(name=name, help=words, hidden=name in HIDDEN, rich_markup_mode=None))

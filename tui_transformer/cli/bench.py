@@ -1,8 +1,8 @@
-"""`bench`: how fast the engine is here, beside other libraries and the machine's own limit."""
+"""`bench`: the engine's speed here, against other libraries and the machine's limit."""
 
 import os
-import platform
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +24,7 @@ MARK = "<!-- the tables are written by `tui-transformer bench --write`: edit onl
 NOTES = "## Notes"
 MEMORY = "memory"
 ALL = "all"  # all presets, and overlays on demo as well
-USUAL, SMALL = "baseline", "demo"  # overlays on the first are also measured on the second
+USUAL, SMALL = "baseline", "demo"  # overlays on the first also run on the second
 MEMORY_TITLE = "## memory of training, estimate and measured peak"
 MEMORY_NOTE = """Measured is the largest growth of a process's resident memory from just before the model is
 built, over three steps: the first two, and the one with the largest batch of the first epoch. Loaded data and torch's
@@ -35,14 +35,7 @@ tokens as long as the context. On a CPU, in fp32; nothing here was measured on a
 
 @dataclass(frozen=True)
 class Defaults:
-    """What is measured by default.
-
-    Args:
-        sizes: presets.
-        cases: of `CASES`.
-        precisions: for training.
-        against: peers; None means every installed one.
-    """
+    """Default measurements; `against` None means every installed peer."""
 
     sizes: tuple[str, ...]
     cases: tuple[str, ...]
@@ -96,7 +89,7 @@ def bench(
     configs = {name: presets.resolve(presets.find(name)) for name in sizes}
     import torch
 
-    from engine.benchmark.cases import CASES, PRECISIONS, BenchmarkSpec, Effort
+    from engine.benchmark.cases import CASES, PRECISIONS, BenchmarkSpec
     from engine.benchmark.peers import installed_peers, require_peer
     from engine.training.devices import default_threads, device_name, resolve_device
     from tui_transformer.cli.responsiveness import studio_cases
@@ -113,12 +106,20 @@ def bench(
     for name in peers:
         require_peer(name)
     configs = configs or {name: presets.resolve(presets.find(name)) for name in usual.sizes}
-    effort = Effort(rounds, seconds, lambda text: say(f"bench: {text}"))
     if where.type == "cpu":
         say("bench: on the CPU; --device cuda measures more sizes, on a GPU")
 
     for i, (name, config) in enumerate(configs.items()):
-        wanted = BenchmarkSpec(config, precisions or usual.precisions, peers, where, threads, effort)
+        wanted = BenchmarkSpec(
+            config,
+            precisions or usual.precisions,
+            peers,
+            where,
+            threads,
+            rounds,
+            seconds,
+            lambda text: say(f"bench: {text}"),
+        )
         machine = f"size {name}, {device_name(where)}, {threads} threads"
         for one in cases or usual.cases:
             if i and one in OF_NO_SIZE:
@@ -134,7 +135,9 @@ def bench(
                         print_columns(_rows(result))
                         answer()
                     if write is not None:
-                        _write(write, result, _title(result, name, device_name(where)), machine)
+                        when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}"
+                        title = _title(result, name, device_name(where))
+                        _put(write, title, [f"{when}: `{as_typed()}`", "", *_table(_rows(result))])
             except torch.OutOfMemoryError:
                 say(f"bench: {one}, {name}: does not fit into the memory of {where}")
     if write is not None:
@@ -151,7 +154,7 @@ def _title(result: "Measured", size: str, device: str) -> str:
 
 
 def _memory(names: tuple[str, ...], *, as_json: bool, write: Path | None) -> int:
-    """Each preset's memory estimate and the measured peak of its training; earlier measurements are kept."""
+    """Each preset's memory estimate and measured training peak; earlier measurements are kept."""
     from engine.benchmark.memory import training_peak
 
     if names == (ALL,):
@@ -188,31 +191,42 @@ def _cells(peak: "Peak") -> tuple[str, ...]:
 
 
 def _write_memory(path: Path, found: dict[str, tuple[str, ...]]) -> None:
-    """Put the rows of these presets into the page's memory table."""
-    old = path.read_text(encoding="utf-8") if path.exists() else f"# Benchmarks\n\n{MARK}\n\n{NOTES}\n"
-    before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", old, flags=re.MULTILINE | re.DOTALL)
-    rows = dict(found)
-    if before is not None:
-        lines = [line.strip("| ").split(" | ") for line in before[0].splitlines() if line.startswith("| ")][1:]
-        rows = {cells[0]: tuple(cells) for cells in lines} | rows
-        old = old.replace(before[0], "")
     import torch
 
-    try:
-        processor = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        name = next(line.partition(":")[2].strip() for line in processor if line.startswith("model name"))
-    except (OSError, StopIteration):
-        name = platform.processor() or platform.machine()
-    title = f"{datetime.now(UTC):%Y-%m-%d}, {name}, {os.cpu_count()} cores, one thread, torch {torch.__version__}"
+    from engine.training.devices import processor_name
+
+    machine = f"{processor_name()}, {os.cpu_count()} cores"
+    when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, one thread, torch {torch.__version__}"
     command = "tui-transformer bench --case memory --size all --write docs/benchmarks.md"
-    table = [
-        "| preset | largest batch | estimate, MiB | measured, MiB | estimate / measured |",
-        "|---|---|---|---|---|",
-    ]
-    table += ["| " + " | ".join(rows[name]) + " |" for name in sorted(rows)]
-    section = "\n".join([MEMORY_TITLE, "", f"{title}: `{command}`", "", MEMORY_NOTE, "", *table, "", ""])
-    start = old.index(NOTES) if NOTES in old else len(old)
-    path.write_text(old[:start] + section + old[start:], encoding="utf-8")
+    before = re.search(rf"^{MEMORY_TITLE}\n.*?(?=^## )", _page(path), flags=re.MULTILINE | re.DOTALL)
+    lines = before[0].splitlines() if before is not None else []
+    old = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")][1:]
+    rows = {cells[0]: tuple(cells) for cells in old} | found
+    head = ("preset", "largest batch", "estimate, MiB", "measured, MiB", "estimate / measured")
+    table = _table([head, *(rows[name] for name in sorted(rows))])
+    _put(path, MEMORY_TITLE, [f"{when}: `{command}`", "", MEMORY_NOTE, "", *table])
+
+
+def _page(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.exists() else f"# Benchmarks\n\n{MARK}\n\n{NOTES}\n"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    head, *below = ["| " + " | ".join(row) + " |" for row in rows]
+    return [head, "|" + "---|" * len(rows[0]), *below]
+
+
+def _put(path: Path, title: str, lines: Sequence[str]) -> None:
+    """Insert a section into a page; keep its other sections, introduction and notes."""
+    old = _page(path)
+    notes = old[old.index(NOTES) :] if NOTES in old else f"{NOTES}\n"
+    top, *found = re.split(r"^(?=## )", old.removesuffix(notes), flags=re.MULTILINE)
+    above = top.partition(MARK)[2].strip()
+    sections = {section.splitlines()[0]: section.rstrip() + "\n" for section in found}
+    sections[title] = "\n".join([title, "", *lines]) + "\n"
+    introduction = [above, ""] if above else []
+    page = "\n".join(["# Benchmarks", "", MARK, "", *introduction, *sections.values(), notes])
+    path.write_text(page, encoding="utf-8")
 
 
 def _rows(result: "Measured") -> list[tuple[str, ...]]:
@@ -228,22 +242,3 @@ def _rows(result: "Measured") -> list[tuple[str, ...]]:
         share = f"{first.median / result.limit:.0%} of it"
         rows.append(("matrix products alone", f"{result.limit:,.0f}", "", "", share, ""))
     return rows
-
-
-def _write(path: Path, result: "Measured", title: str, machine: str) -> None:
-    """Put a table into a page and keep its other tables, the introduction above them, and the notes."""
-    old = path.read_text(encoding="utf-8") if path.exists() else ""
-    notes = old[old.index(NOTES) :] if NOTES in old else f"{NOTES}\n"
-    top, *found = re.split(r"^(?=## )", old.removesuffix(notes), flags=re.MULTILINE)
-    above = top.partition(MARK)[2].strip()
-    sections = {section.splitlines()[0]: section.rstrip() + "\n" for section in found}
-    import torch
-
-    when = f"{datetime.now(UTC):%Y-%m-%d}, {machine}, torch {torch.__version__}"
-    head, *rows = _rows(result)
-    table = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    table += ["| " + " | ".join(row) + " |" for row in rows]
-    sections[title] = "\n".join([title, "", f"{when}: `{as_typed()}`", "", *table]) + "\n"
-    introduction = [above, ""] if above else []
-    page = "\n".join(["# Benchmarks", "", MARK, "", *introduction, *sections.values(), notes])
-    path.write_text(page, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`check`: what can be known of a model before it is trained."""
+"""`check`: what can be known about a model before training."""
 
 from dataclasses import asdict
 
@@ -35,13 +35,12 @@ def check(
     capabilities.require(asked, f"preset '{source.name}'")
     with loading("loading the engine, the corpus and the model"):
         from engine.evaluation.alarms import overlapping
-        from engine.evaluation.checks import leak_probe
-        from engine.evaluation.scorers import largest_batch
         from engine.model import size
         from engine.model.size import BatchShape, memory_bytes
         from engine.training.assemble import built
         from engine.training.devices import default_threads, device_name, resolve_device
         from engine.training.init_from import InitFrom
+        from engine.training.inspector import probed
         from engine.training.self_check import self_check
         from engine.training.tasks import make_task
         from engine.training.trial import crossover, step_cost, switch_effect
@@ -49,18 +48,14 @@ def check(
         where = resolve_device(device)
         source_run = InitFrom.find(asked, runs_dir)
         task = make_task(asked, data_dir, None if source_run is None else source_run.tokenizer)
-        characters = task.vocab_size
-        vocabulary = asked.needed_tokens(characters)
+        vocabulary = asked.needed_tokens(task.vocab_size)
         runnable = task.resolved(asked, f"preset '{source.name}'", default_threads())
         model = built(runnable, vocabulary, where)
-        inherited = () if source_run is None else source_run.copy_weights(model, runnable).lints
+        inherited = [] if source_run is None else source_run.copy_weights(model, runnable)[1]
         batches = task.batches(asked, where)
     with loading("checking"):
-        rows = largest_batch(runnable)
-        verdicts = [
-            leak_probe(model, batches.objective, batches.probed(), characters, when="before", step=0, rows=rows),
-            *self_check(runnable, model, task),
-        ]
+        leak = probed(runnable, model, batches, when="before", step=0)
+        verdicts = [leak, *self_check(runnable, model, task)]
         verdicts += [overlapping(task.overlap)] if task.overlap is not None else []
         for parent in (presets.parent_config(source, request.on), request.without_changes()):
             if parent is not None:
@@ -83,7 +78,7 @@ def check(
     ok = all(verdict.verdict == "ok" for verdict in verdicts)
     if json:
         for verdict in verdicts:
-            emit({"kind": "verdict", **verdict.to_json()})
+            emit({"kind": "verdict", **asdict(verdict)})
         costs = {"parameters": parameters, "seconds_per_step": cost.seconds, "seconds": total, "memory_bytes": peak}
         measured = None if crossed is None else {"saves_from": crossed.saves_from, "ratio": crossed.ratio}
         warnings = [asdict(found) for found in lints]

@@ -1,8 +1,8 @@
-"""`compare`: runs, or a study's variants over their seeds, as the studio's third pane shows and exports them."""
+"""`compare`: runs, or a study's variants over their seeds, as in the studio's Compare pane."""
 
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -28,7 +28,7 @@ from tui_transformer.lab.analysis.query import Known, Query, parse, sort
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 
 RUN, VARIANT = BY = ("run", "variant")
-GAP = 2  # columns between two
+GAP = 2  # spaces between columns
 
 
 def compare(
@@ -62,7 +62,12 @@ def compare(
         raise InputError(f"one format at a time, not --{' and --'.join(formats)}")
     if by not in ("", *BY):
         raise InputError(f"--by {by[:40]}: runs are compared by {one_of(BY)}{nearest(by, BY)}")
-    kind = formats[0] if formats else _format_of(out) if out is not None else ""
+    kind = formats[0] if formats else ""
+    if out is not None and not kind:
+        endings = {f".{form.ending}": key for key, form in reversed(FORMATS.items()) if key != "latex-document"}
+        kind = endings.get(out.suffix.lower(), "")
+        if not kind:
+            raise InputError(f"--out {out}: end the name in {one_of(endings)}, or say the format")
     named = resolve_names(runs or [], runs_dir)
     entries: Sequence[Entry] = named.entries
     if not runs:
@@ -70,7 +75,7 @@ def compare(
         if look.problem:
             raise InputError(look.problem)
         entries = look.entries
-    pinned = None  # the run that differences are to
+    pinned = None  # the run differences are taken from
     if baseline:
         of_variant = [run for run in named.entries if run.study is not None and run.study.variant == baseline]
         pinned = of_variant[0] if of_variant else read_entry(RunReader.resolve(baseline, runs_dir).path)
@@ -80,13 +85,16 @@ def compare(
         say(no_runs(runs_dir))
         return ExitCode.DONE
 
+    show: Callable[[], object]
     query, key, reverse = parse(filter_, entries), sort_by.removeprefix("-"), sort_by.startswith("-")
     by_variant = by == VARIANT or (not by and bool(named.studies))
     if by_variant:
         files = named.studies or study_files(runs_dir)
         variants = _variants(entries, files, query, key, pinned, reverse=reverse)
         made = group_table(variants, data=kind in DATA, all_settings=all_settings) if kind else None
-        count, show = len(variants), partial(_print_variants, variants, all_settings=all_settings)
+        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+        text = partial(text_of, variants, all_settings=all_settings, width=width)
+        count, show = len(variants), lambda: sys.stdout.write(text())
     else:
         order = Known(entries).column(key) if key else None
         matching = query(entries, pinned)
@@ -108,15 +116,6 @@ def compare(
     return ExitCode.DONE
 
 
-def _format_of(out: Path) -> str:
-    """Return the format that a file's name asks for."""
-    endings = {f".{kind.ending}": key for key, kind in reversed(FORMATS.items()) if key != "latex-document"}
-    found = endings.get(out.suffix.lower())
-    if found is None:
-        raise InputError(f"--out {out}: end the name in {one_of(endings)}, or say the format")
-    return found
-
-
 def _variants(
     entries: Sequence[Entry],
     files: Mapping[str, StudyFile],
@@ -126,18 +125,9 @@ def _variants(
     *,
     reverse: bool,
 ) -> tuple[VariantResult, ...]:
-    """Return the variants to show. One of which any run matches is shown whole: a filter takes no seeds away.
+    """Return the variants to show, in order; verdicts cover the whole study, even if a filter shows part of it.
 
-    Args:
-        entries: all runs; verdicts are corrected over the whole study, whatever is shown of it.
-        files: of studies, by name.
-        query: a filter.
-        key: of the column to sort by; "" for the study's own order.
-        pinned: a run of the baseline.
-        reverse: sort the other way round.
-
-    Raises:
-        InputError: no such column.
+    A variant with any matching run is shown with all its seeds. Raises InputError if there is no column `key`.
     """
     found = VariantResults().of(Grouping().of(entries), files, pinned.path if pinned is not None else None)
     matching = {entry.path for entry in query(entries, pinned)}
@@ -154,13 +144,8 @@ def _variants(
     return sort(shown, known[name], None, reverse=reverse)
 
 
-def _print_variants(shown: Sequence[VariantResult], *, all_settings: bool) -> None:
-    width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
-    sys.stdout.write(text_of(shown, all_settings=all_settings, width=width))
-
-
 def _print(shown: Sequence[Column], entries: Sequence[Entry], baseline: Entry | None) -> None:
-    """Print a table: on a terminal of the columns that it has room for, in a pipe of all."""
+    """Print a table: on a terminal the columns that fit, in a pipe all of them."""
     say(f"loss in {unit_of(entries)}" + (f"; differences are to {baseline.name}" if baseline is not None else ""))
     rows = [[clean_line(column.title) for column in shown]]
     rows += [[clean_line(column.shown(entry, baseline)) for column in shown] for entry in entries]

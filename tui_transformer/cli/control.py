@@ -1,6 +1,7 @@
-"""`pause`, `continue`, `stop`, `checkpoint`: a numbered command for whoever trains a run, until it is obeyed."""
+"""`pause`, `continue`, `stop`, `checkpoint`: send a training process a command and wait until it obeys."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from engine.command_line import RUNS
@@ -11,33 +12,27 @@ from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, complain, emit, say
 
 PATIENCE = 120.0  # seconds; a step or an evaluation batch of a large model may take long
-LOOK = 0.1  # seconds between two looks
+LOOK = 0.1  # seconds between polls
 
 
-def pause(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    return _sent(Command.PAUSE, run, json, runs_dir)
+def _sender(command: Command) -> Callable[..., int]:
+    def sender(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
+        return _sent(command, run, json, runs_dir)
+
+    return sender
 
 
-def continue_(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    return _sent(Command.CONTINUE, run, json, runs_dir)
-
-
-def stop(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    return _sent(Command.STOP, run, json, runs_dir)
-
-
-def checkpoint(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
-    return _sent(Command.CHECKPOINT, run, json, runs_dir)
+pause, continue_ = _sender(Command.PAUSE), _sender(Command.CONTINUE)
+stop, checkpoint = _sender(Command.STOP), _sender(Command.CHECKPOINT)
 
 
 def _sent(command: Command, run: str, json: bool, runs_dir: Path) -> int:
-    """Send a command and wait until the run has obeyed it."""
     reader = RunReader.resolve(run, runs_dir)
     if reader.state not in LIVE_STATES:
         raise InputError(f"run '{reader.name}' is {reader.state}, so there is nothing to {command.value}")
     deadline = time.monotonic() + PATIENCE
     while reader.state == "handing-over" and time.monotonic() < deadline:
-        time.sleep(LOOK)  # who takes it over listens to what comes after
+        time.sleep(LOOK)  # its next process hears only later commands
     number = send(reader.path, command)
     if reader.liveness() == "unknown":
         say(f"{reader.name}: of another machine; waiting until it answers, or for {STILL:.0f} s to see that it is gone")

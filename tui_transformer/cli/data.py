@@ -1,20 +1,23 @@
-"""`data list`, `show`, `fetch`: which corpora there are, what is in one, and putting its files into the data folder."""
+"""`data list`, `show`, `fetch`: list the corpora, look inside one, and download it into the data folder."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from engine.clean import clean_line
 from engine.command_line import command_line
-from engine.data.catalogue import catalogue, kind_of
+from engine.data.catalogue import CORPORA, kind_of, load_corpus, load_documents, load_parallel
+from engine.data.corpora import TextCorpus
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.entry import CorpusEntry, data_folders
+from engine.data.parallel.pairs import ParallelCorpus
 from engine.errors import InputError, nearest
 from tui_transformer.cli.options import DataDir, Group, Json
 from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, print_columns, say, stderr
@@ -25,10 +28,10 @@ if TYPE_CHECKING:
 
 LONGEST = 4096  # characters, as of data.corpus
 GLIMPSE = 400  # characters of a text
-PAIRS, DOCUMENTS = 5, 4  # that are printed; as many questions as documents
-WIDEST = 300  # characters of a sentence or document that are printed
+PAIRS, DOCUMENTS = 5, 4  # printed; the same for questions and documents
+WIDEST = 300  # printed characters of a sentence or document
 LABEL = 12  # columns
-# How a file's hash was checked, and what that is worth.
+# How a file's hash was checked, and what that proves.
 CHECKED = {
     "known": "SHA-256 as it should be",
     "recorded": "SHA-256 as it was when it was first fetched",
@@ -48,7 +51,7 @@ def default(context: typer.Context, data_dir: DataDir = None) -> int:
 def list_corpora(json: Json = False, data_dir: DataDir = None) -> int:
     """All corpora that have a name, and where they are."""
     rows = [("CORPUS", "KIND", "WHERE", "WHAT IT IS")]
-    for entry in catalogue().values():
+    for entry in CORPORA.values():
         where = str(entry.found(data_folders(data_dir)) or "not here") if entry.remotes else "built in"
         rows.append((entry.name, entry.words, where, entry.description))
         if json:
@@ -64,19 +67,9 @@ def list_corpora(json: Json = False, data_dir: DataDir = None) -> int:
 
 
 class Described(NamedTuple):
-    """What `data show` says of a corpus.
-
-    Args:
-        record: of JSON.
-        title: the first line.
-        lines: labels, and what stands beside them.
-        examples: some of what is in it, cleaned as far as a line end would mislead.
-    """
-
-    record: dict[str, Any]
-    title: str
-    lines: list[tuple[str, str]]
-    examples: list[str]
+    record: Mapping[str, object]  # of JSON
+    lines: list[tuple[str, str]]  # labels and their values
+    examples: list[str]  # an excerpt, with misleading line ends cleaned
 
 
 @app.command()
@@ -86,15 +79,26 @@ def show(
     data_dir: DataDir = None,
 ) -> int:
     """One corpus: its sizes, its characters, what to hold a score against, how it begins."""
+    from engine.config.sections import DataConfig
+
     if not 1 <= len(name) <= LONGEST:
         known = command_line("data", "list", data_dir=data_dir)
         raise InputError(f"CORPUS has {len(name):,} characters: must be a name that `{known}` lists, or a path")
-    describe = {"documents": _documents, "pairs": _pairs}.get(kind_of(name), _text)
-    found = describe(name, data_dir)
+    kind, data = kind_of(name), DataConfig(corpus=name)
+    corpus: TextCorpus | ParallelCorpus | DocumentCorpus
+    if kind == "documents":
+        corpus = load_documents(data, data_dir)
+        found, title = _documents(corpus), [corpus.version, corpus.source]
+    elif kind == "pairs":
+        corpus = load_parallel(data, data_dir)
+        found, title = _pairs(corpus), [corpus.version, " → ".join(corpus.languages), corpus.source]
+    else:
+        corpus = load_corpus(data, data_dir)
+        found, title = _text(corpus), [corpus.version, corpus.source]
     if json:
-        emit(found.record)
+        emit({"name": corpus.name, "kind": kind, "version": corpus.version, "source": corpus.source, **found.record})
         return ExitCode.DONE
-    answer(clean_line(found.title))
+    answer(clean_line(", ".join(title)))
     for label, line in found.lines:
         answer(clean_line(f"  {label:<{LABEL}}{line}"))
     for line in found.examples:
@@ -102,8 +106,8 @@ def show(
     return ExitCode.DONE
 
 
-def _overlaps(found: "Sequence[Overlap | None]") -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return how much of each held-out split is also in the training split, as in data.json, and as lines."""
+def _overlaps(found: "Sequence[Overlap | None]") -> tuple[Mapping[str, object], list[tuple[str, str]]]:
+    """Return how much of each held-out split is also in the training split, as JSON and as lines."""
     from engine.evaluation.alarms import overlapping
 
     known = [one for one in found if one is not None]
@@ -112,14 +116,11 @@ def _overlaps(found: "Sequence[Overlap | None]") -> tuple[dict[str, Any], list[t
     return record, [("⚠ OVERLAP" if one.much else "overlap", overlapping(one).why) for one in known]
 
 
-def _text(name: str, data_dir: Path | None) -> Described:
-    from engine.config.sections import DataConfig
-    from engine.data.corpora import load_corpus
+def _text(corpus: TextCorpus) -> Described:
     from engine.data.overlap import text_overlap
     from engine.data.tokenizers import CharacterTokenizer
     from engine.evaluation.baselines import bigram_loss, unigram_loss
 
-    corpus = load_corpus(DataConfig(corpus=name), data_dir)
     splits, validation = corpus.splits, corpus.splits["validation"]
     tokenizer = CharacterTokenizer.of(split.text for split in splits.values())
     train, held_out = (tokenizer.encode(splits[split].text) for split in ("train", "validation"))
@@ -128,42 +129,30 @@ def _text(name: str, data_dir: Path | None) -> Described:
     overlap, overlap_lines = _overlaps(
         [text_overlap([splits["train"].text], part.text, split) for split, part in splits.items() if split != "train"]
     )
+    characters = {split: len(part.text) for split, part in splits.items()}
     losses = {
         "unigram": unigram_loss(train, held_out, tokenizer.vocab_size),
         "bigram": bigram_loss(train, held_out, tokenizer.vocab_size),
         "floor": None if validation.floor_mean is None else validation.floor_mean[0],
     }
-    record: dict[str, Any] = {
-        "name": corpus.name,
-        "kind": "text",
-        "version": corpus.version,
-        "source": corpus.source,
-        "characters": {split: len(part.text) for split, part in splits.items()},
-        "vocabulary": tokenizer.vocab_size,
-        **losses,
-        "overlap": overlap,
-        "sha256": corpus.sha256,
-    }
+    record = {"characters": characters, "vocabulary": tokenizer.vocab_size, **losses}
     named = {"unigram": "unigram", "bigram": "bigram", "floor": "floor given the whole past"}
     known = ", ".join(f"{named[key]} {value:.3f}" for key, value in losses.items() if value is not None)
     lines = [
-        ("characters", f"{_counts(record['characters'])}; {tokenizer.vocab_size} different ones"),
+        ("characters", f"{_counts(characters)}; {tokenizer.vocab_size} different ones"),
         ("loss lines", f"{known} nats per character on validation"),
         *overlap_lines,
         *(("probe", f"{one.name}: {one.description} ({one.at.size:,} places)") for one in validation.probes),
     ]
-    return Described(record, f"{corpus.version}, {corpus.source}", lines, ["", splits["train"].text[:GLIMPSE]])
+    examples = ["", splits["train"].text[:GLIMPSE]]
+    return Described(record | {"overlap": overlap, "sha256": corpus.sha256}, lines, examples)
 
 
-def _pairs(name: str, data_dir: Path | None) -> Described:
-    from engine.config.sections import DataConfig
+def _pairs(corpus: ParallelCorpus) -> Described:
     from engine.data.overlap import pair_overlap
-    from engine.data.parallel.registry import load_parallel
     from engine.data.parallel.statistics import corpus_statistics, warnings
 
-    corpus = load_parallel(DataConfig(corpus=name), data_dir)
-    entry, train = catalogue().get(corpus.name), corpus.splits["train"]
-    splits = corpus_statistics(corpus)
+    train, splits = corpus.splits["train"], corpus_statistics(corpus)
     warned = [line for split, numbers in splits.items() for line in warnings(split, numbers)]
     sources, targets = (
         len({character for pairs in corpus.splits.values() for text in getattr(pairs, side) for character in text})
@@ -173,14 +162,9 @@ def _pairs(name: str, data_dir: Path | None) -> Described:
     overlap, overlap_lines = _overlaps(
         [pair_overlap(train, pairs, split) for split, pairs in corpus.splits.items() if split in ("validation", "test")]
     )
-    licence = entry.licence if entry else ""
-    record: dict[str, Any] = {
-        "name": corpus.name,
-        "kind": "pairs",
-        "version": corpus.version,
-        "source": corpus.source,
+    record = {
         "languages": corpus.languages,
-        "licence": licence,
+        "licence": _licence(corpus),
         "splits": {split: asdict(numbers) for split, numbers in splits.items()},
         "warnings": warned,
         "overlap": overlap,
@@ -198,22 +182,19 @@ def _pairs(name: str, data_dir: Path | None) -> Described:
         ("pairs", _counts({split: numbers.pairs for split, numbers in splits.items()})),
         ("sources", lengths(counted.source_mean, counted.source_longest, sources)),
         ("targets", lengths(counted.target_mean, counted.target_longest, targets)),
-        *_origin(corpus.sha256, licence, corpus.notes),
+        *_origin(corpus),
         *overlap_lines,
         *(("⚠", line) for line in warned),
     ]
     shown = [f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}" for source, target in examples]
-    return Described(record, f"{corpus.version}, {' → '.join(corpus.languages)}, {corpus.source}", lines, shown)
+    return Described(record, lines, shown)
 
 
-def _documents(name: str, data_dir: Path | None) -> Described:
-    from engine.config.sections import DataConfig
-    from engine.data.documents.registry import load_documents
+def _documents(corpus: DocumentCorpus) -> Described:
     from engine.data.overlap import document_overlap, question_overlap
     from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 
-    corpus = load_documents(DataConfig(corpus=name), data_dir)
-    entry, train, texts = catalogue().get(corpus.name), corpus.documents["train"], list(corpus.texts())
+    train, texts = corpus.documents["train"], list(corpus.texts())
     questions = [question for found in corpus.questions.values() for question in found]
     asked = {split: [question.text for question in found] for split, found in corpus.questions.items()}
     majority = {split: corpus.majority(split) for split in corpus.questions}
@@ -222,69 +203,68 @@ def _documents(name: str, data_dir: Path | None) -> Described:
         [document_overlap(train, found, split) for split, found in corpus.documents.items() if split != "train"]
         + [question_overlap(asked["train"], found, split) for split, found in asked.items() if split != "train"]
     )
-    licence = entry.licence if entry else ""
     shown = corpus.questions.get("train", ())[:DOCUMENTS]
-    record: dict[str, Any] = {
-        "name": corpus.name,
-        "kind": "documents",
-        "version": corpus.version,
-        "source": corpus.source,
-        "documents": {split: len(found) for split, found in corpus.documents.items()},
-        "characters_mean": fmean(map(len, train)),
-        "characters_longest": max(map(len, train)),
-        "questions": {split: len(found) for split, found in asked.items()},
-        "different_questions": len({question.text for question in questions}),
-        "different_answers": len({question.answer for question in questions if question.answer is not None}),
+    documents = {split: len(found) for split, found in corpus.documents.items()}
+    counts = {split: len(found) for split, found in asked.items()}
+    mean, longest = fmean(map(len, train)), max(map(len, train))
+    answers = len({question.answer for question in questions if question.answer is not None})
+    different = len({question.text for question in questions})
+    words, characters = WordTokenizer.of(texts).vocab_size, CharacterTokenizer.of(texts).vocab_size
+    recalls = {probe: len(found) for probe, found in corpus.recalls.items()}
+    record = {
+        "documents": documents,
+        "characters_mean": mean,
+        "characters_longest": longest,
+        "questions": counts,
+        "different_questions": different,
+        "different_answers": answers,
         "majority": {"answer": majority["train"][0], "splits": right} if majority else None,
-        "vocabulary": {
-            "characters": CharacterTokenizer.of(texts).vocab_size,
-            "words": WordTokenizer.of(texts).vocab_size,
-        },
-        "recalls": {probe: len(found) for probe, found in corpus.recalls.items()},
+        "vocabulary": {"characters": characters, "words": words},
+        "recalls": recalls,
         "sha256": corpus.sha256,
         "notes": corpus.notes,
         "examples": {
             "documents": train[:DOCUMENTS],
             "questions": [(question.text, question.answer) for question in shown],
         },
-        "licence": licence,
+        "licence": _licence(corpus),
         "overlap": overlap,
     }
-    length = f"{record['characters_mean']:.1f} characters on average, {record['characters_longest']:,} at most"
-    lines = [("documents", _counts(record["documents"])), ("length", length)]
+    lines = [
+        ("documents", _counts(documents)),
+        ("length", f"{mean:.1f} characters on average, {longest:,} at most"),
+        ("questions", f"{_counts(counts)}; {different:,} different ones, {answers:,} different answers"),
+    ]
     if asked:
-        different = (
-            f"{record['different_questions']:,} different ones, {record['different_answers']:,} different answers"
-        )
-        shares = [
-            f"{one['right'] / one['of']:.1%} of {split} ({one['right']:,} of {one['of']:,})"
-            for split, one in right.items()
-        ]
-        always = f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"
-        lines += [("questions", f"{_counts(record['questions'])}; {different}"), ("baseline", always)]
+        shares = (f"{n / of:.1%} of {split} ({n:,} of {of:,})" for split, (_, n, of) in majority.items() if of)
+        lines.append(("baseline", f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"))
     else:
-        lines.append(("questions", "none"))
-    words, characters = record["vocabulary"]["words"], record["vocabulary"]["characters"]
+        lines[-1] = ("questions", "none")
     lines += [
         ("vocabulary", f"{characters:,} characters, {words:,} words and marks"),
-        *(("probe", f"{probe}: {count:,} facts") for probe, count in record["recalls"].items()),
-        *_origin(corpus.sha256, licence, corpus.notes),
+        *(("probe", f"{probe}: {count:,} facts") for probe, count in recalls.items()),
+        *_origin(corpus),
         *overlap_lines,
     ]
     examples = ["", *(clean_line(text[:WIDEST]) for text in train[:DOCUMENTS])]
     if shown:
         examples += ["", *(clean_line(f"{q.text[:WIDEST]}  →  {(q.answer or '')[:WIDEST]}") for q in shown)]
-    return Described(record, f"{corpus.version}, {corpus.source}", lines, examples)
+    return Described(record, lines, examples)
 
 
-def _counts(counts: dict[str, int]) -> str:
+def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{split} {count:,}" for split, count in counts.items())
 
 
-def _origin(sha256: dict[str, str], licence: str, notes: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the lines that say where a corpus is from."""
-    lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in sha256.items()]
-    return [*lines, *([("licence", licence)] if licence else []), *(("note", note) for note in notes)]
+def _licence(corpus: ParallelCorpus | DocumentCorpus) -> str:
+    entry = CORPORA.get(corpus.name)
+    return entry.licence if entry else ""
+
+
+def _origin(corpus: ParallelCorpus | DocumentCorpus) -> list[tuple[str, str]]:
+    lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in corpus.sha256.items()]
+    licence = _licence(corpus)
+    return [*lines, *([("licence", licence)] if licence else []), *(("note", note) for note in corpus.notes)]
 
 
 @app.command()
@@ -296,7 +276,7 @@ def fetch(
     """Download a corpus, checked by its SHA-256 where that is known."""
     from engine.data import download
 
-    known = catalogue()
+    known = CORPORA
     entry = known.get(name)
     if entry is None:
         hint = nearest(name, known) or f"; `{command_line('data', 'list')}` lists them"
@@ -329,8 +309,7 @@ def fetch(
 
 
 @contextmanager
-def _progress(entry: CorpusEntry[Any]) -> "Iterator[Callable[[Remote], Callable[[int, int], None]]]":
-    """Show how far each file is: a bar on a terminal, else nothing."""
+def _progress(entry: CorpusEntry) -> "Iterator[Callable[[Remote], Callable[[int, int], None]]]":
     if not is_terminal(sys.stderr):
         yield lambda remote: lambda done, size: None
         return

@@ -1,4 +1,4 @@
-"""`compare --by-distance PROBE`: how often a probe is right by how far back what it needs stands; a chart, or SVG."""
+"""`compare --by-distance PROBE`: a probe's accuracy by distance to the text it needs, as a chart or SVG."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,26 +12,16 @@ from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.export import save
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, distances, paint, probes_of
+from tui_transformer.lab.charts.overlay import Drawn, Overlay, distances, paint, probes_of
 
 WIDEST, ROWS = 100, 20  # of a chart in characters
 
 
 def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_dir: Path) -> int:
-    """Draw a probe by distance, a line a variant: its mean over the seeds.
-
-    Args:
-        runs: runs, and names of studies for all of theirs.
-        probe: its family, such as recall.
-        out: an SVG file instead of characters on stdout.
-        runs_dir: where runs are.
-
-    Raises:
-        InputError: no such run, probe or format, too many variants, a file that cannot be written.
-    """
+    """Draw a probe family, such as recall, by distance: a line per variant, the mean over its seeds."""
     if out is not None and out.suffix.lower() != ".svg":
         raise InputError(f"--out {out}: with --by-distance, end the name in .svg")
-    if runs:  # variants in their study's order, else the oldest first
+    if runs:  # variants in study order, else oldest first
         found = resolve_names(runs, runs_dir)
         place = {(study.name, name): i for study in found.studies.values() for i, name in enumerate(study.variants)}
 
@@ -44,7 +34,7 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
     groups = seeds_of(entries, entries)
     if len(groups) > MOST:
         raise InputError(f"{len(groups)} variants: {MOST} lines are as many as can be told apart; name fewer runs")
-    drawn = DrawnGroups(tuple(enumerate(groups)), None, Curves().read([run.path for run in entries]))
+    drawn = Drawn(tuple(enumerate(groups)), None, Curves().read([run.path for run in entries]))
     known = probes_of(drawn)
     if not known:
         raise InputError("none of these runs counted its probes by distance: runs on playlets of this version do")
@@ -63,7 +53,6 @@ def draw_by_distance(runs: Sequence[str], *, probe: str, out: Path | None, runs_
 
 
 def _print(made: Overlay) -> None:
-    """The chart, then its numbers."""
     say(f"{made.title}; ┄ chance; ┊ how far a model can look")
     canvas = paint(made, min(WIDEST, stdout().width), ROWS)
     for row in canvas.cells if canvas is not None else ():

@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has, or what of a run is intact, and what to do about the rest."""
+"""`doctor`: what this machine has, or which parts of a run are intact, and how to fix the rest."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ import typer
 
 from engine.clean import clean_line
 from engine.command_line import RUNS, command_line
-from engine.data.catalogue import catalogue
+from engine.data.catalogue import CORPORA
 from engine.data.entry import data_folders
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -20,12 +20,12 @@ from tui_transformer.cli.output import ExitCode, emit, is_terminal, stdout
 from tui_transformer.lab.formatting import count, memory
 
 LITTLE_DISK = 2_000_000_000  # bytes
-RUN_FILES = ("run.json", "config.toml", "model.json", "data.json", "environment.json", "status.json", "metrics.jsonl")
+RUN_FILES = ("run.json", "model.json", "data.json", "environment.json", "status.json")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One line: what was looked at, whether it is well, what was found, and what to do if not."""
+    """One line: what was checked, whether it is fine, what was found, and how to fix it."""
 
     what: str
     ok: bool
@@ -74,7 +74,6 @@ def doctor(
 
 
 def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
-    """Look at Python, torch, devices, memory, disk, corpora, terminal."""
     import platform
 
     import psutil
@@ -106,7 +105,7 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
         ),
     ]
     folders = data_folders(data_dir)
-    for entry in catalogue().values():
+    for entry in CORPORA.values():
         if entry.remotes:
             path = entry.found(folders)
             advice = f"`{command_line('data', 'fetch', entry.name)}`"
@@ -130,7 +129,6 @@ def machine(runs_dir: Path, data_dir: Path | None) -> list[Finding]:
 
 
 def of_run(reader: RunReader) -> list[Finding]:
-    """Look at each file of a run and each checkpoint."""
     from engine.plain_files import open_plain
     from engine.runs.files import parsed_lines, read_json
     from engine.training.checkpoint import damage, never_saved, steps_saved
@@ -142,11 +140,10 @@ def of_run(reader: RunReader) -> list[Finding]:
     findings += [Finding(badge, False, why) for badge, why in reader.badges.items()]
     for name in RUN_FILES:
         path = reader.path / name
-        if name.endswith(".json"):
-            if unsaved and not path.exists():
-                continue  # it did not get that far
-            well = isinstance(read_json(path), dict)
-            findings.append(Finding(name, well, "intact" if well else "missing or damaged"))
+        if unsaved and not path.exists():
+            continue  # it did not get that far
+        well = isinstance(read_json(path), dict)
+        findings.append(Finding(name, well, "intact" if well else "missing or damaged"))
     try:
         _ = reader.config
         findings.append(Finding("config.toml", True, "intact"))

@@ -1,4 +1,4 @@
-"""`evaluate`: score any checkpoint of any run, on any split, with any stride; the score says all of it."""
+"""`evaluate`: score any checkpoint of any run, on any split, at any stride; the score records all three."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -22,16 +22,17 @@ if TYPE_CHECKING:
     import torch
 
     from engine.config.schema import RunConfig
+    from engine.evaluation.scorers import AnswerScorer
+    from engine.model.transformer import Network
+    from engine.training.document_tasks import QuestionTask
 
 SPLITS = ("train", "validation", "test")
 Scored = tuple[dict[str, Any], list[str]]  # as JSON, and as lines
-SHOWN = 3  # questions beside their answers
+SHOWN = 3  # questions with their answers
 
 
 @dataclass(frozen=True)
 class EvaluateArgs:
-    """What is to be scored, and how."""
-
     split: str
     checkpoint: str
     stride: int | None
@@ -43,7 +44,6 @@ class EvaluateArgs:
     predictions: Path | None
 
     def where(self) -> "torch.device":
-        """Return the device, set to exact products."""
         from engine.training.devices import resolve_device
         from engine.training.numerics import set_fp32_matmul
 
@@ -52,7 +52,6 @@ class EvaluateArgs:
         return where
 
     def changed(self, config: "RunConfig", **more: int | None) -> "RunConfig":
-        """Return the config with other values of `evaluation`, where they are asked for."""
         from engine import capabilities
 
         for name, value in {"batch_size": self.batch_size, **more}.items():
@@ -97,8 +96,7 @@ def evaluate(
             raise InputError(f"{option} {str(value)[:80]}: run '{reader.name}' {why}; leave it out")
     stamp(reader)
     asked = EvaluateArgs(split, checkpoint, stride, batch_size, beam, sentences, device, data_dir, predictions)
-    on_documents = _score_questions if config.answers else _score_documents
-    score = _score_translation if config.translates else on_documents if config.on_documents else _score_text
+    score = _score_translation if config.translates else _score_documents if config.on_documents else _score_text
     record, words = score(reader, asked)
     if json:
         named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "badges": list(reader.badges)}
@@ -113,14 +111,9 @@ def evaluate(
 
 
 def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], split: str, part: str = "") -> None:
-    """Refuse a split that the corpus has not, or that is not the one the run was made with.
+    """Refuse a split that the corpus lacks, or that differs from the one the run was made with.
 
-    Args:
-        reader: the run.
-        corpus: its name.
-        splits: hashes by split.
-        split: the one that is asked for.
-        part: what stands before the split's name in data.json, and in `splits`.
+    `splits` maps splits to hashes; `part` prefixes the split's name there and in data.json.
     """
     known = {name.removeprefix(part): value for name, value in splits.items() if name.startswith(part)}
     if split not in known:
@@ -141,7 +134,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
     with loading("loading the model and the corpus"):
         import torch
 
-        from engine.data.corpora import load_corpus
+        from engine.data.catalogue import load_corpus
         from engine.evaluation.scorers import TextScorer
         from engine.training.checkpoint import load_trained
 
@@ -154,7 +147,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
     wanted = asked.changed(config, stride=stride)
     with loading(f"scoring {len(part.text):,} characters"):
         evaluator = TextScorer(wanted, part, tokens, tokenizer.vocab_size)
-        record, reachable = evaluator.record(model), evaluator.reachable
+        record, reachable = evaluator.record(model).dump(), evaluator.reachable
     of = unit(config.objective.kind)
     words = [
         f"  loss                {record['loss']:.4f} nats per {of}, context {context}, stride {stride}",
@@ -168,7 +161,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
             f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input"
         )
     if "excess" in record:
-        facts: dict[str, object] = {} if reachable is None else {"reachable": reachable.facts()}
+        facts: dict[str, object] = {} if reachable is None else {"reachable": reachable.facts().dump()}
         if part.floor_mean is not None:
             facts |= {"nats_per_char": part.floor_mean[0], "se": part.floor_mean[1]}
         record["floor"] = facts
@@ -233,18 +226,23 @@ def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
 
 
 def _score_documents(reader: RunReader, asked: EvaluateArgs) -> Scored:
-    """Score a split of documents, corrupted as in training, and the facts that are recalled."""
+    """Score a split of documents, corrupted as in training, with recalled facts; or of questions."""
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_network
-        from engine.training.document_tasks import SpanTask
+        from engine.training.document_tasks import QuestionTask, SpanTask
 
         where, config = asked.where(), asked.changed(reader.config)
         model, tokenizer, step = load_network(reader, asked.checkpoint, where)
-        task = SpanTask.load(config, asked.data_dir, tokenizer)
-        _require_same(reader, task.name, task.sha256, asked.split, "documents-")
-        scorer = task.scorer(config, where, asked.split)
+        kind: type[QuestionTask | SpanTask] = QuestionTask if config.answers else SpanTask
+        task = kind.load(config, asked.data_dir, tokenizer)
+        part = "questions-" if config.answers else "documents-"
+        _require_same(reader, task.name, task.sha256, asked.split, part)
+    if isinstance(task, QuestionTask):
+        record, words = _score_questions(task, task.scorer(config, where, asked.split), model, asked)
+        return {"step": step, **record}, words
+    scorer = task.scorer(config, where, asked.split)
     with loading(f"scoring {count(len(scorer.documents), 'document')}"):
-        record = scorer.record(model)
+        record = scorer.record(model).dump()
     words = [
         f"  loss                {record['loss']:.4f} nats per token, masks and all",
         f"  perplexity          {record['perplexity']:.4f}",
@@ -255,19 +253,10 @@ def _score_documents(reader: RunReader, asked: EvaluateArgs) -> Scored:
     return {"step": step, **record}, words
 
 
-def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
+def _score_questions(task: "QuestionTask", scorer: "AnswerScorer", model: "Network", asked: EvaluateArgs) -> Scored:
     """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
-    with loading("loading the model and the corpus"):
-        from engine.training.checkpoint import load_network
-        from engine.training.document_tasks import QuestionTask
-
-        where, config = asked.where(), asked.changed(reader.config)
-        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
-        task = QuestionTask.load(config, asked.data_dir, tokenizer)
-        _require_same(reader, task.name, task.sha256, asked.split, "questions-")
-        scorer = task.scorer(config, where, asked.split)
     with loading(f"answering {count(len(scorer.questions), 'question')}"):
-        record = scorer.record(model)
+        record = scorer.record(model).dump()
     if asked.predictions is not None:
         place = f"--predictions {str(asked.predictions)[:200]}: cannot be written"
         try:
@@ -296,4 +285,4 @@ def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
             words.append(f"  = {question.answer}")
     if asked.predictions is not None:
         words.append(f"  {count(len(answers), 'answer')} in {asked.predictions}, a line each")
-    return {"step": step, **record}, words
+    return record, words

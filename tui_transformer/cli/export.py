@@ -1,7 +1,6 @@
-"""`export`: runs written down for other tools. Where each went is the answer; nothing is sent anywhere by itself."""
+"""`export`: write runs for other tools and print where each went. Nothing is uploaded unless configured."""
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +13,10 @@ from engine.runs.reader import RunReader
 from tui_transformer.cli.options import Json, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, loading, say, stamp
 from tui_transformer.lab.analysis.export import save
-from tui_transformer.lab.exports.formats import FORMATS, TEXTS, TOOLS
+from tui_transformer.lab.exports.formats import FORMATS, TEXTS, write
 from tui_transformer.lab.exports.recorded import ExportedRun
 
-FOLDER = Path("exports")  # where tools' files go unless --out says otherwise
+FOLDER = Path("exports")  # default folder for tools' files
 
 
 def export(
@@ -33,15 +32,31 @@ def export(
     found = {reader.path.resolve(): reader for reader in (RunReader.resolve(run, runs_dir) for run in runs)}
     chosen = [ExportedRun(reader.path) for reader in found.values()]
     for run in chosen:
-        _ = run.config  # a damaged one is told before anything is written
+        _ = run.config  # report a damaged one before writing anything
         stamp(run)
     if to in TEXTS:
-        return _write_text(chosen, to, out, json)
+        text = TEXTS[to](chosen)
+        if out is None and json:
+            raise InputError("--json says where a file went: name it with --out, or leave --json out")
+        if out is None:
+            sys.stdout.write(text)
+            return ExitCode.DONE
+        path = out / f"metrics.{to}" if out.is_dir() or not out.suffix else out
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise refused(f"{path.parent} cannot be made", error) from None
+        save(text, path)
+        if json:
+            emit({"kind": "export", "runs": [run.name for run in chosen], "to": to, "where": str(path)})
+        else:
+            say(f"{len(chosen):,} run{'' if len(chosen) == 1 else 's'} written to {path}")
+        return ExitCode.DONE
     folder = out if out is not None else FOLDER / to
     for run in chosen:
         with loading(f"writing {run.name} for {to}"):
             try:
-                where, next_step = TOOLS[to].write(run, folder, checkpoint)
+                where, next_step = write(to, run, folder, checkpoint)
             except OSError as error:
                 raise refused(f"{error.filename or folder} cannot be written", error) from None
         if json:
@@ -49,24 +64,4 @@ def export(
         else:
             say(next_step)
             answer(clean_line(str(where)), flush=True)
-    return ExitCode.DONE
-
-
-def _write_text(runs: Sequence[ExportedRun], to: str, out: Path | None, as_json: bool) -> int:
-    text = TEXTS[to].write(runs)
-    if out is None:
-        if as_json:
-            raise InputError("--json says where a file went: name it with --out, or leave --json out")
-        sys.stdout.write(text)
-        return ExitCode.DONE
-    path = out / f"metrics.{to}" if out.is_dir() or not out.suffix else out
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise refused(f"{path.parent} cannot be made", error) from None
-    save(text, path)
-    if as_json:
-        emit({"kind": "export", "runs": [run.name for run in runs], "to": to, "where": str(path)})
-    else:
-        say(f"{len(runs):,} run{'' if len(runs) == 1 else 's'} written to {path}")
     return ExitCode.DONE

@@ -1,4 +1,4 @@
-"""A command-line mistake as one line, with the form that was probably meant."""
+"""A command-line mistake in one line, with the likely fix."""
 
 import re
 from collections.abc import Sequence
@@ -31,12 +31,7 @@ SET = ("--set", "-s")
 
 
 def usage_line(error: "TyperException", words: Sequence[str]) -> str:
-    """Return what is wrong, where, and the likely fix.
-
-    Args:
-        error: from the parser.
-        words: the command line.
-    """
+    """Return what is wrong on a command line, where, and the likely fix."""
     context = getattr(error, "ctx", None)
     parameter = getattr(error, "param", None)
     # Prefer the plain message: the formatted one adds its own suggestions.
@@ -65,7 +60,7 @@ def usage_line(error: "TyperException", words: Sequence[str]) -> str:
 
 
 def _command(wrong: str, commands: Sequence[str], where: str) -> str:
-    elsewhere = [word for word in ELSEWHERE if len(word) > 3 or word == wrong]  # short words are close to everything
+    elsewhere = [word for word in ELSEWHERE if len(word) > 3 or word == wrong]  # short words resemble everything
     called = [] if where else get_close_matches(wrong, elsewhere, n=1, cutoff=0.75)
     close = get_close_matches(wrong, commands, n=1, cutoff=0.75)
     if called and (not close or _alike(wrong, called[0]) > _alike(wrong, close[0])):
@@ -93,7 +88,6 @@ def _setting(wrong: str, flags: Sequence[str], words: Sequence[str]) -> str:
 
 
 def _misplaced(word: str, flags: Sequence[str], words: Sequence[str]) -> str:
-    """What a stray word was probably meant for."""
     before = words[: words.index(word)] if word in words else []
     if len(before) > 1 and before[-2] in SET and "=" not in before[-1]:
         return f"; did you mean --set {before[-1]}={word}?"

@@ -1,4 +1,4 @@
-"""The runs that names on the command line stand for: runs, or a study with all of its runs."""
+"""Resolve names on the command line: a run, or a study with all its runs."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,23 +13,12 @@ from tui_transformer.lab.analysis.folder import ENDING, Folder, StudyFile, read_
 
 @dataclass(frozen=True)
 class ResolvedNames:
-    """The runs and studies that were named.
-
-    Args:
-        entries: each run once, in the order of the names.
-        studies: those that were named, by name.
-    """
-
-    entries: tuple[Entry, ...] = ()
-    studies: dict[str, StudyFile] = field(default_factory=dict)
+    entries: tuple[Entry, ...] = ()  # each run once, in the order of the names
+    studies: dict[str, StudyFile] = field(default_factory=dict)  # by name
 
 
 def resolve_names(names: Sequence[str], runs_dir: Path) -> ResolvedNames:
-    """Return what these names stand for; a run where a run and a study have one name.
-
-    Raises:
-        InputError: neither a run nor a study.
-    """
+    """Resolve these names; where a run and a study share one, the run wins."""
     entries: dict[Path, Entry] = {}
     studies: dict[str, StudyFile] = {}
     for name in dict.fromkeys(names):
@@ -56,7 +45,7 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
         if (runs_dir / f"{name}{ENDING}").is_file():
             raise InputError(f"study '{name}' has no run in {runs_dir} yet")
         try:
-            RunReader.resolve(name, runs_dir)  # says which runs there are
+            RunReader.resolve(name, runs_dir)  # lists the existing runs
         except InputError as error:
             known = study_files(runs_dir)
             raise InputError(f"{error}; studies: {one_of(known)}" if known else str(error)) from None
@@ -65,6 +54,6 @@ def _run_or_study(name: str, runs_dir: Path, studies: dict[str, StudyFile]) -> l
 
 
 def _runs_of(study: str, runs_dir: Path) -> list[Entry]:
-    """The oldest first."""
+    """Oldest first."""
     entries = reversed(Folder(runs_dir).look().entries)
     return [entry for entry in entries if entry.study is not None and entry.study.name == study]

@@ -1,4 +1,4 @@
-"""Options that several commands take, and the group that hands those before a command's name on to it."""
+"""Options shared by several commands, and the group that passes on those given before a command's name."""
 
 import os
 from contextlib import suppress
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _folder(path: Path) -> Path:
-    with suppress(ValueError):  # a zero byte, which whoever opens it complains about
+    with suppress(ValueError):  # a zero byte: opening it reports that
         if os.path.lexists(path) and not path.is_dir():
             raise typer.BadParameter(f"{str(path)[:200]} is no folder; runs are folders in a folder")
     return path
@@ -39,7 +39,7 @@ HANDED_ON = ("runs_dir", "data_dir", "device")  # options taken from before a co
 
 
 class Unloaded(TyperCommand):
-    """A command by its name and help alone; `load` imports the file that it stands in."""
+    """A command known only by name and help; `load` imports its module."""
 
     def load(self) -> "Command":
         raise NotImplementedError
@@ -52,7 +52,6 @@ class Group(TyperGroup):
     """
 
     def resolve_command(self, ctx: "Context", args: list[str]) -> "tuple[str | None, Command | None, list[str]]":
-        """Return the command, loaded, and its arguments with those of its groups in front."""
         name, command, own = super().resolve_command(ctx, args)
         if name is not None and isinstance(command, Unloaded):
             command = self.commands[name] = command.load()
@@ -69,7 +68,7 @@ class Group(TyperGroup):
 
 
 def _given(context: "Context") -> list[tuple[str, object]]:
-    """Return the options typed before a command, those of the outermost group first."""
+    """Return the options typed before a command, the outermost group's first."""
     given = _given(context.parent) if context.parent is not None else []
     for name in HANDED_ON:
         source = context.get_parameter_source(name)

@@ -1,4 +1,4 @@
-"""Where words go: the answer to stdout, commentary to stderr; colour only where a terminal wants it."""
+"""Terminal output: answers to stdout, commentary to stderr; colour only where a terminal wants it."""
 
 import json
 import os
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from engine.runs.reader import RunReader
 
-LONGEST = 1_000  # characters of a line of commentary; what it repeats may be longer than any screen
+LONGEST = 1_000  # characters of a commentary line; what it quotes may be of any length
 GAP = "  "
-NARROWEST = 20  # characters of a last column that is still worth wrapping
+NARROWEST = 20  # narrowest last column worth wrapping, characters
 
 
 class ExitCode(IntEnum):
@@ -37,13 +37,13 @@ class ExitCode(IntEnum):
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Return whether a person looks at it: a terminal that can move its cursor."""
+    """Return whether it is a terminal that can move its cursor."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @cache
 def stdout() -> "Console":
-    """Return the console for answers. Nothing that is printed is ever taken for markup."""
+    """Return the console for answers. Printed text is never parsed as markup."""
     from rich.console import Console
 
     return Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
@@ -51,7 +51,6 @@ def stdout() -> "Console":
 
 @cache
 def stderr() -> "Console":
-    """Return the console for commentary: progress, warnings, errors."""
     from rich.console import Console
 
     return Console(stderr=True, markup=False, highlight=False, emoji=False)
@@ -59,7 +58,6 @@ def stderr() -> "Console":
 
 @contextmanager
 def loading(what: str) -> Iterator[None]:
-    """Show a spinner on a terminal while something is loaded."""
     if is_terminal(sys.stderr):
         with stderr().status(f"{what} …"):
             yield
@@ -68,19 +66,18 @@ def loading(what: str) -> Iterator[None]:
 
 
 def answer(text: str = "", *, end: str = "\n", flush: bool = False) -> None:
-    """Print some lines of the answer, cleaned: what every command prints that has no table."""
+    """Print some lines of the answer, cleaned: the output of every command without a table."""
     print(clean(text), end=end, flush=flush)
 
 
 def emit(record: Mapping[str, object]) -> None:
-    """Print one JSON object on a line of stdout."""
     print(json.dumps(record, ensure_ascii=True), flush=True)
 
 
 def print_columns(rows: Sequence[Sequence[str]]) -> None:
     """Print rows of equal length to stdout, cleaned, in aligned columns.
 
-    On a terminal the last column wraps between words, in a pipe every row stays a line.
+    On a terminal the last column wraps between words; in a pipe each row is one line.
     """
     cells = [[clean_line(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]) - 1)]
@@ -93,27 +90,25 @@ def print_columns(rows: Sequence[Sequence[str]]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a line of commentary. Where that goes into a file that takes no more, it is lost, and nothing else is."""
+    """Print a line of commentary. If stderr cannot be written, only that line is lost."""
     line = clean_line(text)
     try:
         print(line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…", file=sys.stderr, flush=True)
-    except BrokenPipeError:  # nobody listens any more
+    except BrokenPipeError:  # nobody is reading any more
         raise
     except OSError:
         pass
 
 
 def complain(text: str) -> None:
-    """Print one line about what went wrong."""
     say(f"{PROGRAM}: {text}")
 
 
 def warn(text: str) -> None:
-    """Print one line about what is probably not meant."""
     complain(f"warning: {text}")
 
 
 def stamp(reader: "RunReader") -> None:
-    """Print one line for each thing that is wrong with a run's scores; done by whatever reads the run."""
+    """Print one line per problem with a run's scores; every command that reads a run calls this."""
     for badge, why in reader.badges.items():
         complain(f"{badge}: run '{reader.name}': {why}")

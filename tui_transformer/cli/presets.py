@@ -2,6 +2,7 @@
 
 import json as json_text
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,9 +61,8 @@ def show(
     parent = presets.parent_config(preset, on)
     changes = diff(parent, config) if parent is not None else {}
     found = cost(config)
-    known: dict[str, object] = {}
-    if found is not None:
-        known = {
+    if json:
+        known = found and {
             "vocabulary": found.vocabulary.tokens,
             "source_vocabulary": found.vocabulary.sources,
             "vocabulary_at_most": found.vocabulary.at_most,
@@ -71,9 +71,8 @@ def show(
             "flops_per_token": found.flops,
             "memory_bytes": found.memory,
         }
-    if json:
-        pictured = _pictured(config) if mask else {}
-        emit({"name": config.preset, "config": config.dump(), "changes": changes, **known, **pictured})
+        pictured = _pictured(config) if mask else ()
+        emit({"name": config.preset, "config": config.dump(), "changes": changes, **(known or {}), **dict(pictured)})
         return 0
     if mask:
         print_columns([("#", f"{config.preset}: {config.description}")])
@@ -104,19 +103,17 @@ def show(
     return 0
 
 
-def _pictured(config: "RunConfig") -> dict[str, object]:
-    """`mask`, rows of 0 and 1 by query, and `bias` of the first head, null where unseen; of an encoder apart."""
+def _pictured(config: "RunConfig") -> Iterator[tuple[str, object]]:
+    """`mask`, a 0/1 row per query, and the first head's `bias`, null where unseen; an encoder's separately."""
     from tui_transformer.lab.play.pictures import Canvas, bias_values, drawn, stacks, starting_scheme, visible
 
-    record: dict[str, object] = {}
     for stack in stacks(config.model):
         n = drawn(stack.length, Canvas())
         scheme = starting_scheme(config.model, stack, config.seed)
         bias = None if scheme is None else bias_values(scheme, stack.see, n)
         prefix = "encoder_" if stack.name == "encoder" else ""
-        record[f"{prefix}mask"] = ["".join("01"[cell] for cell in row) for row in visible(stack.see, n)]
-        record[f"{prefix}bias"] = bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
-    return record
+        yield f"{prefix}mask", ["".join("01"[cell] for cell in row) for row in visible(stack.see, n)]
+        yield f"{prefix}bias", bias and [[None if v is None else round(v, 4) for v in row] for row in bias]
 
 
 @app.command("diff")

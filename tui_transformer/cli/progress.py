@@ -1,10 +1,9 @@
-"""`watch`: a run's progress, from its run directory alone: a live line, plain lines, or JSON lines."""
+"""`watch`: a run's progress, read from its directory alone: a live line, plain lines, or JSON lines."""
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from rich.console import Group
 from rich.live import Live
@@ -15,19 +14,18 @@ from rich.text import Text
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.runs.records import Status
+from engine.runs.records import MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Columns
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
 from tui_transformer.cli.summary import print_summary
 from tui_transformer.lab.formatting import count, duration, short
-from tui_transformer.lab.records.facts import number, whole
 from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.pace import MOVING, Pace
 from tui_transformer.lab.records.run_view import begun_at
 
-REFRESH = 0.25  # seconds between two looks at the run directory
-PLAIN_INTERVAL = 10.0  # seconds between two plain lines, evaluations aside
+REFRESH = 0.25  # seconds between reads of the run directory
+PLAIN_INTERVAL = 10.0  # seconds between plain lines, evaluations aside
 
 
 def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUNS) -> int:
@@ -51,29 +49,19 @@ def watch(run: RunArgument = "last", json: Json = False, runs_dir: RunsDir = RUN
 
 @dataclass
 class Snapshot:
-    """What is known of a run while it trains."""
-
     name: str
     steps: int
     floor: Floor | None = None
     phase: str = "loading"
     paused: str = ""  # the reason, or "paused" without one
     step: int = 0
-    train: dict[str, Any] = field(default_factory=dict)
-    validation: dict[str, Any] = field(default_factory=dict)
+    train: TrainRecord | None = None
+    validation: ValidationRecord | None = None
     eta: float | None = None
     _pace: Pace = field(default_factory=Pace)
 
     def update(self, status: Status, new: Columns, clock: float, *, reset: bool = False, since: int = 0) -> None:
-        """Take in what came since the last look.
-
-        Args:
-            status: of the run.
-            new: records.
-            clock: seconds.
-            reset: whether the new records are all there are.
-            since: the step that the attempt began at.
-        """
+        """Take in new records, or all of them on `reset`. The attempt began at step `since`."""
         why = status.reason
         self.paused = (f"paused: {why}" if why else "paused") if status.state == "paused" else ""
         self.phase = "paused" if self.paused else status.phase or status.state
@@ -93,20 +81,19 @@ class Snapshot:
         return f"{duration(self.eta)} left" if self.eta is not None else "warming up…"
 
     def losses(self) -> str:
-        """Return the losses known so far, nats per character or token."""
+        """Return the losses so far, nats per character or token."""
         parts = []
         for name, record in (("train", self.train), ("validation", self.validation)):
-            if record:
-                loss = number(record.get("loss"))
-                parts.append(f"{name} {'not a number' if loss is None else f'{loss:.3f}'}")
+            if record is not None:
+                parts.append(f"{name} {'not a number' if record.loss is None else f'{record.loss:.3f}'}")
         if self.floor is not None:
             parts.append(f"{'reachable ' if self.floor.context else ''}floor {self.floor.nats:.3f}")
-        if isinstance(share := self.validation.get("exact_match") if self.validation else None, float):
-            parts.append(f"exact match {share:.1%}")
+        if self.validation is not None and self.validation.exact_match is not None:
+            parts.append(f"exact match {self.validation.exact_match:.1%}")
         return "loss " + " · ".join(parts) if parts else "no loss yet"
 
     def speed(self) -> str:
-        rate = number(self.train.get("tokens_per_second"))
+        rate = self.train.tokens_per_second if self.train is not None else None
         return f"{short(rate)} tok/s" if rate else ""
 
 
@@ -119,40 +106,57 @@ def follow(
 ) -> None:
     """Show a run until `alive` returns False.
 
-    Args:
-        reader: the run.
-        alive: whether it is still training.
-        as_json: one JSON object a line.
-        status: of a run in this process, which on a full disk is more current than its files; default: status.json.
+    `status` is given for a run in this process: on a full disk it is newer than status.json.
     """
     snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(floors(reader.data)), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))
 
-    def look_at(seen: Callable[[Columns], None]) -> None:
+    def looks() -> Iterator[Columns]:
         tail = reader.follow()
-        while True:
+        running = True
+        while running:
             running = alive()
             reset, new = tail.poll()
             since = begun_at(reader.path / "events.jsonl")
             now = status() if status is not None else reader.status
             snapshot.update(now, new, time.monotonic(), reset=reset, since=since)
-            seen(new)
-            if not running:
-                return
-            time.sleep(REFRESH)
+            yield new
+            if running:
+                time.sleep(REFRESH)
 
+    before = ""  # why it was paused
     if as_json:
         born = {"kind": "run", "name": reader.name, "path": str(reader.path), "steps": snapshot.steps}
         emit(born if origin is None else born | {"from": origin.dump()})
-        look_at(_json_lines(snapshot))
-    elif is_terminal(sys.stderr):
+        for new in looks():
+            if bool(snapshot.paused) != bool(before):
+                state = "paused" if snapshot.paused else "running"
+                emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.paused[8:]})
+            before = snapshot.paused
+            lines: list[MetricRecord] = [*new.train, *new.validation]
+            for record in sorted(lines, key=lambda r: (r.step, r.kind)):
+                emit(record.dump())
+        return
+    if is_terminal(sys.stderr):
         with Live(console=stderr(), auto_refresh=False, transient=False) as live:
-            look_at(lambda _: live.update(_panel(snapshot), refresh=True))
-    else:
-        say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
-        look_at(_plain_lines(snapshot))
+            for _ in looks():
+                live.update(_panel(snapshot), refresh=True)
+        return
+    say(f"{snapshot.name}: {count(snapshot.steps, 'step')} in {reader.path}")
+    said = time.monotonic()
+    for new in looks():
+        if bool(snapshot.paused) != bool(before):  # otherwise only the free space changes: not news
+            say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
+        before = snapshot.paused
+        due = time.monotonic() - said >= PLAIN_INTERVAL
+        if new.validation or (due and new.train):
+            said = time.monotonic()
+            say(
+                f"{snapshot.name}: step {snapshot.step:,} of {snapshot.steps:,}, {snapshot.losses()}, "
+                f"{snapshot.speed()}, {snapshot.left}"
+            )
 
 
 def _panel(snapshot: Snapshot) -> Group:
@@ -166,41 +170,6 @@ def _panel(snapshot: Snapshot) -> Group:
         ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step),
         Text(f"{share:4.0%} · step {snapshot.step:,} / {snapshot.steps:,} · {snapshot.left}"),
     )
-    speed = f" · {snapshot.speed()}" if snapshot.train else ""
+    speed = f" · {snapshot.speed()}" if snapshot.train is not None else ""
     below = Text(f"  {snapshot.losses()}{speed} · {snapshot.phase}", style="dim", no_wrap=True)
     return Group(grid, below, *([Text(clean_line(snapshot.paused), style="yellow")] if snapshot.paused else []))
-
-
-def _plain_lines(snapshot: Snapshot) -> Callable[[Columns], None]:
-    said, before = time.monotonic(), ""
-
-    def seen(new: Columns) -> None:
-        nonlocal said, before
-        if snapshot.paused != before:
-            if not (snapshot.paused and before):  # the free space changes, which is not news
-                say(clean_line(f"{snapshot.name}: {snapshot.paused or 'training continues'}"))
-            before = snapshot.paused
-        due = time.monotonic() - said >= PLAIN_INTERVAL
-        if new.validation or (due and new.train):
-            said = time.monotonic()
-            say(
-                f"{snapshot.name}: step {snapshot.step:,} of {snapshot.steps:,}, {snapshot.losses()}, "
-                f"{snapshot.speed()}, {snapshot.left}"
-            )
-
-    return seen
-
-
-def _json_lines(snapshot: Snapshot) -> Callable[[Columns], None]:
-    before = ""
-
-    def seen(new: Columns) -> None:
-        nonlocal before
-        if bool(snapshot.paused) != bool(before):
-            state = "paused" if snapshot.paused else "running"
-            emit({"kind": "status", "state": state, "step": snapshot.step, "reason": snapshot.paused[8:]})
-        before = snapshot.paused
-        for record in sorted([*new.train, *new.validation], key=lambda r: (whole(r.get("step")), r["kind"])):
-            emit(record)
-
-    return seen

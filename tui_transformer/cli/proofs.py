@@ -1,4 +1,4 @@
-"""All proofs of `doctor --gpu`: the engine's, and those of the studio and the queue during training."""
+"""All proofs of `doctor --gpu`: the engine's, and the studio's and queue's during training."""
 
 import asyncio
 import os
@@ -18,7 +18,6 @@ from engine.proof.networks import preset_proofs
 from engine.proof.result import Context, Figure, Proof, Result, failed, judged
 from engine.proof.resuming import resuming_proofs, small_run
 from engine.proof.speed import speed_proofs
-from engine.proof.worker import Worker
 from engine.runs.commands import Command, send
 from engine.runs.reader import RunReader
 from engine.training.assemble import Ready, assemble
@@ -30,15 +29,14 @@ from tui_transformer.studio.settings import ENVIRONMENT
 
 SIZE = (120, 36)  # columns and lines
 WATCHED = 8.0  # seconds of training that are timed
-TICK = 0.01  # seconds between measurements of the event loop's delay
+TICK = 0.01  # seconds between event-loop delay measurements
 # On a GPU the CPU is free to draw the screen; on a CPU training competes with it, and the figures are only reported.
 SLOWEST = 0.1  # seconds; the largest allowed p95 delay of the event loop
 SHARE = 0.8  # of the headless speed; the target is 0.95
-PATIENCE = 60.0  # seconds for a process to do what it was told
+PATIENCE = 60.0  # seconds for a process to obey a command
 
 
 def every_proof() -> list[Proof]:
-    """Return the whole table, the quickest and most informative first."""
     return [
         *attention_proofs(),
         *resuming_proofs(),
@@ -51,7 +49,6 @@ def every_proof() -> list[Proof]:
 
 
 def settings() -> dict[str, object]:
-    """Return the proofs' tolerances, for the record."""
     return {
         "preset_steps": networks.STEPS,
         "first_step_loss_and_gradient": dict(networks.FIRST_STEP),
@@ -59,7 +56,6 @@ def settings() -> dict[str, object]:
         "attention_difference": {str(dtype): allowed for dtype, allowed in attention.ALLOWED.items()},
         "piecewise_loss_nats": memory.LOSS,
         "memory_estimate": memory.NEAR,
-        "decoding_difference": speed.DECODED,
         "compiled_loss_difference": speed.COMPILED,
         "loop_lag_p95_seconds": SLOWEST,
         "share_of_headless": SHARE,
@@ -84,8 +80,7 @@ def studio(context: Context) -> Result:
     os.environ[ENVIRONMENT] = str(settings)
     config = _endless(context)
     speed, late, text = asyncio.run(_in_studio(context, config))
-    with Worker(context.folder / "log.txt") as other:
-        headless = other.call(_headless, context, config, limit=PATIENCE + WATCHED)
+    headless = _headless(context, config)
     slow, usual = sorted(late)[int(0.95 * len(late))], statistics.median(late)
     figures: dict[str, Figure] = {
         "loop_lag_p95_ms": round(1000 * slow, 1),
@@ -104,7 +99,7 @@ def studio(context: Context) -> Result:
 
 
 async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[float], str]:
-    """Steps per second, how late the event loop was (seconds), and what was on the screen."""
+    """Steps per second, the event loop's delay (seconds), and the screen's contents."""
     from tui_transformer.studio.app import Studio
     from tui_transformer.studio.design.pane import DesignPane
 
@@ -135,26 +130,20 @@ async def _in_studio(context: Context, config: RunConfig) -> tuple[float, list[f
 
 
 def _headless(context: Context, config: RunConfig) -> float:
-    """Steps per second of the same run without the studio."""
-
-    def prepare(control: Control) -> Ready:
-        return assemble(
-            config, runs_dir=context.folder / "runs", name="headless", device=context.device, control=control
-        )
-
-    training = Training(prepare, device=context.device)
-    training.start()
-    run = context.folder / "runs" / "headless"
-    first, started = step_after(run, 2)
-    time.sleep(WATCHED)
-    last, ended = step_after(run, 0)
-    training.stop("measured")
-    training.join(PATIENCE)
+    run = enqueue(config, runs_dir=context.folder / "runs", name="headless", command="")
+    process = spawn("begin", run, device=context.device)
+    try:
+        first, started = step_after(run, 2)
+        time.sleep(WATCHED)
+        last, ended = step_after(run, 0)
+    finally:
+        process.kill()
+        process.wait()
     return (last - first) / (ended - started)
 
 
 def two_runs(context: Context) -> Result:
-    """In one process the second run is refused; in the queue it waits until the device is free, and then trains."""
+    """In one process a second run is refused; in the queue it waits until the device is free, then trains."""
     root = context.folder / "runs"
     root.mkdir()
     refusal = _second_thread(context, root)
@@ -188,8 +177,6 @@ def two_runs(context: Context) -> Result:
 
 
 def _second_thread(context: Context, root: Path) -> str:
-    """The error that a second training thread in this process gets; "" if none."""
-
     def prepare(control: Control) -> Ready:
         return assemble(_endless(context), runs_dir=root, name="thread", device=context.device, control=control)
 

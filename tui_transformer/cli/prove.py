@@ -1,4 +1,4 @@
-"""`doctor --gpu`: does everything work on this device? A table, and a file with every figure."""
+"""`doctor --gpu`: prove that everything works on this device, in a table and a file with all figures."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -6,25 +6,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import InputError
-from engine.proof.prove import BUDGET, Done, Record, prove
+from engine.proof.prove import BUDGET, Facts, Record, prove
 from tui_transformer.cli.output import ExitCode, answer, emit, print_columns, say
 from tui_transformer.lab.formatting import duration, memory
 
 if TYPE_CHECKING:
-    from engine.proof.result import Proof
+    from engine.proof.result import Proof, Result
 
 FILE = Path("gpu-proof.json")
-THREADS = 1  # CPU threads; several would wait for each other if another program is running
+THREADS = 1  # CPU threads; more would wait for each other beside another program
 FEWEST = 3  # equal rows that are merged into one
 MARKS = {"passed": "✓ passed", "failed": "✗ failed", "skipped": "· skipped"}
 
 
 def prove_all(*, device: str, out: Path, as_json: bool) -> int:
-    """Run every proof; exit code 1 if one failed.
-
-    Raises:
-        InputError: no such device, no GPU, or a file that cannot be written.
-    """
+    """Return 1 if a proof failed. Raises InputError: no such device, no GPU, or an unwritable file."""
     from engine.training.devices import resolve_device
 
     where = resolve_device(device)
@@ -41,17 +37,15 @@ def run_proofs(
     out: Path,
     *,
     as_json: bool,
-    budget: float = BUDGET,
     settings: Mapping[str, Any] | None = None,
 ) -> int:
-    """Run these proofs and print what they find; see `prove_all`."""
-    record = Record(out, {"budget_seconds": budget, "threads": THREADS, **(settings or {})})
+    record = Record(out, {"budget_seconds": BUDGET, "threads": THREADS, **(settings or {})})
 
     def begins(number: int, proof: "Proof", left: float) -> None:
         say(f"doctor: {number} of {len(proofs)}, about {duration(left)} left: {proof.name}")
 
-    found: list[Done] = []
-    for done in prove(proofs, device, record, threads=THREADS, budget=budget, begins=begins):
+    found: list[tuple[Proof, Result]] = []
+    for done in prove(proofs, device, record, threads=THREADS, begins=begins):
         if as_json and not found:
             emit({"kind": "machine", "project": record.content["project"], **record.content["machine"]})
         found.append(done)
@@ -69,8 +63,7 @@ def run_proofs(
     return ExitCode.FAILED if counts["failed"] else ExitCode.DONE
 
 
-def machine_line(facts: dict[str, Any]) -> str:
-    """Return the device, its driver, and the versions that ran on it."""
+def machine_line(facts: Facts) -> str:
     parts = [str(facts.get("device_name") or facts.get("device"))]
     if facts.get("capability"):
         parts.append(f"capability {facts['capability']}, {memory(facts['device_memory_bytes'])}")
@@ -80,20 +73,19 @@ def machine_line(facts: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def rows(found: Sequence[Done]) -> Iterator[tuple[str, ...]]:
+def rows(found: "Sequence[tuple[Proof, Result]]") -> Iterator[tuple[str, ...]]:
     """Yield the table's rows; consecutive proofs of one group with the same result share a row."""
-    for (group, status, why), alike in groupby(
-        found, lambda done: (done.proof.group, done.result.status, done.result.why)
-    ):
+    for (group, status, why), alike in groupby(found, lambda done: (done[0].group, done[1].status, done[1].why)):
         same = list(alike)
         if len(same) < FEWEST:
-            yield from ((done.proof.name, MARKS[status], f"{done.result.seconds:,.1f}", why) for done in same)
+            yield from ((proof.name, MARKS[status], f"{result.seconds:,.1f}", why) for proof, result in same)
             continue
-        largest: dict[str, float] = {}  # value of each difference that these proofs measured
-        for done in same:
-            for name, value in done.result.figures.items():
+        largest: dict[str, float] = {}  # value of each difference these proofs measured
+        for _, result in same:
+            for name, value in result.figures.items():
                 if "difference" in name and isinstance(value, int | float):
                     largest[name] = max(largest.get(name, 0.0), float(value))
         shown = ", ".join(f"{name.replace('_', ' ')} {value:.1e}" for name, value in largest.items())
         words = f"{why}; largest: {shown}" if shown else why
-        yield f"{group} ({len(same)} proofs)", MARKS[status], f"{sum(d.result.seconds for d in same):,.1f}", words
+        seconds = sum(result.seconds for _, result in same)
+        yield f"{group} ({len(same)} proofs)", MARKS[status], f"{seconds:,.1f}", words

@@ -1,23 +1,64 @@
-"""The line prompt of `sample` and `translate`: reads lines from the terminal or a pipe and gives them to a `Prompt`."""
+"""The line prompt of `sample` and `translate`: passes lines from a terminal or pipe to a `Prompt`."""
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Generic, TypeVar
 
 from platformdirs import user_state_path
 
-from tui_transformer.cli.output import is_terminal
+from engine.errors import InputError
+from engine.runs.reader import RunReader
+from tui_transformer.cli.output import is_terminal, loading, say, stamp
 from tui_transformer.lab.play.prompt import Prompt
+from tui_transformer.lab.play.writer import Writer
 
 HISTORY_LINES = 1000
+W = TypeVar("W", bound=Writer)
 
 
-def converse(prompt: Prompt, mark: str = "> ") -> None:
-    """Ask until the person leaves. Lines come from a pipe just as well."""
+@dataclass
+class Session(ABC, Generic[W]):
+    """The models that answer at a prompt, all at the same checkpoint: best, last, or a step."""
+
+    runs_dir: Path
+    device: str
+    checkpoint: str
+    as_json: bool  # one object per answer
+    writers: list[W] = field(default_factory=list)
+
+    @abstractmethod
+    def writer_of(self, reader: RunReader) -> W:
+        """Load a run's model. Raises InputError if it is of another kind or cannot be loaded."""
+
+    @property
+    def title(self) -> str:
+        return " and ".join(f"{writer.name} at step {writer.step:,}" for writer in self.writers)
+
+    def load(self, run: str) -> W:
+        reader = RunReader.resolve(run.strip(), self.runs_dir)
+        stamp(reader)
+        with loading("loading the model"):
+            return self.writer_of(reader)
+
+    def take_checkpoint(self, which: str) -> None:
+        before, self.checkpoint = self.checkpoint, which.strip()
+        try:
+            self.writers = [self.load(writer.name) for writer in self.writers]
+        except InputError:
+            self.checkpoint = before
+            raise
+        say(self.title)
+
+
+def converse(prompt: Prompt) -> None:
     with _history():
         while not prompt.done:
             try:
-                line = input(mark) if is_terminal(sys.stdin) else _piped()
+                line = input("> ") if is_terminal(sys.stdin) else _piped()
             except EOFError:
                 if is_terminal(sys.stdin):
                     print()
@@ -40,7 +81,7 @@ def _piped() -> str:
 
 @contextmanager
 def _history() -> Iterator[None]:
-    """Arrow keys and a history that outlives the session, where the system has readline."""
+    """Arrow keys and a history kept across sessions, where readline is available."""
     try:
         import readline
     except ImportError:

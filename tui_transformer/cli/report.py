@@ -1,4 +1,4 @@
-"""`report`: runs or a study as a report that can be handed in, in a folder of its own."""
+"""`report`: write a report on runs or a study, ready to hand in, in its own folder."""
 
 import shutil
 from pathlib import Path
@@ -37,7 +37,7 @@ def report(
         emit({"kind": "report", "format": format_, "language": language, "files": [str(path) for path in made.files]})
     else:
         answer(clean_line(str(made.main)))
-    if format_ == "latex":  # which program makes a PDF of it, and whether this machine has it
+    if format_ == "latex":  # the program that makes a PDF, and whether it is here
         engine = ENGINES[language]
         needs = "" if language == "en" else " and the package ctex"
         found = "is here" if shutil.which(engine) else "was not found on this machine (it comes with TeX Live)"

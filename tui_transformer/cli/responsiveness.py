@@ -1,4 +1,4 @@
-"""How soon the studio answers a key, and what watching costs a training: measured from outside, on a terminal."""
+"""The studio's key latency and its cost to training, measured from outside, on a terminal."""
 
 import os
 import random
@@ -24,18 +24,18 @@ SIZE = (120, 36)  # columns and lines
 PAINTS = 5
 KEYS = 20  # of a turn
 PATIENCE = 90.0  # seconds for a step
-LEAST_STEPS = 2  # that a turn times, whatever its length
+LEAST_STEPS = 2  # timed per turn, whatever its length
 ESCAPE, TRAIN, RESUME = b"\x1b", b"2", b"r"
-# What is typed, and the words that it brings: x axes in turn, both charts drawn anew; the help, a screen of its own.
+# Keys and the words they bring up: each x axis in turn, which redraws both charts; the help, a screen of its own.
 AXIS, HELP = "x, new axes", "?, all keys"
 AXES = (b"tokens", b"time", b"steps")
 HELP_WORDS = b"This pane"
-Keys = dict[str, list[float]]  # seconds by what was typed
+Keys = dict[str, list[float]]  # seconds by key typed
 _CONTROL = re.compile(rb"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 class Terminal:
-    """The studio on a terminal; what it writes is kept with nothing but its time."""
+    """The studio on a terminal; its output is kept with timestamps."""
 
     def __init__(self, runs_dir: Path, *arguments: str) -> None:
         import fcntl
@@ -67,17 +67,13 @@ class Terminal:
                 self._news.notify_all()
 
     def press(self, key: bytes) -> None:
-        """Type; what was written before is forgotten."""
+        """Type keys; earlier output is dropped."""
         with self._news:
             self._written.clear()
         os.write(self._master, key)
 
     def wait_for(self, words: bytes, seconds: float = 60.0) -> float:
-        """Seconds until words are written.
-
-        Raises:
-            InputError: they never were.
-        """
+        """Return the seconds until words appear; raises InputError if they never do."""
         started = time.perf_counter()
         with self._news:
             while words not in _CONTROL.sub(b"", self._written):
@@ -86,19 +82,18 @@ class Terminal:
         return time.perf_counter() - started
 
     def close(self) -> None:
-        """End it at once."""
         self.process.kill()
         self.process.wait()
         os.close(self._master)
 
 
 def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
-    """First paint; then steps a second headless, with the studio beside it, and in its thread, and keys meanwhile."""
+    """First paint; then steps per second headless, beside the studio, and in its thread, with key latency."""
     if not hasattr(os, "fork"):
         raise InputError("--case studio needs a pseudo-terminal, which this system has not")
     times = []
     for i in range(PAINTS + 1):
-        w.effort.said(f"start {i} of {PAINTS}")
+        w.said(f"start {i} of {PAINTS}")
         with tempfile.TemporaryDirectory() as folder:
             started, terminal = time.perf_counter(), Terminal(Path(folder))
             terminal.wait_for(b"Playground")
@@ -106,10 +101,10 @@ def studio_cases(w: BenchmarkSpec) -> Iterator[Measured]:
             terminal.close()
     yield Measured("studio", "until it stands", "ms", [_speed("first paint", times[1:])])  # the first reads the disk
     turns: dict[str, list[tuple[float, Keys]]] = {"headless": [], "detached": [], "in its thread": []}
-    for i in range(w.effort.rounds):
+    for i in range(w.rounds):
         kinds = list(turns)
         for kind in [*kinds[i % 3 :], *kinds[: i % 3]]:
-            w.effort.said(f"round {i + 1} of {w.effort.rounds}: {kind}")
+            w.said(f"round {i + 1} of {w.rounds}: {kind}")
             turns[kind].append(_turn(w, kind))
     yield Measured("studio", "training, fp32", "steps/s", [_speed(k, [s for s, _ in t]) for k, t in turns.items()])
     for name in (AXIS, HELP):
@@ -128,7 +123,7 @@ def _speed(name: str, values: list[float]) -> Speed:
 
 
 def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
-    """Steps a second, and how long keys took, of one training of `effort.seconds`."""
+    """Steps per second and key latencies of one training of `seconds`."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         quick = {"evaluation": {"every": 0, "sample_every": 0}, "checkpoint": {"every": 0}, "log": {"every": 1}}
@@ -146,7 +141,7 @@ def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
                 time.sleep(1.0)
                 if process is None:
                     terminal.press(RESUME)
-            return _watched(run, terminal, w.effort.seconds)
+            return _watched(run, terminal, w.seconds)
         finally:
             if terminal is not None:
                 terminal.close()
@@ -156,7 +151,7 @@ def _turn(w: BenchmarkSpec, kind: str) -> tuple[float, Keys]:
 
 
 def _watched(run: Path, terminal: Terminal | None, seconds: float) -> tuple[float, Keys]:
-    """Steps a second while nobody types; then keys, which cost steps."""
+    """Steps per second while nobody types; then keys, which cost steps."""
     draw = random.Random(0)
     step_after(run, 2)  # the first steps warm up
     first, started = step_after(run, 0)
@@ -178,11 +173,7 @@ def _watched(run: Path, terminal: Terminal | None, seconds: float) -> tuple[floa
 
 
 def step_after(run: Path, steps: int) -> tuple[int, float]:
-    """Wait for `steps` new steps of a run and the next change; return that step and its time.
-
-    Raises:
-        InputError: the run takes no steps.
-    """
+    """Wait for `steps` new steps and the next change; return that step and its time, or raise InputError."""
     deadline, first, seen = time.perf_counter() + PATIENCE, None, None
     while time.perf_counter() < deadline:
         status = read_json(run / "status.json")

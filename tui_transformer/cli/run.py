@@ -1,6 +1,6 @@
-"""`run`, `resume`, `begin`, `queue`: train here, in a process of its own, or when the device is free.
+"""`run`, `resume`, `begin`, `queue`: train here, in a separate process, or when the device is free.
 
-Training here takes a worker thread, while this one shows what the run directory says.
+Training here runs in a worker thread while this one shows the run directory's progress.
 """
 
 import math
@@ -49,15 +49,13 @@ from tui_transformer.lab.launch.logs import log_to
 if TYPE_CHECKING:
     from engine.training.assemble import Ready
 
-LOOK = 0.1  # seconds between checks whether a run is ready
-PATIENCE = 2.0  # seconds a run has to stop while it is being prepared
+LOOK = 0.1  # seconds between checks for a ready run
+PATIENCE = 2.0  # seconds for a run in preparation to stop
 PIPE = 13  # SIGPIPE's number; Windows has no name for it
 
 
 @dataclass(frozen=True)
 class Request:
-    """What the command line asks to be built."""
-
     preset: str | None
     config: Path | None
     on: str | None
@@ -66,11 +64,6 @@ class Request:
     seed: int | None
 
     def source(self) -> presets.Preset:
-        """Return the preset or config file that is meant.
-
-        Raises:
-            InputError: neither or both.
-        """
         if self.preset is None and self.config is None:
             raise InputError("say what to build: --preset NAME or --config FILE, e.g. --preset demo")
         if self.preset is not None and self.config is not None:
@@ -80,11 +73,10 @@ class Request:
         return presets.find(self.preset) if self.preset is not None else presets.load(Path(str(self.config)))
 
     def without_changes(self) -> RunConfig | None:
-        """Return the config without --set, where there is one: what its switches are held against."""
+        """Return the config without --set, if any: the baseline for checking its switches."""
         return presets.resolve(self.source(), on=self.on) if self.overrides else None
 
     def resolve(self) -> RunConfig:
-        """Return the complete config, command line last."""
         tables = parse_overrides(self.overrides)
         if self.corpus is not None:
             tables.append({"data": {"corpus": self.corpus}})
@@ -131,7 +123,7 @@ def run(
             return _started("begin", reader, device=device, as_json=json, data_dir=data_dir)
         except InputError:
             if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
-                shutil.rmtree(reader.path)  # what cannot be begun leaves nothing behind
+                shutil.rmtree(reader.path)  # a run that cannot begin leaves nothing behind
             raise
 
     def prepare(control: Control) -> "Ready":
@@ -165,7 +157,7 @@ def resume(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
-    # `handed_over`: wait for the process that hands the run over, and take no other; `paused`: as it was left.
+    # `handed_over`: wait for the process that hands the run over, take no other; `paused`: stay paused.
     reader = RunReader.resolve(run, runs_dir)
     if detach:
         if reader.state in LIVE_STATES:
@@ -201,7 +193,7 @@ def queue(device: Device = "auto", json: Json = False, runs_dir: RunsDir = RUNS)
 
 
 def _known(device: str) -> str:
-    """Return the device that is meant: `auto` and `cuda` have no queue of their own."""
+    """Resolve the device: `auto` and `cuda` have no queue of their own."""
     with loading("looking at the devices"):
         from engine.training.devices import resolve_device
 
@@ -209,7 +201,6 @@ def _known(device: str) -> str:
 
 
 def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
-    """Start a process that begins or resumes a run, and say so once it trains."""
     before = reader.status.attempt if verb == "resume" else 0
     with loading("starting"):
         try:
@@ -262,7 +253,7 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
         training = worker.submit(ready.trainer.run)
         try:
             follow(reader, lambda: not training.done(), as_json=as_json, status=lambda: ready.trainer.writer.said)
-        except BaseException as error:  # such as the reader of a pipe that left: stop with a checkpoint first
+        except BaseException as error:  # e.g. a pipe's reader left: stop with a checkpoint first
             control.request(Command.STOP, type(error).__name__, signal=PIPE)
             raise
         finally:
@@ -286,12 +277,8 @@ def train(prepare: "Callable[[Control], Ready]", *, as_json: bool, data_dir: Pat
 
 @contextmanager
 def listening(stop: Callable[[int], None], save: Callable[[], None] | None = None) -> Iterator[list[int]]:
-    """Call `stop` with the number of a signal that ends, `save` at USR1; a second ctrl-c leaves at once.
-
-    A signal that was ignored when this process started (`nohup`) stays ignored.
-
-    Yields:
-        The numbers of the signals that came to end this.
+    """Call `stop` with the number of a signal that ends, `save` at USR1; a second ctrl-c leaves at once. A signal that
+    was ignored when this process started (`nohup`) stays ignored. Yields the numbers of the signals that came.
     """
     heard: list[int] = []
 

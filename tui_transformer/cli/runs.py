@@ -1,4 +1,4 @@
-"""`runs`, `rename`, `delete`, `note`: what is in the runs folder, and what a person does with runs besides training."""
+"""`runs`, `rename`, `delete`, `note`: list and manage the runs folder."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ from tui_transformer.cli.output import ExitCode, answer, emit, is_terminal, prin
 from tui_transformer.lab.records.badges import in_a_cell, worst_first
 
 HEAD = ("run", "state", "step", "loss", "perplexity", "preset", "from", "checks")
-LOOK = 0.2  # seconds between two looks
+LOOK = 0.2  # seconds between polls
 
 
 def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
@@ -33,7 +33,7 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
             emit(record)
     if json:
         return ExitCode.DONE
-    if not any(row[HEAD.index("from")] for row in rows[1:]):  # most folders have none that starts from another
+    if not any(row[HEAD.index("from")] for row in rows[1:]):  # few folders have runs that start from another
         rows = [tuple(cell for head, cell in zip(HEAD, row, strict=True) if head != "from") for row in rows]
     print_columns(rows)
     for reader in readers:
@@ -43,7 +43,6 @@ def runs(json: Json = False, runs_dir: RunsDir = RUNS) -> int:
 
 
 def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
-    """Return a run as JSON, and as a row under `HEAD`."""
     state, status, last, born = reader.state, reader.status, reader.summary.last, reader.run
     loss, perplexity = (last.loss, last.perplexity) if last else (None, None)
     preset = born.preset if "preset" in born.model_fields_set else ""
@@ -75,7 +74,7 @@ def _described(reader: RunReader) -> tuple[dict[str, object], tuple[str, ...]]:
 
 
 def _settle(readers: Iterable[RunReader]) -> None:
-    """Wait: of a run of another host it is known only after a while whether it still lives."""
+    """Wait: whether a run on another host is alive only shows after a while."""
     doubted = [reader for reader in readers if reader.liveness() == "unknown"]
     if doubted:
         names = ", ".join(clean_line(reader.name) for reader in doubted)

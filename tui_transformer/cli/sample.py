@@ -1,10 +1,9 @@
-"""`sample`: text from a trained model, or from two of them, once or at a prompt."""
+"""`sample`: text from one or two trained models, once or at a prompt."""
 
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
 from typing import Annotated
 
 import typer
@@ -15,50 +14,31 @@ from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stamp, stdout, warn
-from tui_transformer.cli.repl import converse
+from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stdout, warn
+from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.document_writer import DocumentWriter
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Prompt, Settings, checked
 from tui_transformer.lab.play.writer import Writer
 from tui_transformer.lab.play.writers import load_writer
 from tui_transformer.lab.play.written import AnswerToken, in_words, level, number, sign
 
-OTHERS = 3  # answers that are told besides the one that is given
-LISTED = 5  # tokens that /alternatives lists, and alternatives of each
+OTHERS = 3  # other answers listed beside the one given
+LISTED = 5  # tokens listed by /alternatives, and alternatives of each
 AROUND = 12  # characters before a listed token
 STYLES = ("", "green", "yellow", "red underline", "bold red underline")  # by level, on a terminal
 
 
 @dataclass
-class Writing:
-    """Answers on stdout, from one or two models.
-
-    Args:
-        runs_dir: where runs are.
-        device: as on the command line.
-        checkpoint: best, last, or a step.
-        as_json: one JSON object an answer.
-    """
-
-    runs_dir: Path
-    device: str
-    checkpoint: str
-    as_json: bool
-    writers: list[Writer] = field(default_factory=list)
+class Writing(Session[Writer]):
     answers: list[list[AnswerToken]] = field(default_factory=list)
     _noticed: set[str] = field(default_factory=set)
 
-    def load(self, run: str) -> Writer:
-        """Load a run's model; say what is wrong with its scores."""
-        reader = RunReader.resolve(run, self.runs_dir)
-        stamp(reader)
+    def writer_of(self, reader: RunReader) -> Writer:
         if reader.config.translates:
             raise InputError(f"run '{reader.name}' translates sentences: `{reader.command('translate')}`")
-        with loading("loading the model"):
-            return load_writer(reader, self.checkpoint, self.device)
+        return load_writer(reader, self.checkpoint, self.device)
 
     def answer(self, text: str, settings: Settings, which: int = 0) -> None:
-        """Print what each model makes of a text; `which` counts answers to the same prompt."""
         self.answers = []
         for writer in self.writers:
             self._title(writer)
@@ -81,20 +61,23 @@ class Writing:
             filled = writer.filled(text, written) if isinstance(writer, DocumentWriter) else ""
             if self.as_json:
                 known = [piece.nats for piece in pieces if piece.nats is not None]
-                record: dict[str, object] = {
-                    "run": writer.name,
-                    "prompt": text,
-                    "text": written,
-                    "answer": which,
-                    "checkpoint_step": writer.step,
-                    "nll": math.fsum(known) if known else None,
-                    "probabilities": [piece.probability for piece in pieces],
-                }
+                whole = {}
                 if wholes:  # it has an end; a text could go on
-                    first, *others = [{"text": one.text, "probability": one.probability} for one in wholes]
-                    record |= {**first, "alternatives": others}
-                    record |= {"filled": filled} if filled else {}
-                emit(record | settings)
+                    first, *others = map(asdict, wholes)
+                    whole = {**first, "alternatives": others, **({"filled": filled} if filled else {})}
+                emit(
+                    {
+                        "run": writer.name,
+                        "prompt": text,
+                        "text": written,
+                        "answer": which,
+                        "checkpoint_step": writer.step,
+                        "nll": math.fsum(known) if known else None,
+                        "probabilities": [piece.probability for piece in pieces],
+                        **whole,
+                        **settings,
+                    }
+                )
             elif isinstance(writer, DocumentWriter):
                 answer(clean_line(filled or written.strip()))
                 answer(f"  {clean_line(in_words(wholes))}", flush=True)
@@ -106,7 +89,6 @@ class Writing:
             answer(f"── {clean_line(writer.name)}, step {writer.step:,}", flush=True)
 
     def alternatives(self, argument: str) -> None:
-        """Print the most surprising tokens of the last answers."""
         wanted = argument.strip() or str(LISTED)
         if not wanted.isdecimal() or len(wanted) > 4 or not 1 <= int(wanted) <= 1000:
             raise InputError(f"/alternatives {wanted[:20]!r}: how many tokens must be a whole number from 1 to 1000")
@@ -117,19 +99,18 @@ class Writing:
             known = [i for i, piece in enumerate(pieces) if piece.probability is not None]
             for i in sorted(known, key=lambda i: pieces[i].probability or 0.0)[: int(wanted)]:
                 if self.as_json:
-                    emit({"run": writer.name, "at": i} | _token(pieces[i]))
+                    emit({"run": writer.name, "at": i} | asdict(pieces[i]))
                 else:
                     stdout().print(_alternatives_line(pieces, i))
 
     def surprise(self, text: str) -> None:
-        """Print how surprised each model is by a text."""
         if not text:
             raise InputError("/surprise: a text must follow, e.g. /surprise to be or not")
         for writer in self.writers:
             found = writer.surprise(text, LISTED if self.as_json else 0)
             self._title(writer)
             if self.as_json:
-                tokens = [_token(piece) | {"nats": nats} for piece, nats in zip(found.pieces, found.nats, strict=True)]
+                tokens = [asdict(piece) | {"nats": nats} for piece, nats in zip(found.pieces, found.nats, strict=True)]
                 emit(
                     {
                         "run": writer.name,
@@ -146,7 +127,6 @@ class Writing:
                 answer(found.words, flush=True)
 
     def examples(self, _: str) -> None:
-        """Print held-out questions, or documents with gaps, and what each model makes of them."""
         for writer in self.writers:
             if not isinstance(writer, DocumentWriter):
                 raise InputError(f"examples: {writer.name} goes on with any text; runs on documents have some")
@@ -166,27 +146,13 @@ class Writing:
                 stdout().print(line, soft_wrap=True)
 
     def take_run(self, run: str) -> None:
-        """Take another run in place of the first."""
-        self.writers[0] = self.load(run.strip())
-        self.answers = []
-        say(_names(self.writers[:1]))
+        self.writers[0], self.answers = self.load(run), []
+        say(f"{self.writers[0].name} at step {self.writers[0].step:,}")
 
     def take_second(self, run: str) -> None:
-        """Take another run beside the first, or none."""
-        second = [self.load(run.strip())] if run.strip() else []
-        self.writers = [self.writers[0], *second]
+        self.writers = [self.writers[0], *([self.load(run)] if run.strip() else [])]
         self.answers = []
-        say(_names(self.writers))
-
-    def take_checkpoint(self, which: str) -> None:
-        """Take another checkpoint of the runs."""
-        before, self.checkpoint = self.checkpoint, which.strip()
-        try:
-            self.writers = [self.load(writer.name) for writer in self.writers]
-        except InputError:
-            self.checkpoint = before
-            raise
-        say(_names(self.writers))
+        say(self.title)
 
 
 def sample(
@@ -217,7 +183,7 @@ def sample(
         return 0
     if is_terminal(sys.stdin):
         some = ", examples for some to try" if isinstance(first, DocumentWriter) else ""
-        say(f"{_names(writing.writers)}: {first.invitation}{some}, /help for commands, /quit to leave")
+        say(f"{writing.title}: {first.invitation}{some}, /help for commands, /quit to leave")
     session = Prompt(
         settings,
         lambda text: writing.answer(text, session.settings),
@@ -237,23 +203,8 @@ def sample(
     return 0
 
 
-def _names(writers: Sequence[Writer]) -> str:
-    return " and ".join(f"{writer.name} at step {writer.step:,}" for writer in writers)
-
-
-def _token(piece: AnswerToken) -> dict[str, object]:
-    return {
-        "text": piece.text,
-        "probability": piece.probability,
-        "chance": piece.chance,
-        "alternatives": [
-            {"text": one.text, "probability": one.probability, "chance": one.chance} for one in piece.alternatives
-        ],
-    }
-
-
 def _alternatives_line(pieces: Sequence[AnswerToken], at: int) -> Text:
-    """Show a token where it stands, and what was likelier: `…the ga[t] 0.02   m 0.61  n 0.2 …`."""
+    """Show a token in context, and likelier ones: `…the ga[t] 0.02   m 0.61  n 0.2 …`."""
     piece = pieces[at]
     before = "".join(sign(one.text) for one in pieces[max(0, at - AROUND) : at]).rjust(AROUND)
     line = Text(before, "dim")

@@ -1,4 +1,4 @@
-"""`schema`: JSON schemas of what is on disk, so that other tools can read runs and studies."""
+"""`schema`: JSON schemas for the files on disk, so that other tools can read runs and studies."""
 
 import json
 from pathlib import Path
@@ -11,12 +11,15 @@ from tui_transformer.cli.output import answer
 
 
 def schema(
-    file: Annotated[str | None, typer.Argument(help="One file, such as status.json; all if left out.")] = None,
+    file: Annotated[str | None, typer.Argument(help="A file name, such as status.json; all files if left out.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write a FILE.schema.json each into a folder.")
+        Path | None, typer.Option("--out", "-o", help="Write one FILE.schema.json per file into this folder.")
     ] = None,
 ) -> int:
-    """One JSON object by file name. A .jsonl file's schema is that of a line. Readers should ignore unknown fields."""
+    """Prints one JSON object keyed by file name, or the schema of one file alone.
+
+    A .jsonl file's schema describes a single line. Readers should ignore unknown fields.
+    """
     from pydantic import TypeAdapter
 
     from engine.runs.files import write_json
@@ -25,7 +28,7 @@ def schema(
 
     known = {**SCHEMAS, f"NAME{SUFFIX}": StudyFile}
     if file is not None and file not in known:
-        raise InputError(f"no file is called '{file[:80]}'{nearest(file, known) or f'; they are {one_of(known)}'}")
+        raise InputError(f"no schema for '{file[:80]}'{nearest(file, known) or f'; choose {one_of(known)}'}")
     found = {name: TypeAdapter(kind).json_schema(by_alias=True) for name, kind in known.items() if file in (None, name)}
     if out is None:
         answer(json.dumps(found if file is None else found[file], indent=2))

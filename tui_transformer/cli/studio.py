@@ -1,4 +1,4 @@
-"""Without a command: the studio, on a terminal of its own."""
+"""The studio, which opens when no command is given."""
 
 import sys
 from pathlib import Path
@@ -12,11 +12,7 @@ LOG = ".studio.log"
 
 
 def studio_command(*, device: str, runs_dir: Path, data_dir: Path | None) -> int:
-    """Open the studio; say afterwards what became of a run that trained in it.
-
-    Raises:
-        InputError: no terminal, or no folder for runs.
-    """
+    """Open the studio; on exit report the outcome of a run trained in it."""
     if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         demo = command_line("run", "--preset", "demo", runs_dir=runs_dir, data_dir=data_dir, device=device)
         raise InputError(f"the studio needs a terminal; `{demo}` trains without it")

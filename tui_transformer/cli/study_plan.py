@@ -1,9 +1,9 @@
-"""A study before it is run: what is asked, held against what was started; its cells, their cost, the plan in words."""
+"""A study before it runs: the request checked against a started study, its cells, cost and plan in words."""
 
 import json
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from engine.clean import clean_line
@@ -30,53 +30,25 @@ MOST_SHOWN = 10  # seeds
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a study is to be run, as on the command line.
-
-    Args:
-        device: `auto`, or devices with commas between.
-        jobs: cells at a time; None as the machine bears.
-        failed: what to do with what has failed: "retry", "skip", or "" to skip and say so with the exit code.
-        as_json: one JSON object a line.
-        runs_dir: where runs are.
-        data_dir: where named corpora are looked for first.
-    """
-
-    device: str
-    jobs: int | None
-    failed: str
-    as_json: bool
+    device: str  # `auto`, or comma-separated devices
+    jobs: int | None  # cells at a time; None for what the machine can bear
+    failed: str  # what to do with failed cells: "retry", "skip", or "" to skip them and exit nonzero
+    as_json: bool  # one JSON object per line
     runs_dir: Path
-    data_dir: Path | None
+    data_dir: Path | None  # searched first for named corpora
 
 
 @dataclass(frozen=True)
 class ReadyStudy:
-    """A study with its plan, and how its cells stand."""
-
     study: Study
     plan: Plan
     cells: Sequence[Cell]
     paths: dict[str, Path]
     standings: Sequence[CellStatus]
 
-    @property
-    def first(self) -> list[Cell]:
-        """The cells of the first seed."""
-        return [cell for cell in self.cells if cell.seed == self.study.seeds[0]]
-
-    @property
-    def baseline(self) -> Cell:
-        """The last stage of the baseline's first seed."""
-        return next(cell for cell in self.first if cell.variant == self.study.baseline and not cell.stage)
-
-    @property
-    def open(self) -> list[CellStatus]:
-        """The cells that are still to be run."""
-        return [standing for standing in self.standings if standing.state != "finished"]
-
 
 def make_ready(asked: Study, options: RunOptions) -> ReadyStudy:
-    """Return the study to go on with, and its plan: all that can be wrong is found before a run directory exists."""
+    """Return the study to run and its plan; every error is raised before a run directory exists."""
     before = recorded(options.runs_dir, asked.name)
     study = asked if before is None else gone_on_with(asked, before)
     if before is not None and len(study.seeds) > len(before.seeds):
@@ -100,12 +72,14 @@ def make_ready(asked: Study, options: RunOptions) -> ReadyStudy:
 
 
 def show_plan(ready: ReadyStudy, options: RunOptions) -> None:
-    """Print what will be run, what it costs and what is expected, before anything starts."""
-    study, plan, todo = ready.study, ready.plan, ready.open
-    primary = study.primary or ready.baseline.config.evaluation.select
+    study, plan = ready.study, ready.plan
+    todo = [standing for standing in ready.standings if standing.state != "finished"]
+    first = {(cell.variant, cell.stage): cell for cell in ready.cells if cell.seed == study.seeds[0]}
+    baseline = first[study.baseline, ""]
+    primary = study.primary or baseline.config.evaluation.select
     seconds, disk = plan.seconds(todo), plan.disk(todo)
     if options.as_json:
-        record: dict[str, object] = {
+        record = {
             "kind": "plan",
             "study": study.name,
             "base": study.base,
@@ -116,16 +90,15 @@ def show_plan(ready: ReadyStudy, options: RunOptions) -> None:
             "to_run": len(todo),
             "seconds": seconds,
             "disk_bytes": disk,
-            "changes": {cell.variant: _changed(ready.baseline, cell) for cell in ready.first if not cell.stage},
+            "changes": {name: _changed(baseline, cell) for (name, stage), cell in first.items() if not stage},
             "stages": [stage.name for stage in study.stages],
             "expect": {variant.name: dict(variant.expect) for variant in study.variants},
             "cells": [cell_record(standing) for standing in ready.standings],
-            **plan.to_json(),
+            **asdict(plan),
         }
         emit(record)
         return
-    configs = {cell.kind: cell.config for cell in ready.first}
-    for text in dict.fromkeys(f"{found.key}: {found.text}" for config in configs.values() for found in lint(config)):
+    for text in dict.fromkeys(f"{found.key}: {found.text}" for c in first.values() for found in lint(c.config)):
         warn(text)
     done = f", {len(ready.cells) - len(todo)} of them finished" if len(todo) < len(ready.cells) else ""
     seeds = ", ".join(map(str, study.seeds)) if len(study.seeds) <= MOST_SHOWN else f"{len(study.seeds)} of them"
@@ -134,12 +107,14 @@ def show_plan(ready: ReadyStudy, options: RunOptions) -> None:
     answer(f"study {study.name} on {study.base}: {variants} = {len(ready.cells)} runs{done}", flush=True)
     answer(f"primary measure: {primary}; all measures share one error rate of 5 %", flush=True)
     rows = [("VARIANT", "PARAMETERS", "A RUN", "EXPECTED", "DIFFERS FROM THE BASELINE BY")]
-    for cell in ready.first:
+    for cell in first.values():
         price, expect = plan.prices[cell.kind], {} if cell.stage else study.variant(cell.variant).expect
         known = [f"{measure} {outcome}" for measure, outcome in expect.items() if outcome != "unknown"]
-        expected = ", ".join(known) or ("unknown" if expect else "")  # without what is unknown, unless all is
+        expected = ", ".join(known) or ("unknown" if expect else "")  # leaves out unknowns, unless all are unknown
         name = clean_line(f"{cell.variant}, {cell.stage}" if cell.stage else cell.variant)
-        rows.append((name, short(price.parameters), f"≈ {about(price.seconds)}", expected, _differs(cell, ready)))
+        rows.append(
+            (name, short(price.parameters), f"≈ {about(price.seconds)}", expected, _differs(cell, baseline, first))
+        )
     print_columns(rows)
     if not todo:
         return
@@ -153,14 +128,12 @@ def show_plan(ready: ReadyStudy, options: RunOptions) -> None:
         warn(f"the disk of {place} has {memory(free)} free; runs wait when it is full")
 
 
-def _differs(cell: Cell, ready: ReadyStudy) -> str:
-    """Return what a variant, or a stage of one, changes against the baseline's."""
-    baseline = ready.study.baseline
-    if cell.variant == baseline:
+def _differs(cell: Cell, baseline: Cell, first: Mapping[tuple[str, str], Cell]) -> str:
+    if cell.variant == baseline.variant:
         return "of the baseline" if cell.stage else "the baseline"
-    other = next((one for one in ready.first if one.variant == baseline and one.stage == cell.stage), None)
+    other = first.get((baseline.variant, cell.stage))
     if other is None:
-        return f"a stage that {baseline} has not"
+        return f"a stage that {baseline.variant} has not"
     found = []
     if cell.begins_with != other.begins_with:
         found.append(f"starts from {cell.begins_with}" if cell.after else "starts from weights of its own")
@@ -171,7 +144,7 @@ def _differs(cell: Cell, ready: ReadyStudy) -> str:
 
 
 def _changed(baseline: Cell, cell: Cell) -> dict[str, Change]:
-    """Return settings that differ; where a stage starts from another is not said by the name of a run."""
+    """The settings that differ; a run's name does not show which stage it starts from."""
     staged = baseline.after or cell.after
     found = diff(baseline.config, cell.config)
     return {key: change for key, change in found.items() if not (staged and key == INIT_FROM)}

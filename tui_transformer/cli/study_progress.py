@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
@@ -18,19 +18,13 @@ from tui_transformer.lab.studies.plan import Plan
 from tui_transformer.lab.studies.record import ABSENT, SKIPPED, CellStatus, Verb
 from tui_transformer.lab.studies.runner import Audience
 
-PLAIN_INTERVAL = 30.0  # seconds between two plain lines about what is at work
+PLAIN_INTERVAL = 30.0  # seconds between plain lines about running cells
 LOADING = dict.fromkeys(("queued", "starting"), "loading")
-WARM_UP = 10.0  # seconds of looking before the pace seen counts beside the plan's
+WARM_UP = 10.0  # seconds observed before the measured pace counts
 
 
 class Board:
-    """What is known of all cells; every look at it gives the time left.
-
-    Args:
-        plan: what was estimated.
-        standings: of all cells, seeds first.
-        clock: seconds that only grow.
-    """
+    """What is known about all cells, seeds first; every look gives the time left."""
 
     def __init__(
         self, plan: Plan, standings: Sequence[CellStatus], clock: Callable[[], float] = time.monotonic
@@ -38,7 +32,7 @@ class Board:
         self.plan, self._clock = plan, clock
         self._cells = {standing.cell.name: standing for standing in standings}
         self._left_out = {name for name, standing in self._cells.items() if standing.verb in ("done", "failed")}
-        self._began, self._before = clock(), self._work_done()
+        self._began, self._before = clock(), self._work_done(self._left_out)
 
     def see(self, standings: Sequence[CellStatus]) -> None:
         self._cells |= {standing.cell.name: standing for standing in standings}
@@ -51,44 +45,38 @@ class Board:
     def total(self) -> int:
         return len(self._cells)
 
-    def _work_done(self) -> float:
-        """Return the estimated seconds that the cells which are run now have behind them."""
-        todo = (standing for name, standing in self._cells.items() if name not in self._left_out)
-        return sum(self._estimate(standing) * standing.share for standing in todo)
-
-    def _estimate(self, standing: CellStatus) -> float:
-        return self.plan.prices[standing.cell.kind].seconds
+    def _work_done(self, left_out: Container[str]) -> float:
+        """The estimated seconds of work the other cells have done."""
+        todo = (standing for name, standing in self._cells.items() if name not in left_out)
+        return sum(self.plan.prices[standing.cell.kind].seconds * standing.share for standing in todo)
 
     @property
     def share(self) -> float:
-        """Of all cells' work that is done, 0 to 1."""
-        whole = sum(self._estimate(standing) for standing in self._cells.values())
-        done = sum(self._estimate(standing) * standing.share for standing in self._cells.values())
-        return done / whole if whole else 1.0
+        """The share of all cells' work done, 0 to 1."""
+        whole = sum(self.plan.prices[standing.cell.kind].seconds for standing in self._cells.values())
+        return self._work_done(()) / whole if whole else 1.0
 
     @property
     def left(self) -> float:
-        """Seconds until all is done: as planned, then as fast as it has gone."""
+        """Seconds until all is done: as planned, then at the measured pace."""
         open_ = [
             standing
             for name, standing in self._cells.items()
             if name not in self._left_out and standing.state not in ("finished", "failed", "stopped", SKIPPED)
         ]
         planned = self.plan.seconds(open_)
-        passed, went = self._clock() - self._began, self._work_done() - self._before
+        passed, went = self._clock() - self._began, self._work_done(self._left_out) - self._before
         if passed < WARM_UP or went <= 0:
             return planned
         return planned * passed * self.plan.jobs / went
 
 
 def how_it_began(standing: CellStatus, verb: Verb) -> str:
-    """Describe a cell that is begun."""
     texts = {"resume": f"resumes at step {standing.step:,}", "wait": "is at work already", "anew": "begins anew"}
     return texts.get(verb, "begins")
 
 
 def how_it_stands(standing: CellStatus) -> str:
-    """Describe a cell that is not at work."""
     where = f"step {standing.step:,} of {standing.steps:,}"
     loss = f", validation loss {standing.loss:.4f}" if standing.loss is not None else ""
     reason = f": {standing.reason}" if standing.reason else ""
@@ -105,8 +93,8 @@ def how_it_stands(standing: CellStatus) -> str:
     return texts.get(standing.state, f"{standing.state} at {where}")
 
 
-class Lines:
-    """A line for each cell that begins or ends, and one every half minute."""
+class Lines(Audience):
+    """A line when a cell begins or ends, and one every half minute."""
 
     def __init__(self, board: Board) -> None:
         self._board, self._said = board, time.monotonic()
@@ -130,7 +118,7 @@ class Lines:
 
 
 class JsonLines(Lines):
-    """A JSON object for each cell that begins or ends, and for each at work every half minute."""
+    """A JSON object when a cell begins or ends, and one per running cell every half minute."""
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
         emit({**cell_record(cell), "event": verb})
@@ -145,7 +133,6 @@ class JsonLines(Lines):
 
 
 def cell_record(standing: CellStatus) -> dict[str, object]:
-    """Return a cell as JSON."""
     cell = standing.cell
     return {
         "kind": "cell",
@@ -163,14 +150,14 @@ def cell_record(standing: CellStatus) -> dict[str, object]:
     }
 
 
-class Screen:
-    """A bar for the study and one for each cell at work; what ends is a line above."""
+class Screen(Audience):
+    """A bar for the study and one per running cell; finished cells become lines above."""
 
     def __init__(self, board: Board, live: Live) -> None:
         self._board, self._live = board, live
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
-        if verb != "create":  # its bar shows that; what was left by another runner is said
+        if verb != "create":  # its bar shows that; a resumed or found cell gets a line
             self._live.console.print(Text(clean_line(f"{cell.cell.name}: {how_it_began(cell, verb)}")))
 
     def ended(self, cell: CellStatus) -> None:
@@ -183,7 +170,6 @@ class Screen:
 
 
 def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
-    """Draw the study's bar, and those of the cells at work."""
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(ratio=1)
@@ -204,7 +190,6 @@ def drawn(board: Board, going: Sequence[CellStatus]) -> RenderableType:
 
 @contextmanager
 def audience(board: Board, *, as_json: bool) -> Iterator[Audience]:
-    """Show a study while it runs: as JSON, as bars on a terminal, else as lines."""
     if as_json:
         yield JsonLines(board)
     elif is_terminal(sys.stderr):

@@ -1,10 +1,9 @@
-"""What came out of a run, on stdout: chart, verdicts, probes, a sample, and what to type next."""
+"""A run's results on stdout: chart, verdicts, probes, a sample, and what to type next."""
 
 import sys
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -16,9 +15,9 @@ from engine.runs.lineage import drawn
 from engine.runs.reader import RunReader
 from engine.runs.records import ProbeFacts
 from tui_transformer.cli.output import emit, is_terminal, stdout
-from tui_transformer.lab.charts.canvas import Series, line_chart, usual_top
+from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
+from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import count, duration, short, sparkline, unit
-from tui_transformer.lab.records.facts import number
 from tui_transformer.lab.records.findings import findings
 from tui_transformer.lab.records.floors import floors
 
@@ -30,7 +29,6 @@ SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  #
 
 
 def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = None) -> None:
-    """Print the summary of a run that has ended."""
     if as_json:
         emit(
             {
@@ -46,7 +44,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
     console = stdout()
     colour = is_terminal(sys.stdout) and not console.no_color
     width = min(console.width, MAX_WIDTH)
-    _ = reader.config  # a run without one cannot be told of at all
+    _ = reader.config  # a run without one cannot be summarized at all
     console.print(Text.from_ansi(loss_chart(reader, width, CHART_HEIGHT, colour=colour)), soft_wrap=True)
     for what, file, part_of in PARTS:
         part: Part | None
@@ -67,10 +65,13 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
     """Draw train and validation loss over steps, with the corpus's floors if known."""
     columns = reader.follow().load()
     known = floors(reader.data)
-    train, validation = _series("train", columns.train, "cyan"), _series("validation", columns.validation, "orange1")
+    train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
     losses = [*train.y, *validation.y]
     return line_chart(
-        [train, validation],
+        [
+            Line(train.x, train.y, "cyan", label="train"),
+            Line(validation.x, validation.y, "orange1", label="validation"),
+        ],
         title=f"loss, nats per {unit(reader.config.objective.kind)}",
         x_label="step",
         width=width,
@@ -79,12 +80,6 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
         top=usual_top(losses, min((floor.nats for floor in known), default=min(losses, default=0.0))),
         colour=colour,
     )
-
-
-def _series(label: str, records: list[dict[str, Any]], colour: str) -> Series:
-    found = [(number(r.get("step")), number(r.get("loss"))) for r in records]
-    known = [(step, loss) for step, loss in found if step is not None and loss is not None]
-    return Series(label, [step for step, _ in known], [loss for _, loss in known], colour)
 
 
 def _scores(reader: RunReader) -> Text | None:
@@ -111,7 +106,7 @@ def _scores(reader: RunReader) -> Text | None:
         right = f"{best.right:,} of {best.questions:,} questions"
         said = f"  exact match {best.exact_match:.1%} at step {best.step:,} ({right})"
         if (always := data.majority) is not None and always.of:
-            said += f"; always “{clean_line(always.answer)}” would be right in {always.right / always.of:.1%}"
+            said += f"; always “{clean_line(always.answer)}” would be right in {always.share:.1%}"
         lines.append(said)
     if last.excess is not None:
         floor, *others = floors(reader.data)

@@ -1,4 +1,4 @@
-"""`translate`: sentences through a trained encoder-decoder, at a prompt, from a file or from a pipe."""
+"""`translate`: translate with a trained encoder-decoder, at a prompt, from a file or a pipe."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -16,10 +16,11 @@ from engine.command_line import RUNS
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
-from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stamp, stdout
-from tui_transformer.cli.repl import converse
+from tui_transformer.cli.output import answer, complain, emit, is_terminal, say, stdout
+from tui_transformer.cli.repl import Session, converse
 from tui_transformer.lab.play.alignment import alignment_picture, by_words
 from tui_transformer.lab.play.prompt import SEARCH, TRANSLATING, Prompt, Settings, checked
+from tui_transformer.lab.play.translation_writer import TranslationWriter
 
 if TYPE_CHECKING:
     from engine.generation.translation import Translation
@@ -31,74 +32,42 @@ LONGEST_BYTES = 4 * LONGEST
 
 
 @dataclass
-class Translating:
-    """Translations on stdout.
-
-    Args:
-        runs_dir: where runs are.
-        device: as on the command line.
-        checkpoint: best, last, or a step.
-        as_json: one JSON object a sentence.
-    """
-
-    runs_dir: Path
-    device: str
-    checkpoint: str
-    as_json: bool
+class Translating(Session[TranslationWriter]):
     settings: Settings = field(default_factory=dict)
     last: str = ""  # the sentence that was translated
 
+    def writer_of(self, reader: RunReader) -> TranslationWriter:
+        return TranslationWriter(reader, self.checkpoint, self.device)
+
     def take_run(self, run: str) -> None:
-        """Load a run's model; says what is wrong with its scores."""
-        reader = RunReader.resolve(run.strip(), self.runs_dir)
-        stamp(reader)
-        with loading("loading the model"):
-            from engine.generation.translation import Translator
-            from engine.training.checkpoint import load_translator
-            from engine.training.devices import resolve_device
-
-            model, tokenizer, self.step = load_translator(reader, self.checkpoint, resolve_device(self.device))
-        self.reader = reader
-        self.translator: Translator = Translator(model, tokenizer, reader.config)
-        self.settings.setdefault("beam", reader.config.evaluation.beam)
-        self.settings.setdefault("nbest", 1)
-        self.settings.setdefault("alpha", reader.config.generation.alpha)
-
-    def take_checkpoint(self, which: str) -> None:
-        """Another checkpoint of the run."""
-        before, self.checkpoint = self.checkpoint, which.strip()
-        try:
-            self.take_run(self.reader.name)
-        except InputError:
-            self.checkpoint = before
-            raise
-        say(self.title)
+        self.writers = [self.load(run)]
+        config = self.writers[0].config
+        for name, value in (("beam", config.evaluation.beam), ("nbest", 1), ("alpha", config.generation.alpha)):
+            self.settings.setdefault(name, value)
 
     @property
     def title(self) -> str:
-        languages = [part[:20] for part in self.reader.data.languages]
-        return f"{self.reader.name} at step {self.step:,}" + (f", {' → '.join(languages)}" if languages else "")
+        languages = [part[:20] for part in self.writers[0].reader.data.languages]
+        return super().title + (f", {' → '.join(languages)}" if languages else "")
 
     @property
     def greedy(self) -> bool:
-        """Whether a translation can be shown as it is written."""
         return self.settings["beam"] == self.settings["nbest"] == 1
 
     def found(self, sentences: Sequence[str]) -> "list[list[Translation]]":
-        """The translations of some sentences, best first."""
         beam, n_best = int(self.settings["beam"]), int(self.settings["nbest"])
         if n_best > beam:
             raise InputError(f"nbest {n_best}: a beam of {beam} has no more translations; --beam {n_best}, or /beam")
         alpha = float(self.settings["alpha"])
-        return self.translator.translate(sentences, beam=beam, n_best=n_best, alpha=alpha)
+        return self.writers[0].translator.translate(sentences, beam=beam, n_best=n_best, alpha=alpha)
 
     def answer(self, sentence: str) -> None:
-        """Translate one sentence of a person; it appears word by word where it can."""
+        """Translate one typed sentence, shown word by word where possible."""
         self.last = sentence
         if self.as_json:
             self.write([sentence])
         elif self.greedy:
-            for piece, _ in self.translator.stream(sentence):
+            for piece, _ in self.writers[0].translator.stream(sentence):
                 sys.stdout.write(clean_line(piece))
                 sys.stdout.flush()
             answer(flush=True)
@@ -108,11 +77,12 @@ class Translating:
                 answer(f"{score}{clean_line(one.text)}", flush=True)
 
     def write(self, sentences: Sequence[str]) -> None:
-        """Translate some lines: a line each, or with n-best a block each."""
+        """Translate lines: one line each, or with n-best one block each."""
+        step = self.writers[0].step
         for sentence, found in zip(sentences, self.found(sentences), strict=True):
             if self.as_json:
                 best = [{"text": one.text, "score": one.found.score, "finished": one.found.finished} for one in found]
-                emit({"source": sentence, "translations": best, "checkpoint_step": self.step, **self.settings})
+                emit({"source": sentence, "translations": best, "checkpoint_step": step, **self.settings})
                 continue
             for one in found:
                 score = f"{one.found.score:.4f}\t" if len(found) > 1 else ""
@@ -120,18 +90,16 @@ class Translating:
         sys.stdout.flush()
 
     def align(self, _: str) -> None:
-        """Where the model looked while it wrote the last translation."""
         if not self.last:
             raise InputError("/align: nothing has been translated yet")
-        steps = list(self.translator.stream(self.last))
-        source, target = [*self.translator.pieces(self.last), END], [piece for piece, _ in steps]
+        steps = list(self.writers[0].translator.stream(self.last))
+        source, target = [*self.writers[0].translator.pieces(self.last), END], [piece for piece, _ in steps]
         words = by_words(source, target, [written.attention for _, written in steps])
         console = stdout()
         console.print(alignment_picture(*words, console.width, bool(console.color_system)))
 
     def examples(self, _: str) -> None:
-        """Sentences to try."""
-        found = self.reader.data.examples
+        found = self.writers[0].reader.data.examples
         if not found:
             raise InputError("examples: this run names none")
         width = max(len(clean_line(one.source)) for one in found)
@@ -159,7 +127,7 @@ def translate(
     settings = {name: checked(name, value, SEARCH) for name, value in given.items() if value is not None}
     if "nbest" in settings and "beam" not in settings:
         settings["beam"] = settings["nbest"]
-    work = Translating(runs_dir, device, checkpoint, json, settings)
+    work = Translating(runs_dir, device, checkpoint, json, settings=settings)
     if text is not None and input_ is not None:
         raise InputError("--text and --input: which of them? leave one out")
     lines = None if input_ is None else _file(input_)
@@ -185,16 +153,12 @@ def translate(
 
 
 def _file(path: Path) -> Iterator[str]:
-    """The lines of a file; that it can be read is found out at once.
-
-    Raises:
-        InputError: it cannot be read, or a line is no text.
-    """
+    """Return the lines of a file; raises at once if it cannot be read."""
     try:
         file = path.open("rb")
     except OSError as error:
         raise InputError(f"--input {path}: cannot be read: {error.strerror or error}") from None
-    lines = iter(partial(file.readline, LONGEST_BYTES + 1), b"")  # a device or a pipe may give a line without end
+    lines = iter(partial(file.readline, LONGEST_BYTES + 1), b"")  # a device or pipe may yield an endless line
     return _decoded(lines, f"--input {path}")
 
 
@@ -212,7 +176,7 @@ def _decoded(lines: Iterator[bytes], where: str, first: int = 1) -> Iterator[str
 
 
 def _ready(stream: TextIO) -> Iterator[list[str]]:
-    """Lines of a pipe, as many at once as have come: who waits for an answer to each gets it."""
+    """Lines of a pipe, in batches as they arrive: a writer that waits for each answer gets it."""
     rest, number = b"", 1
     while chunk := stream.buffer.read1(1 << 16):  # type: ignore[attr-defined]
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,8 +1,9 @@
-"""`verify`: can a run's numbers be confirmed? One line a claim, and a conclusion."""
+"""`verify`: confirm a run's numbers, one line per claim, and a conclusion."""
 
 import sys
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -38,14 +39,14 @@ def verify(
     findings = claims_of(reader, data_dir=data_dir, device=device, steps=steps)
     counts: Counter[str] = Counter()
     while True:
-        # A terminal shows that something goes on: scoring again takes as long as it did.
+        # Show activity on a terminal: scoring again takes as long as it first did.
         with loading("checking") if is_terminal(sys.stdout) and not json else nullcontext():
             finding = next(findings, None)
         if finding is None:
             break
         counts[finding.result.value] += 1
         if json:
-            emit({"kind": "claim", "run": reader.name, **finding.to_json()})
+            emit({"kind": "claim", "run": reader.name, **asdict(finding)})
         else:
             _show(finding)
     if json:

@@ -1,1 +1,1 @@
-"""Everything one can know or decide about runs without a screen: no Textual, no Typer, torch only inside functions."""
+"""Everything about runs that needs no screen: no Textual, no Typer, and torch imported only inside functions."""

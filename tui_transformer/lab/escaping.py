@@ -1,4 +1,4 @@
-"""Text that others wrote inside Markdown, LaTeX or a spreadsheet's cell: it stays text, whatever it holds."""
+"""Escape untrusted text for Markdown, LaTeX and spreadsheet cells, so that it stays text."""
 
 import re
 import unicodedata
@@ -7,72 +7,39 @@ from engine.clean import clean, clean_line
 
 _MARKDOWN = str.maketrans({c: f"\\{c}" for c in "\\`*_{}[]()#+-.!|~$^>:@&"} | {"<": "&lt;"})
 _PROSE = str.maketrans({c: f"\\{c}" for c in "\\`*_[]#|~$^"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
-# What GitHub makes links, mentions or pictures of; and what begins a list, a quotation or a line under a title.
+# What GitHub turns into links, mentions or images; and what begins a list, a quotation or a title underline.
 _LINKED = re.compile(r"://|(?i:\bwww(?=\.))|(?<!\w)@|:(?=\w+:)")
 _BROKEN = {"://": ":\\//", "@": "@\u200b", "www": "ww\u200bw"}
 _BEGINS = re.compile(r"\s*(?:[-+=:](?=\s|[-+=]|\Z)|\d+(?=[.)]))")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a program
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for a formula
+_NAMED = {"\\": "textbackslash", "~": "textasciitilde", "^": "textasciicircum", '"': "char34", "…": "ldots"}
+_NAMED |= {"ß": "ss", "æ": "ae", "Æ": "AE", "ø": "o", "Ø": "O", "œ": "oe", "Œ": "OE", "å": "aa", "Å": "AA", "ı": "i"}
+_MATH = {"Δ": r"\Delta", "×": r"\times", "·": r"\cdot", "±": r"\pm", "→": r"\to", "≤": r"\le", "≥": r"\ge", "−": "-"}
 LATEX_SIGNS = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"$<$",
-    ">": r"$>$",
-    "|": r"$|$",
-    '"': r"\char34{}",
-    "'": r"{'}",  # two of them would be one quotation mark
-    "`": r"{`}",
-    "-": r"{-}",  # two of them would be a dash
-    "[": r"{[}",  # after a line's end it would be an argument
-    "]": r"{]}",
-    "*": r"{*}",
-    "?": r"{?}",  # ?` and !` are Spanish marks
-    "!": r"{!}",
-    "Δ": r"$\Delta$",
-    "−": r"$-$",
+    **{sign: rf"\{sign}" for sign in "{}$&#%_"},
+    # In pairs, `''` is a quotation mark, `--` a dash, ?` and !` Spanish; `[` and `*` bind to a command before them.
+    **{sign: f"{{{sign}}}" for sign in "'`-[]*?!"},
+    **{sign: rf"\{name}{{}}" for sign, name in _NAMED.items()},
+    **{sign: f"${name}$" for sign, name in (_MATH | {sign: sign for sign in "<>|"}).items()},
     "–": "--",
     "—": "---",
-    "…": r"\ldots{}",
-    "×": r"$\times$",
-    "·": r"$\cdot$",
-    "±": r"$\pm$",
-    "→": r"$\to$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "ß": r"\ss{}",
-    "æ": r"\ae{}",
-    "Æ": r"\AE{}",
-    "ø": r"\o{}",
-    "Ø": r"\O{}",
-    "œ": r"\oe{}",
-    "Œ": r"\OE{}",
-    "å": r"\aa{}",
-    "Å": r"\AA{}",
-    "ı": r"\i{}",
 }
 _ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"', "\u030c": "v", "\u0327": "c"}
 
 
 def markdown_text(text: str) -> str:
-    """On one line, every sign that Markdown knows escaped."""
+    """On one line, every Markdown character escaped."""
     return clean_line(text).translate(_MARKDOWN)
 
 
 def markdown_prose(text: str) -> str:
-    """On one line; signs that mean nothing within a line are left alone, so that it can be read as it is."""
+    """On one line; characters that mean nothing mid-line stay, so that the source is readable."""
     plain = clean_line(text).translate(_PROSE)
     return _LINKED.sub(lambda found: _BROKEN.get(found[0].lower(), f"\\{found[0]}"), plain)
 
 
 def markdown_line(line: str) -> str:
-    """A line of escaped Markdown that begins nothing but a paragraph."""
+    """A line of escaped Markdown that can only begin a paragraph."""
     begins = _BEGINS.match(line)
     if begins is None:
         return line
@@ -81,7 +48,7 @@ def markdown_line(line: str) -> str:
 
 
 def markdown_code(text: str) -> str:
-    """Text between as many backticks as it does not have in a row."""
+    """Text between a run of backticks that it does not have."""
     plain = clean_line(text)
     longest = max(map(len, re.findall("`+", plain)), default=0)
     fence, air = "`" * (longest + 1), " " if longest else ""
@@ -94,12 +61,12 @@ def markdown_block(text: str) -> str:
 
 
 def csv_cell(text: str) -> str:
-    """Text as a cell that no spreadsheet takes for a formula."""
+    """Text as a cell no spreadsheet takes for a formula."""
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def latex_text(text: str) -> str:
-    """Text in ASCII for any LaTeX, without packages: an unknown character as its number, `[U+4E2D]`.
+    """ASCII text for any LaTeX, without packages: an unknown character as its code point, `[U+4E2D]`.
 
     pdflatex stops at a character that its fonts lack; a table that names it beats one that does not compile. (A table
     of all of Unicode, such as pylatexenc has, would need packages, and its commands would be no shorter to check.)
@@ -108,7 +75,7 @@ def latex_text(text: str) -> str:
 
 
 def _letter(character: str) -> str:
-    """An accented letter by its accent, anything else by its number."""
+    """An accented letter by its accent, others by code point."""
     parts = unicodedata.normalize("NFD", character)
     if len(parts) == 2 and parts[0].isascii() and parts[0].isalpha() and parts[1] in _ACCENTS:
         base = rf"\{parts[0]}{{}}" if parts[0] in "ij" else parts[0]

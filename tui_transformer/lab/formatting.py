@@ -1,8 +1,11 @@
-"""Numbers as people read them."""
+"""Human-readable numbers, and texts and bars of an exact width."""
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len, set_cell_size
+
 BARS = "▁▂▃▄▅▆▇█"
+EIGHTHS: tuple[str, ...] = ("", *"▏▎▍▌▋▊▉")
 
 
 def duration(seconds: float) -> str:
@@ -14,7 +17,7 @@ def duration(seconds: float) -> str:
 
 
 def about(seconds: float) -> str:
-    """`50 s`, `4 min`, `3 h 20 min`, `5 days`: as exact as an estimate is."""
+    """`50 s`, `4 min`, `3 h 20 min`, `5 days`: an estimate's precision."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
@@ -38,7 +41,7 @@ def short(value: float, unit: str = "") -> str:
 
 
 def count(number: int, thing: str) -> str:
-    """`1 step`, `2,000 steps`: how many of a thing whose plural ends in s."""
+    """`1 step`, `2,000 steps`, for nouns whose plural ends in s."""
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
@@ -48,7 +51,7 @@ def memory(n_bytes: float) -> str:
 
 
 def per_cent(share: float) -> str:
-    """`+5.6%`, with its sign; what rounds to nothing has none."""
+    """`+5.6%`, signed unless it rounds to zero."""
     shown = f"{share:+.1%}" if abs(share) < 100 else f"{100 * share:+.2g}%"
     return "0.0%" if shown in ("-0.0%", "+0.0%") else shown
 
@@ -62,12 +65,26 @@ _UNITS = {
 
 
 def unit(objective: str) -> str:
-    """What a loss is the mean over."""
+    """The unit a loss averages over."""
     return _UNITS.get(objective, "character")
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Numbers as a row of bars, the largest full."""
+    """Numbers as a row of bars, full at the largest."""
     low, high = min(values), max(values)
     spread = high - low or 1.0
     return "".join(BARS[round((value - low) / spread * (len(BARS) - 1))] for value in values)
+
+
+def bar(share: float, room: int) -> str:
+    """A share as a bar of up to so many columns, to 1/8 column."""
+    full, rest = divmod(round(max(0.0, min(1.0, share)) * room * 8), 8)
+    return "█" * full + EIGHTHS[rest]
+
+
+def fitted(text: str, width: int, *, right: bool = False) -> str:
+    """Return a text exactly this wide; a longer one ends in an ellipsis."""
+    size = cell_len(text)
+    if size > width:
+        return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""
+    return " " * (width - size) + text if right else text + " " * (width - size)

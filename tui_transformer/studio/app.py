@@ -1,8 +1,8 @@
-"""The studio: four panes over the runs folder. It holds no copy of a run's truth, and torch is loaded after it stands.
+"""The studio: four panes over the runs folder. It keeps no run state of its own, and loads torch after startup.
 
-What runs do is in `launches`; what is seen of them, in the panes. The app ties the two together: it launches what the
-Design pane asks for in a worker thread, asks what becomes of it when it is left, and leaves it whole on a hang-up.
-No pane knows the app: they post messages.
+`launches` acts on runs; the panes show them. The app ties the two together: it launches the Design pane's runs in a
+worker thread, asks on exit what to do with a running one, and keeps it intact on a hang-up. Panes do not know the app:
+they post messages.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,7 +24,6 @@ from textual.events import Click, Event, Paste, Resize
 from textual.message import Message
 from textual.notifications import SeverityLevel
 from textual.screen import ModalScreen, Screen
-from textual.widget import Widget
 from textual.widgets import ContentSwitcher, Footer, Input, Static
 
 from engine.clean import clean, clean_line
@@ -47,23 +47,18 @@ from tui_transformer.studio.typing_order import TypingOrder, hear_alt_digits
 
 PANE_NAMES = ("design", "train", "compare", "playground")
 LEAST, NARROW = (60, 18), 100  # columns and lines
-LOOK = 0.1  # seconds between two looks at the training thread
-TERMINAL = 1.0  # seconds between two looks at whether the terminal is still there
+LOOK = 0.1  # seconds between checks of the training thread
+TERMINAL = 1.0  # seconds between checks that the terminal still exists
 
 
 class TopBar(Horizontal):
-    """The first line of the screen: the name, and a tab for each pane."""
-
     class Tab(Static):
-        """One pane's name; a click shows the pane."""
-
         def __init__(self, number: int, pane: str) -> None:
             super().__init__(id=f"tab-{pane}", classes="tab")
             self.pane, self._number = pane, number
             self.tell_key(typing=False)
 
         def tell_key(self, *, typing: bool) -> None:
-            """Show the pane's key, with alt while digits are typed into a line."""
             key = f" {'alt+' if typing else ''}{self._number} "
             self.update(Text.assemble((key, "bold"), f"{self.pane.capitalize()} "))
 
@@ -71,12 +66,9 @@ class TopBar(Horizontal):
             event.stop()
             self.post_message(TopBar.Chosen(self.pane))
 
+    @dataclass
     class Chosen(Message):
-        """A tab was clicked."""
-
-        def __init__(self, pane: str) -> None:
-            super().__init__()
-            self.pane = pane
+        pane: str
 
     def compose(self) -> ComposeResult:
         yield Static(Text(" tui-transformer ", style="bold"), id="brand")
@@ -85,25 +77,22 @@ class TopBar(Horizontal):
         yield Static("", id="where")
 
     def choose(self, pane: str | None) -> None:
-        """Light up one tab."""
         for tab in self.query(TopBar.Tab):
             tab.set_class(tab.pane == pane, "chosen")
 
     def tell_keys(self, *, typing: bool) -> None:
-        """Show the keys that currently lead to the panes."""
         for tab in self.query(TopBar.Tab):
             tab.tell_key(typing=typing)
 
 
 class PaneSwitcher(ContentSwitcher):
-    """The four panes, one of them shown.
+    """The four panes, one shown at a time.
 
-    Where a message of a pane leads to another one, it is handled here and not by the app: keys that are typed meanwhile
-    wait for what stands above the focus, see `typing_order`.
+    A pane's message that leads to another pane is handled here, not by the app: keys typed meanwhile wait for the
+    focused widget's ancestors, see `typing_order`.
     """
 
     def show(self, pane: str) -> None:
-        """Show one, which takes the keys."""
         self.current = pane
         shown = self.get_child_by_id(pane)
         assert isinstance(shown, DesignPane | TrainPane | ComparePane | PlaygroundPane)
@@ -116,7 +105,7 @@ class PaneSwitcher(ContentSwitcher):
 
 
 class Welcome(ModalScreen[bool]):
-    """The first start: what this is, and how two keys lead to a curve that grows. True if the demo is wanted."""
+    """The welcome screen: what this is, and two keys to a growing curve. True if the demo is wanted."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter,f5", "dismiss(True)", "start"),
@@ -139,18 +128,9 @@ class Welcome(ModalScreen[bool]):
 
 
 class Studio(TypingOrder):
-    """The full-screen app.
-
-    Args:
-        runs_dir: where runs are.
-        data_dir: where named corpora are looked for first.
-        device: to train on, as on the command line.
-    """
-
     CSS_PATH = "studio.tcss"
     TITLE = "tui-transformer"
     BINDINGS: ClassVar[list[BindingType]] = bindings(EVERYWHERE)
-    ENABLE_COMMAND_PALETTE = True
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None = None, device: str = "auto") -> None:
         super().__init__()
@@ -161,7 +141,7 @@ class Studio(TypingOrder):
         self.settings, self._wrong_settings = user.load()
         self._leaving = False
 
-    # LaunchMode it looks
+    # How it looks
 
     def compose(self) -> ComposeResult:
         yield TopBar()
@@ -174,7 +154,6 @@ class Studio(TypingOrder):
         yield Static("", id="too-small")
 
     def on_mount(self) -> None:
-        """Theme, keys, signals, and on the very first start a welcome."""
         for theme in THEMES:
             self.register_theme(theme)
         known = self.settings.theme in self.available_themes
@@ -182,8 +161,9 @@ class Studio(TypingOrder):
         self.set_keymap(self.settings.keys)
         if self._wrong_settings:
             self.say(self._wrong_settings, "warning")
-        self.watch(self.screen, "focused", self._tell_keys)
-        self.watch(self.query_one(PaneSwitcher), "current", self.query_one(TopBar).choose)
+        bar = self.query_one(TopBar)
+        self.watch(self.screen, "focused", lambda focused: bar.tell_keys(typing=isinstance(focused, Input)))
+        self.watch(self.query_one(PaneSwitcher), "current", bar.choose)
         self._listen()
         self.action_show_pane("design")
 
@@ -196,7 +176,6 @@ class Studio(TypingOrder):
             self.push_screen(Welcome(), welcomed)
 
     def on_resize(self, event: Resize) -> None:
-        """A narrow layout, or the wish for a larger terminal."""
         width, height = event.size.width, event.size.height
         small = width < LEAST[0] or height < LEAST[1]
         self.set_class(width < NARROW, "narrow")
@@ -206,21 +185,19 @@ class Studio(TypingOrder):
             self.query_one("#too-small", Static).update(Text(words))
 
     async def on_event(self, event: Event) -> None:
-        """What is pasted comes from anywhere: it is cleaned before any line or note has it."""
+        """Pasted text is untrusted: clean it before any line or note gets it."""
         if isinstance(event, Paste):
             event.text = clean(event.text.replace("\r\n", "\n").replace("\r", "\n"))
         await super().on_event(event)
 
     def copy_to_clipboard(self, text: str) -> None:
-        """Copy a text without what would command the terminal that it is pasted into."""
         super().copy_to_clipboard(clean(text))
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
-        """Colours of runs where a theme has none."""
         return ON_DARK if self.current_theme.dark else ON_LIGHT
 
     def say(self, text: str, severity: SeverityLevel = "information") -> None:
-        """Say a sentence in the corner, never taken for markup; nothing where there is nothing to say."""
+        """Show a sentence in the corner, never parsed as markup; nothing if it is empty."""
         if text:
             self.notify(clean_line(text), severity=severity, markup=False)
 
@@ -236,7 +213,7 @@ class Studio(TypingOrder):
         if self.is_running and theme != self.settings.theme:
             self._keep(theme=theme)
 
-    # Going about
+    # Navigation
 
     @property
     def _pane(self) -> str:
@@ -253,10 +230,6 @@ class Studio(TypingOrder):
     def on_top_bar_chosen(self, event: TopBar.Chosen) -> None:
         self.action_show_pane(event.pane)
 
-    def _tell_keys(self, focused: Widget | None) -> None:
-        """Digits are text while an input line has the focus."""
-        self.query_one(TopBar).tell_keys(typing=isinstance(focused, Input))
-
     def action_help(self) -> None:
         self.push_screen(help_screen(self._pane, self.settings.keys, user.settings_file()))
 
@@ -267,7 +240,7 @@ class Studio(TypingOrder):
             self.say(f"no picture could be saved in {Path.cwd()}: {error.strerror or error}", "error")
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """The palette: what Textual offers, the panes, and what can be done with the run or design that is shown."""
+        """The palette: Textual's commands, the panes, and the actions on the run or design shown."""
         yield from super().get_system_commands(screen)
         for key in EVERYWHERE:
             yield SystemCommand(f"view: {key.label}", key.what, lambda action=key.action: self.call_action(action))
@@ -275,12 +248,11 @@ class Studio(TypingOrder):
         owner = self.query_one(f"#{pane}")
         for key in PANES.get(pane, ()):
             _, name, parameters = parse(key.action)
-            if owner.check_action(name, parameters):  # what makes no sense now is not offered
+            if owner.check_action(name, parameters):  # inapplicable actions are not offered
                 title = f"{pane}: {key.label}"
                 yield SystemCommand(title, key.what, lambda action=key.action, on=pane: self.call_action(action, on))
 
     def call_action(self, action: str, pane: str | None = None) -> None:
-        """Run an action of the app, or of a pane."""
         owner = self.query_one(f"#{pane}") if pane else self
         self.call_later(self.run_action, action, owner)
 
@@ -308,9 +280,9 @@ class Studio(TypingOrder):
             await self._watch_over(self.launches.resume, run, how)
 
     async def _watch_over(self, begin: Callable[[Path, LaunchMode], str], run: Path, how: LaunchMode) -> None:
-        """Begin or resume off the event loop, then keep an eye on the training thread.
+        """Begin or resume off the event loop, then watch the training thread.
 
-        That thread is not Textual's own: asyncio waits for those at the end, and a studio that breaks must not hang.
+        That thread is not Textual's: asyncio waits for those at exit, and a crashing studio must not hang.
         """
         said = await asyncio.to_thread(begin, run, how)
         if how == "thread":
@@ -338,7 +310,7 @@ class Studio(TypingOrder):
                 loop.add_signal_handler(number, lambda: asyncio.ensure_future(self._leave_at_once()))
 
     async def _look_at_terminal(self) -> None:
-        """A terminal may go without a word, where hang-ups are ignored; reading from it would never end."""
+        """A terminal may vanish silently if hang-ups are ignored; reading from it would never end."""
         if hung_up():
             await self._leave_at_once()
 
@@ -346,7 +318,6 @@ class Studio(TypingOrder):
         await self._leave("stop" if self.settings.on_quit == "stop" else "hand-over")
 
     async def action_leave(self) -> None:
-        """Quit; a run that trains here is handed over or stopped first."""
         if not self.launches.busy or self.settings.on_quit != "ask":
             await self._leave(self.settings.on_quit)
             return
@@ -370,7 +341,7 @@ class Studio(TypingOrder):
         self.push_screen(question, answered)
 
     async def action_ask_to_leave(self) -> None:
-        """Quit, but ask first: a single keypress may have been meant for something else."""
+        """Quit, but ask first: a single keypress may be a mistake."""
         if self.launches.busy and self.settings.on_quit == "ask":
             await self.action_leave()
             return
@@ -398,6 +369,6 @@ class Studio(TypingOrder):
         said = await asyncio.to_thread(end)
         if said:
             self.last_words.append(said)
-        if hung_up():  # there is no screen to give back, and Textual would wait for one to take its last words
+        if hung_up():  # there is no screen to restore, and Textual would wait for one to write its last output
             os._exit(128 + signal.SIGHUP)
         self.exit()

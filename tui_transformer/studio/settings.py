@@ -12,24 +12,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from engine.plain_files import read_plain
 from engine.runs.files import write_atomic
 
-ENVIRONMENT = "TUI_TRANSFORMER_SETTINGS"  # another file than the platform's
+ENVIRONMENT = "TUI_TRANSFORMER_SETTINGS"  # a file other than the platform's
 NAME = "settings.toml"
 LARGEST = 64 * 1024  # bytes
 
 
 class Settings(BaseModel):
-    """What a person prefers.
-
-    `launch` is what the launch key does. `on_quit` is what becomes of a run that trains in the app's own thread.
-    `keys` gives bindings other keys, by the ids that the help shows.
-    """
-
     model_config = ConfigDict(extra="ignore", validate_assignment=True)
 
-    launch: Literal["thread", "process"] = "thread"
-    on_quit: Literal["ask", "hand-over", "stop"] = "ask"
+    launch: Literal["thread", "process"] = "thread"  # what the launch key does
+    on_quit: Literal["ask", "hand-over", "stop"] = "ask"  # what to do on quit with a run in the app's thread
     theme: str = "studio-dark"
-    keys: dict[str, str] = Field(default_factory=dict)
+    keys: dict[str, str] = Field(default_factory=dict)  # remapped keys, by the ids shown in the help
     welcomed: bool = False
 
 
@@ -39,7 +33,7 @@ def settings_file() -> Path:
 
 
 def load() -> tuple[Settings, str]:
-    """The settings, and one line about what is wrong with the file; what is wrong counts as not said."""
+    """Return the settings, and one line on errors in the file; wrong entries are ignored."""
     found, wrong = _read(settings_file())
     return found, f"{wrong}; the usual settings are used" if wrong else ""
 
@@ -57,14 +51,14 @@ def _read(path: Path) -> tuple[Settings, str]:
         return Settings(), f"{path} cannot be read: {error.strerror or error}"
     except RecursionError:
         return Settings(), f"{path}: nested too deep"
-    except ValueError as error:  # no UTF-8, or no TOML
+    except ValueError as error:  # not UTF-8, or not TOML
         return Settings(), f"{path}: {error}"
 
 
 def save(settings: Settings) -> str:
-    """Write them; gives back one line where that is not possible.
+    """Write them; return one line if that fails.
 
-    A file that cannot be read as settings is somebody's work with a mistake in it, and stays.
+    A file that cannot be read as settings is user work with a mistake, and stays.
     """
     path = settings_file()
     wrong = _read(path)[1]

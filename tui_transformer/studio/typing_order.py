@@ -1,4 +1,4 @@
-"""Handle keys in the order they were typed, each wherever the previous one led.
+"""Handle keys in the order they were typed, each where the previous one led.
 
 Textual sends a key to the widget that has the focus when it arrives, and runs the key's binding only after the key has
 bubbled up to the app. Anything typed faster than that would go to the pane or dialog that is just closing.
@@ -14,7 +14,7 @@ from textual.events import Event, Key
 from textual.keys import key_to_character
 from textual.screen import Screen
 
-PATIENCE = 1.0  # most seconds that a key waits for the effects of earlier keys
+PATIENCE = 1.0  # most seconds a key waits for the effects of earlier keys
 GLANCE = 0.005  # seconds between checks on a dialog that is being built
 
 
@@ -40,9 +40,14 @@ class TypingOrder(App[None]):
     keys_heard = 0
 
     async def on_event(self, event: Event) -> None:
-        """Make a key wait for the effects of earlier ones."""
         if isinstance(event, Key) and not event.is_forwarded:
-            await self._catch_up()
+            before = None
+            while before is not self.screen:
+                before = self.screen
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(PATIENCE):
+                        await _settle(before)
+                await self._flush_next_callbacks()  # a dialog's answer may open another dialog
             self.keys_heard += 1
         await super().on_event(event)
 
@@ -57,19 +62,8 @@ class TypingOrder(App[None]):
             return False
         return await super()._check_bindings(key)
 
-    async def _catch_up(self) -> None:
-        """Wait until typed keys have arrived and a dialog they opened accepts input."""
-        before = None
-        while before is not self.screen:
-            before = self.screen
-            with suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
-                    await _settle(before)
-            await self._flush_next_callbacks()  # a dialog's answer may open another dialog
-
 
 async def _settle(screen: Screen[object]) -> None:
-    """Wait until the screen and its focused widget have handled all messages so far."""
     for pump in screen.focused.ancestors_with_self if screen.focused is not None else [screen]:
         heard = asyncio.Event()
         if not isinstance(pump, App) and pump.is_running and pump.call_later(heard.set):

@@ -1,4 +1,5 @@
-"""Documents and questions about them: what is pretrained on, and what is asked afterwards. No torch here.
+"""Documents to pretrain on, and questions about them to finetune on. No torch here.
 
-A document is one line of text. Its text is left as it stands in the file, without its line end.
+A document is one line of text, kept as it stands in the file, without its line ending.
+Anything wrong with a file raises an `InputError` that names the file and line.
 """

@@ -4,8 +4,8 @@
     folder                     documents.txt, and perhaps train.tsv and validation.tsv (or valid, val, dev): question,
                                tab, answer; perhaps test.tsv, with or without answers, and documents-validation.txt
 
-What has no file of validation documents gets them from its lines, by `data.validation_fraction`. The same line is
-always on one side: lines are ordered by the hash of their text, so neither their order nor a new one moves the others.
+Without a file of validation documents, `data.validation_fraction` of the lines are split off. Equal lines share a side:
+lines are ordered by the hash of their text, so neither reordering nor adding lines moves the others.
 """
 
 import hashlib
@@ -25,16 +25,10 @@ HEADINGS = ("question", "answer")
 
 
 def is_folder_of_documents(path: Path) -> bool:
-    """Return whether `load_path` would read this folder."""
     return (path / DOCUMENTS).is_file()
 
 
 def load_path(data: DataConfig) -> DocumentCorpus:
-    """Return the corpus at the path that a config names.
-
-    Raises:
-        InputError: nothing there, or something wrong with it; names the file and the line.
-    """
     try:
         path = Path(data.corpus).expanduser()
         source = str(path.resolve())
@@ -86,7 +80,6 @@ def _split(documents: Sequence[str], data: DataConfig, where: str) -> dict[str, 
 
 
 def by_hash(documents: Iterable[str]) -> list[str]:
-    """Return the different ones, in the order of their hashes."""
     return sorted(set(documents), key=lambda text: hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
@@ -106,14 +99,8 @@ def _questions(folder: Path) -> dict[str, tuple[Question, ...]]:
 
 
 def read_questions(path: Path, *, blind: bool = False) -> tuple[Question, ...]:
-    """Return the questions of a file: `question`, a tab, `answer`; a first line that says just that is a header.
-
-    Args:
-        path: the file.
-        blind: whether answers may be missing, as in a test split that somebody else will score; then all of them are.
-
-    Raises:
-        InputError: a file that cannot be read, a line with too many or too few columns, or an empty side.
+    """Return a file's questions: `question`, a tab, `answer`; a first line of just these words is a header. With
+    `blind`, answers may be missing, as in a test split scored elsewhere; then all must be.
     """
     text = read_lines(path)
     rows = [line.split("\t") for line in text.without_trailing()]

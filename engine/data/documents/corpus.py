@@ -1,4 +1,4 @@
-"""What a corpus of documents and questions is; `registry.load_documents` gives one."""
+"""A corpus of documents and questions; `catalogue.load_documents` loads one."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -10,52 +10,32 @@ from engine.data.framing import sha256_of_texts
 
 @dataclass(frozen=True)
 class Question:
-    """A question about the documents.
-
-    Args:
-        text: as it is asked, such as "Where was Ada Lovelace born?".
-        answer: what is right; None where it is not told, as in a blind test split.
-    """
-
-    text: str
-    answer: str | None
+    text: str  # as it is asked, such as "Where was Ada Lovelace born?"
+    answer: str | None  # the right answer; None if withheld, as in a blind test split
 
 
 @dataclass(frozen=True)
 class Recall:
-    """A fact of the documents, to be recalled where it is masked, or by going on with a text.
+    """A fact of the documents, to be recalled by filling a mask or continuing a text."""
 
-    Args:
-        prefix: what stands before it, such as "Ada Lovelace was born in ".
-        suffix: what stands behind it, such as "."; may be empty. None: nothing is masked, the prefix is gone on with.
-        answer: the fact itself.
-    """
-
-    prefix: str
+    prefix: str  # the text before it, such as "Ada Lovelace was born in "
+    # The text after it, such as "."; may be empty. None: nothing is masked, the prefix is continued
     suffix: str | None
-    answer: str
+    answer: str  # the fact itself
 
 
 @dataclass(frozen=True)
 class DocumentCorpus:
-    """A loaded corpus: documents to pretrain on, and perhaps questions to finetune with.
+    """A loaded corpus: documents to pretrain on, and perhaps questions to finetune with."""
 
-    Args:
-        name: as it is asked for, or the file's name.
-        version: changes where the same name means other texts.
-        source: where it came from.
-        notes: what a reader of the data should know.
-        documents: `train` and `validation`.
-        questions: `train` and `validation`, perhaps `test`, none about the same person; empty where there are none.
-        recalls: facts of the training documents by the name of the probe that asks for them.
-    """
-
-    name: str
-    version: str
-    source: str
-    notes: tuple[str, ...]
-    documents: Mapping[str, tuple[str, ...]]
+    name: str  # the registered name, or the file's
+    version: str  # changes when the name means other texts
+    source: str  # where it came from
+    notes: tuple[str, ...]  # notes for users of the data
+    documents: Mapping[str, tuple[str, ...]]  # `train` and `validation`
+    # `train` and `validation`, perhaps `test`, none about the same person; empty where there are none
     questions: Mapping[str, tuple[Question, ...]] = field(default_factory=dict)
+    # Facts of the training documents, by the name of their probe
     recalls: Mapping[str, tuple[Recall, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -70,17 +50,8 @@ class DocumentCorpus:
         return hashes
 
     def majority(self, split: str) -> tuple[str, int, int]:
-        """What always giving the same answer scores: the baseline that knowledge has to beat.
-
-        Args:
-            split: of the questions.
-
-        Returns:
-            The most frequent answer of the training questions (of equally frequent ones the first in the alphabet),
-            how many of the split's answers it is, and of how many: questions whose answer is told.
-
-        Raises:
-            ValueError: there are no training questions.
+        """Return the most frequent training answer (on a tie the alphabetically first), how many of the split's answers
+        it matches, and of how many: the baseline that knowledge has to beat.
         """
         counts = Counter(question.answer for question in self.questions.get("train", ()) if question.answer is not None)
         if not counts:
@@ -90,7 +61,7 @@ class DocumentCorpus:
         return answer, told.count(answer), len(told)
 
     def texts(self) -> Iterator[str]:
-        """Everything that a tokenizer must know: all documents, questions and answers, and what probes ask."""
+        """All texts a tokenizer must cover: documents, questions, answers and probes."""
         for documents in self.documents.values():
             yield from documents
         for questions in self.questions.values():

@@ -1,5 +1,6 @@
-"""Sentences and their translations: reading them in every usual form, cutting them into splits, describing them.
+"""Parallel corpora: read sentence pairs in every common format, split them, and compute statistics.
 
-The text is left as it stands in the file, without its line end: no normalisation, no change of case or of spaces. BLEU
-is taken against these originals, and whoever wants another form makes it on the way to the tokenizer.
+Text is kept as it stands in the file, without its line ending: no normalisation, no change of case or spaces. BLEU is
+computed against these originals; normalise only on the way to the tokenizer. Anything wrong with a file raises an
+`InputError` that names the file and line.
 """

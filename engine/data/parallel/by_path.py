@@ -5,8 +5,8 @@
     folder                     train.en and train.de, val.* (or valid, validation, dev), test.*;
                                `folder#de,en` for the direction, or where there are more than two languages
 
-What has no files for validation or test gets them from its training pairs, by `data.validation_fraction` and
-`data.test_fraction`, so that no sentence is on both sides (`split.py`).
+Without files for validation or test, `data.validation_fraction` and `data.test_fraction` of the training pairs are
+split off, so that no sentence is on both sides (`pairs.py`).
 """
 
 import re
@@ -30,22 +30,12 @@ NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml"}
 
 
 def read_aligned(source: Path, target: Path) -> Pairs:
-    """Return the pairs of two aligned text files.
-
-    Raises:
-        InputError: files that cannot be read, the same text twice, different numbers of lines, or an empty line.
-    """
     if source == target or (source.exists() and target.exists() and source.samefile(target)):
         raise InputError(f"{source}: is the file of both sides; name the file of the translations as well")
     return aligned(read_lines(source), read_lines(target))
 
 
 def aligned(source: Lines, target: Lines) -> Pairs:
-    """Return the pairs of two lists of lines.
-
-    Raises:
-        InputError: the same text twice, different numbers of lines, or an empty line.
-    """
     sources, targets = side_by_side(source, target)
     if len(sources) != len(targets):
         raise uneven(source, target, len(sources), len(targets))
@@ -62,11 +52,7 @@ def aligned(source: Lines, target: Lines) -> Pairs:
 
 
 def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
-    """`"pairs.tsv#en,de"` → `("pairs.tsv", ("en", "de"))`; a path that exists with its # is taken as it is.
-
-    Raises:
-        InputError: something else than two names behind the #.
-    """
+    """`"pairs.tsv#en,de"` → `("pairs.tsv", ("en", "de"))`; an existing path with a # is taken as it is."""
     base, mark, behind = corpus.rpartition("#")
     if not mark or is_there(corpus):
         return corpus, None
@@ -77,11 +63,7 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def absolute(corpus: str) -> str:
-    """Return the path of pairs as it is understood wherever one stands, with its columns or languages.
-
-    Raises:
-        InputError: something else than two names behind a #, or no path.
-    """
+    """Return a path of pairs made absolute, with its columns or languages."""
     base, chosen = split_selector(corpus)
     try:
         paths = [str(Path(file.strip()).expanduser().absolute()) for file in files_of(base)]
@@ -91,22 +73,17 @@ def absolute(corpus: str) -> str:
 
 
 def files_of(base: str) -> list[str]:
-    """Return the one path, or the two with a comma between them."""
+    """Return the one path, or the two joined by a comma."""
     return [base] if is_there(base) else base.split(",")
 
 
 def load_path(data: DataConfig) -> ParallelCorpus:
-    """Return the corpus at the path that a config names.
-
-    Raises:
-        InputError: nothing there, or something wrong with it; names the file and the line.
-    """
     base, chosen = split_selector(data.corpus)
     try:
         languages, splits, source = _read(base, chosen)
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(data.corpus, error) from None
-    # Validation and test are cut from training where they have no files of their own.
+    # Validation and test without files of their own are split off from training.
     total = len(splits["train"])
     sizes = {
         "validation": max(1, round(total * data.validation_fraction)),
@@ -118,11 +95,10 @@ def load_path(data: DataConfig) -> ParallelCorpus:
 
 
 def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], dict[str, Pairs], str]:
-    """Return the languages, the splits that have files, and a name."""
     path = Path(base).expanduser()
     if is_there(base) and path.is_dir():
         return *_folder(path, chosen), path.resolve().name
-    if is_there(base) or "," not in base:  # of what is not there the table's error says what is wrong with the path
+    if is_there(base) or "," not in base:  # if missing, the table's error says what is wrong with the path
         columns: Sequence[str | int] = (1, 2)
         if chosen is not None:
             columns = [int(name) if name.isascii() and name.isdigit() else name for name in chosen]
@@ -139,7 +115,7 @@ def _read(base: str, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], d
 
 
 def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, str], dict[str, Pairs]]:
-    # Its files by stem and language; an unpacked one comes before its .gz.
+    # Its files by stem and language; an unpacked file wins over its .gz.
     known = {stem for stems in STEMS.values() for stem in stems}
     files: dict[tuple[str, str], Path] = {}
     for path in sorted(folder.iterdir()):
@@ -164,7 +140,7 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
 
 
 def _languages(folder: Path, files: Mapping[tuple[str, str], Path], has: str) -> tuple[str, str]:
-    """Return the two languages of the training files: English first, else in alphabetical order."""
+    """Return the training files' two languages: English first, else alphabetically."""
     names = sorted({language for stem, language in files if stem in STEMS["train"]}, key=lambda one: (one != "en", one))
     if not names:
         raise InputError(f"{folder}: has no train.XX and train.YY, XX and YY being its languages; {has}")

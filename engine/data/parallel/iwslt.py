@@ -1,6 +1,6 @@
 """The official files of IWSLT 2017 (TED talks): tagged training text, and development and test sets in XML.
 
-Both formats put spaces around their sentences; those are the format's and go, spaces within a sentence stay.
+Both formats pad sentences with spaces, which are removed; spaces within a sentence stay.
 """
 
 import re
@@ -11,17 +11,13 @@ from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError
 
 TAG = re.compile(r"\s*</?(url|speaker|talkid|title|description|keywords|reviewer|translator|doc|transcript)\b")
-MAX_XML_BYTES = 64 * 1024**2  # the largest official one has 0.2 MiB
+MAX_XML_BYTES = 64 * 1024**2  # the largest official file has 0.2 MiB
 Segment = tuple[str, str]
-"""The ids of a talk and of a sentence in it."""
+"""The ids of a talk and a sentence in it."""
 
 
 def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
-    """Return the pairs of two lists of lines, and how many are left out; a line with a tag says something of the talk.
-
-    Raises:
-        InputError: different numbers of lines, a tag on one side only, or no sentence at all.
-    """
+    """Return the pairs of two lists of lines, and how many are dropped; tagged lines describe the talk."""
     ones, others = side_by_side(source, target)
     kept: list[tuple[str, str]] = []
     left_out = 0
@@ -45,11 +41,6 @@ def tagged(source: Lines, target: Lines) -> tuple[Pairs, int]:
 
 
 def joined(source: dict[Segment, str], target: dict[Segment, str], source_where: str, target_where: str) -> Pairs:
-    """Return the pairs of two files' sentences, in the order of the sources.
-
-    Raises:
-        InputError: a sentence on one side only; names the first.
-    """
     for here, there, where, other in (
         (source, target, source_where, target_where),
         (target, source, target_where, source_where),
@@ -64,11 +55,7 @@ def joined(source: dict[Segment, str], target: dict[Segment, str], source_where:
 
 
 def segments(raw: bytes, where: str) -> dict[Segment, str]:
-    """Return the sentences of one XML file by talk and sentence, in its order.
-
-    Raises:
-        InputError: too large, not UTF-8, damaged, a DTD, missing or repeated ids, an empty sentence, or none at all.
-    """
+    """Return an XML file's sentences by talk and sentence, in file order."""
     if len(raw) > MAX_XML_BYTES:
         raise InputError(f"{where}: larger than {MAX_XML_BYTES:,} bytes, which no IWSLT set is")
     text = text_of(raw, where)
@@ -84,7 +71,7 @@ def segments(raw: bytes, where: str) -> dict[Segment, str]:
 
 
 class _Reader:
-    """Collects `<doc docid><seg id>` without building a tree; a DTD, by which XML does harm, ends it."""
+    """Collects `<doc docid><seg id>` without building a tree; a DTD, XML's attack vector, is refused."""
 
     def __init__(self, where: str) -> None:
         self.where = where

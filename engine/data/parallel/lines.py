@@ -1,7 +1,7 @@
-"""Files to lines: plain, gzip-compressed or inside a zip archive, of bounded size, in UTF-8 and nothing else.
+"""Read files into lines: plain, gzip-compressed or inside a zip archive, size-capped, UTF-8 only.
 
-A line ends at a line feed only. Python's own idea of a line also ends at U+2028, U+0085 and others that occur within
-sentences, and then the two sides of a corpus no longer belong together.
+Only a line feed ends a line. `str.splitlines` also splits at U+2028, U+0085 and others that occur within sentences,
+which would misalign the two sides of a corpus.
 """
 
 import codecs
@@ -17,16 +17,16 @@ from typing import IO
 from engine.errors import InputError, nearest
 from engine.plain_files import open_plain
 
-MAX_BYTES = 2 * 1024**3  # of text, unpacked
-LONGEST = 100_000  # characters of one line; a longer one is no sentence
-TRAILING = 10  # empty lines at the end of a file that are overlooked
+MAX_BYTES = 2 * 1024**3  # of unpacked text
+LONGEST = 100_000  # characters per line; a longer one is no sentence
+TRAILING = 10  # empty lines ignored at the end of a file
 BLOCK = 1 << 20
-BOMB = 200  # times its size that a packed file may unpack to; a text comes to 3 to 10 times
+BOMB = 200  # largest unpacking ratio of a packed file; text has 3 to 10
 DAMAGED_ZIP = (
     *(zipfile.BadZipFile, EOFError, zlib.error, NotImplementedError),
-    *(RuntimeError, ValueError, struct.error),  # a password, a name that is no text, fields cut short
+    *(RuntimeError, ValueError, struct.error),  # a password, an undecodable name, truncated fields
 )
-SMALL = 64 << 20  # bytes unpacked that are let through at any ratio
+SMALL = 64 << 20  # unpacked bytes allowed at any ratio
 COMPRESSED = {
     b"\x1f\x8b": "is gzip-compressed; unpack it, or give its name the ending .gz",
     b"PK\x03\x04": "is a zip archive; unpack it",
@@ -37,21 +37,16 @@ COMPRESSED = {
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a file, line `i` at place `i - 1`.
+    """The lines of a file, line `i` at index `i - 1`."""
 
-    Args:
-        where: what an error calls the file.
-        lines: without their ends.
-    """
-
-    where: str
-    lines: list[str]
+    where: str  # the file's name in errors
+    lines: list[str]  # without line endings
 
     def refuse(self, number: int, wrong: str) -> InputError:
         return InputError(f"{self.where}: line {number}: {wrong}")
 
     def without_trailing(self) -> list[str]:
-        """Return the lines but for a few empty ones at the end."""
+        """Return the lines without a few empty ones at the end."""
         stop = len(self.lines)
         while stop > max(0, len(self.lines) - TRAILING) and not self.lines[stop - 1].strip():
             stop -= 1
@@ -67,7 +62,7 @@ def side_by_side(source: Lines, target: Lines) -> tuple[list[str], list[str]]:
 
 
 def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputError:
-    """Return the error that says which of two files ends first, and where."""
+    """Return the error for files of unequal length: which ends first, and where."""
     (last, short), (most, long) = sorted(((sources, source.where), (targets, target.where)))
     return InputError(
         f"{source.where} has {sources:,} lines and {target.where} has {targets:,}: {short} ends after line {last:,} "
@@ -76,17 +71,13 @@ def uneven(source: Lines, target: Lines, sources: int, targets: int) -> InputErr
 
 
 def read_lines(path: Path) -> Lines:
-    """Return the lines of a text file; one whose name ends in .gz is unpacked. Raise as `read_bytes` and `lines_of`."""
+    """Return the lines of a text file, unpacked if its name ends in .gz. Raises as `read_bytes` and `lines_of`."""
     where = str(path)[:200]
     return lines_of(read_bytes(path, where), where)
 
 
 def read_bytes(path: Path, where: str) -> bytes:
-    """Return the content of a file, unpacked where its name ends in .gz.
-
-    Raises:
-        InputError: missing, unreadable, damaged or too large.
-    """
+    """Return the content of a file, unpacked if its name ends in .gz."""
     try:
         if path.is_dir():
             raise InputError(f"{where}: is a folder, where a text file is needed")
@@ -112,11 +103,7 @@ def read_bytes(path: Path, where: str) -> bytes:
 
 
 def read_member(archive: Path, name: str) -> tuple[bytes, str]:
-    """Return the content of a file inside a zip archive, in whatever folder, and what an error calls it.
-
-    Raises:
-        InputError: no such archive or file, damaged, or too large.
-    """
+    """Return the content of a file in any folder of a zip archive, and its name in errors."""
     where = f"{str(archive)[:200]} ({name})"
     try:
         with open_plain(archive) as packed, zipfile.ZipFile(packed) as opened:
@@ -125,7 +112,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
                 raise InputError(f"{archive}: has no {name}; is it another archive?")
             if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others ask for memory at will
                 raise InputError(f"{where}: is packed in an unusual way; unpack it beside the archive")
-            with opened.open(member) as file:  # nothing is ever unpacked into a folder, so no name leaves one
+            with opened.open(member) as file:  # nothing is unpacked to disk, so no name can escape a folder
                 return _unpacked(file, os.fstat(packed.fileno()).st_size, where), where
     except DAMAGED_ZIP as error:
         raise InputError(f"{where}: damaged zip archive ({error}); take it from its source again") from None
@@ -134,7 +121,7 @@ def read_member(archive: Path, name: str) -> tuple[bytes, str]:
 
 
 def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes:
-    """Return all of it; what an archive, of `packed` bytes, says of its size is not relied on."""
+    """Return the whole content, without trusting the size stated by an archive of `packed` bytes."""
     unpacked = bytearray()
     while block := file.read(BLOCK):
         unpacked += block
@@ -146,11 +133,7 @@ def _unpacked(file: IO[bytes] | gzip.GzipFile, packed: int, where: str) -> bytes
 
 
 def text_of(raw: bytes, where: str) -> str:
-    """Return the text of a file's bytes, without a byte-order mark.
-
-    Raises:
-        InputError: empty, binary, or not UTF-8; names the line and the byte.
-    """
+    """Decode a file's bytes to text, without a byte-order mark."""
     for mark, advice in COMPRESSED.items():
         if raw.startswith(mark):
             raise InputError(f"{where}: {advice}")
@@ -173,11 +156,6 @@ def text_of(raw: bytes, where: str) -> str:
 
 
 def lines_of(raw: bytes, where: str) -> Lines:
-    """Return the lines of a file's bytes.
-
-    Raises:
-        InputError: as `text_of`, or no lines: too long, or ended by carriage returns alone.
-    """
     text = text_of(raw, where)
     if "\r" in text and "\n" not in text:
         raise InputError(f"{where}: its lines end in carriage returns alone; convert it, e.g. tr '\\r' '\\n'")

@@ -1,8 +1,8 @@
-"""What a parallel corpus is, and how it is cut so that no sentence is on two sides of a cut.
+"""A parallel corpus, and how to split it so that no sentence is in two splits.
 
-Many corpora hold a sentence several times, with other translations. Cut at random, the test then asks for what training
-has shown. So pairs that share a source or a target stay together, and groups are put in order by the hash of their
-text: neither the order of the file nor a new line at its end moves the others.
+Many corpora repeat a sentence with other translations, so a random split tests on what training has shown. So pairs
+that share a source or a target stay together, and groups are ordered by the hash of their text: neither reordering the
+file nor appending to it moves the others.
 """
 
 import hashlib
@@ -21,10 +21,6 @@ class Pairs:
     sources: tuple[str, ...]
     targets: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        if len(self.sources) != len(self.targets):
-            raise ValueError(f"{len(self.sources)} sources and {len(self.targets)} targets are no pairs")
-
     def __len__(self) -> int:
         return len(self.sources)
 
@@ -42,25 +38,15 @@ class Pairs:
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """A loaded corpus: `train`, `validation` and perhaps `test`.
+    """A loaded corpus: `train`, `validation` and perhaps `test`."""
 
-    Args:
-        name: as it is asked for, or the file's name.
-        version: changes where the same name means other sentences.
-        source: where it came from.
-        languages: of the sources and of the targets; `("source", "target")` where nothing says.
-        splits: their pairs.
-        examples: sources of training pairs that are worth trying.
-        notes: what a reader of the data should know, such as how many pairs were left out and why.
-    """
-
-    name: str
-    version: str
-    source: str
-    languages: tuple[str, str]
-    splits: Mapping[str, Pairs]
-    notes: tuple[str, ...] = ()
-    examples: tuple[str, ...] = ()
+    name: str  # the registered name, or the file's
+    version: str  # changes when the name means other sentences
+    source: str  # where it came from
+    languages: tuple[str, str]  # of sources and targets; `("source", "target")` if unknown
+    splits: Mapping[str, Pairs]  # their pairs
+    notes: tuple[str, ...] = ()  # notes for users of the data, such as how many pairs were dropped and why
+    examples: tuple[str, ...] = ()  # sources of training pairs worth trying
 
     @property
     def sha256(self) -> dict[str, str]:
@@ -73,21 +59,13 @@ class ParallelCorpus:
 
 
 def folded(sentence: str) -> str:
-    """Return a sentence as it is compared: without case, and with single spaces."""
+    """Return a sentence for comparison: without case, and with single spaces."""
     return " ".join(sentence.casefold().split())
 
 
 def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[str, Pairs]:
-    """Return training, validation and perhaps test pairs that share no sentence on any side, each in the file's order.
-
-    Args:
-        pairs: all of them.
-        validation: pairs of validation, 0 for none; fewer only if no group is small enough to fill it.
-        test: pairs of test, likewise.
-        where: what an error calls the corpus.
-
-    Raises:
-        InputError: too few pairs, or too many that hang together, to fill every split.
+    """Return training, validation and perhaps test pairs that share no sentence on either side, in file order.
+    `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit.
     """
     groups = _groups(pairs)
     wanted = {"test": test, "validation": validation}
@@ -111,14 +89,14 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
 
 
 def _groups(pairs: Pairs) -> list[list[int]]:
-    """Return the places of pairs that hang together through shared sentences, by the smallest hash of their sources."""
+    """Return the indices of pairs linked by shared sentences, in groups by the smallest hash of their sources."""
     parents: dict[Hashable, Hashable] = {}
 
     def root(key: Hashable) -> Hashable:
         top = key
         while (above := parents.setdefault(top, top)) != top:
             top = above
-        while key != top:  # so that the next one is found in a step
+        while key != top:  # path compression: the next lookup takes one step
             parents[key], key = top, parents[key]
         return top
 

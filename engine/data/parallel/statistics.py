@@ -1,105 +1,69 @@
-"""What is in a parallel corpus, as plain numbers, and what a reader of them should be warned of."""
+"""Statistics of a parallel corpus, and warnings about it."""
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, folded
 
-RATIO = 3.0  # times the median ratio of lengths; beyond that a pair is seldom a translation
-SMOOTHING = 10  # characters added to both sides, so that "Hi." and "Guten Tag!" are no outlier
+RATIO = 3.0  # times the median length ratio; beyond that a pair is seldom a translation
+SMOOTHING = 10  # characters added to both sides, so that "Hi." and "Guten Tag!" are not an outlier
 
-Measure = Callable[[Sequence[str]], NDArray[np.int64]]
-"""The lengths of sentences."""
-
-
-def words(sentences: Sequence[str]) -> NDArray[np.int64]:
-    """Return lengths in words, which white space separates."""
-    return np.array([len(sentence.split()) for sentence in sentences], dtype=np.int64)
+LIMIT, UNIT = 100, "words"  # from which a sentence counts as long, and its unit
 
 
 @dataclass(frozen=True)
 class PairStatistics:
-    """One split in numbers. Shares are between 0 and 1, of all its pairs.
+    """Statistics of a split. Shares are of all its pairs, 0 to 1."""
 
-    Args:
-        pairs: how many.
-        unit: of the lengths.
-        source_mean: mean length of a source.
-        target_mean: mean length of a target.
-        source_longest: of all sources.
-        target_longest: of all targets.
-        limit: in the same unit.
-        longer: share with a side longer than `limit`.
-        duplicates: share whose pair stood there before, but for case and spaces.
-        copies: share whose source is its own translation, but for case and spaces.
-        outliers: share whose lengths are in another ratio than the others', by a factor of more than `RATIO`.
-    """
-
-    pairs: int
-    unit: str
-    source_mean: float
-    target_mean: float
-    source_longest: int
-    target_longest: int
-    limit: int
-    longer: float
-    duplicates: float
-    copies: float
-    outliers: float
+    pairs: int  # how many
+    unit: str  # of the lengths
+    source_mean: float  # mean length of a source
+    target_mean: float  # mean length of a target
+    source_longest: int  # of all sources
+    target_longest: int  # of all targets
+    limit: int  # in the same unit
+    longer: float  # share with a side longer than `limit`
+    duplicates: float  # share of pairs that repeat an earlier one, ignoring case and spaces
+    copies: float  # share whose source equals its target, ignoring case and spaces
+    outliers: float  # share whose length ratio differs from the median by a factor of more than `RATIO`
 
 
-def corpus_statistics(
-    corpus: ParallelCorpus, limit: int = 100, measure: tuple[Measure, Measure] = (words, words), unit: str = "words"
-) -> dict[str, PairStatistics]:
-    """Return the numbers of each split.
-
-    Args:
-        corpus: all of it.
-        limit: what counts as long.
-        measure: lengths of sources and of targets; for tokens, what a tokenizer gives.
-        unit: what `measure` counts.
-    """
-    return {name: statistics(pairs, limit, measure, unit) for name, pairs in corpus.splits.items()}
+def corpus_statistics(corpus: ParallelCorpus) -> dict[str, PairStatistics]:
+    return {name: statistics(pairs) for name, pairs in corpus.splits.items()}
 
 
-def statistics(
-    pairs: Pairs, limit: int = 100, measure: tuple[Measure, Measure] = (words, words), unit: str = "words"
-) -> PairStatistics:
-    """Return the numbers of some pairs; see `corpus_statistics`."""
+def statistics(pairs: Pairs) -> PairStatistics:
     count = len(pairs)
     if count == 0:
-        return PairStatistics(0, unit, 0.0, 0.0, 0, 0, limit, 0.0, 0.0, 0.0, 0.0)
-    lengths = measure[0](pairs.sources), measure[1](pairs.targets)
+        return PairStatistics(0, UNIT, 0.0, 0.0, 0, 0, LIMIT, 0.0, 0.0, 0.0, 0.0)
+    lengths = [np.array([len(sentence.split()) for sentence in side]) for side in (pairs.sources, pairs.targets)]
     sources, targets = ([folded(sentence) for sentence in side] for side in (pairs.sources, pairs.targets))
     smoothed = [np.array([len(one) for one in side]) + SMOOTHING for side in (pairs.targets, pairs.sources)]
     ratios = np.log(smoothed[0] / smoothed[1])
     return PairStatistics(
         pairs=count,
-        unit=unit,
+        unit=UNIT,
         source_mean=float(lengths[0].mean()),
         target_mean=float(lengths[1].mean()),
         source_longest=int(lengths[0].max()),
         target_longest=int(lengths[1].max()),
-        limit=limit,
-        longer=float(np.mean((lengths[0] > limit) | (lengths[1] > limit))),
+        limit=LIMIT,
+        longer=float(np.mean((lengths[0] > LIMIT) | (lengths[1] > LIMIT))),
         duplicates=1.0 - len(set(zip(sources, targets, strict=True))) / count,
         copies=sum(one == other for one, other in zip(sources, targets, strict=True)) / count,
         outliers=float(np.mean(np.abs(ratios - np.median(ratios)) > np.log(RATIO))),
     )
 
 
+# Field, the share at which to warn, and the warning.
 WARNINGS: tuple[tuple[str, float, str], ...] = (
     ("duplicates", 0.10, "are repetitions of others"),
     ("copies", 0.02, "have a source that is its own translation"),
     ("outliers", 0.01, "have sides of very different lengths: are the files aligned?"),
     ("longer", 0.01, "have a side longer than {limit} {unit}"),
 )
-"""Field, the share from which it is worth a line, and the line."""
-
-FEW = 100  # pairs; a score on fewer says little
+FEW = 100  # pairs; a score on fewer means little
 
 
 def warnings(split: str, numbers: PairStatistics) -> list[str]:
@@ -109,5 +73,5 @@ def warnings(split: str, numbers: PairStatistics) -> list[str]:
     for field, share, text in WARNINGS:
         value = getattr(numbers, field)
         if value > share:
-            lines.append(f"{split}: {value:.1%} of the pairs {text.format(limit=numbers.limit, unit=numbers.unit)}")
+            lines.append(f"{split}: {value:.1%} of the pairs {text.format(limit=LIMIT, unit=UNIT)}")
     return lines

@@ -13,50 +13,25 @@ from engine.data.parallel.lines import Lines, read_lines
 from engine.data.parallel.pairs import Pairs
 from engine.errors import InputError, nearest
 
-# By which files and columns say which language they hold: ISO 639-1 and 639-3 codes, and English names.
-CODES = """
-af ar bg bn ca cs cy da de el en es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk ko la lt lv mk ms mt nb ne nl
-nn no pl pt ro ru sk sl sq sr sv sw ta te th tr uk ur uz vi zh
-ara bul cat ces cmn cym dan deu ell eng epo est eus fas fin fra gle heb hin hrv hun ind isl ita jpn kor lat lit mkd nld
-nob pol por ron rus slk slv spa srp swe tur ukr vie zho
-"""
-NAMES = """
-arabic bulgarian catalan chinese croatian czech danish dutch english estonian finnish french german greek hebrew hindi
-hungarian italian japanese korean latin norwegian persian polish portuguese romanian russian slovak slovene spanish
-swedish turkish ukrainian vietnamese welsh
-"""
-LANGUAGES = frozenset((CODES + NAMES).split())
+# Language labels of files and columns: ISO 639-1 and 639-3 codes, and English names.
+LANGUAGES = frozenset(Path(__file__).with_name("languages.txt").read_text(encoding="ascii").split())
 SIDES = ("source", "target")
 HEADINGS = LANGUAGES | {"source", "target", "src", "tgt", "trg", "reference", "translation", "sentence"}
 
 
 @dataclass(frozen=True)
 class Table:
-    """The pairs of a table, and what its header calls the two columns."""
-
     pairs: Pairs
     languages: tuple[str, str]
 
 
 def read_table(path: Path, columns: Sequence[str | int] = (1, 2)) -> Table:
-    """Return two columns of a tab-separated file.
-
-    Args:
-        path: the file.
-        columns: source and target, by number (the first is 1) or by the header's name.
-
-    Raises:
-        InputError: a file that cannot be read, a column that is not there, or a line with too many or too few cells.
-    """
+    """Return two columns of a tab-separated file, source and target, by number (from 1) or by the header's name."""
     return table(read_lines(path), columns)
 
 
 def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> Table:
-    """Return two columns of tab-separated lines.
-
-    Raises:
-        InputError: as `read_table`.
-    """
+    """Return two columns of tab-separated lines; raises as `read_table`."""
     lines = text.without_trailing()
     first = [unquoted(cell) for cell in lines[0].split("\t")]
     if len(first) < 2:
@@ -91,7 +66,7 @@ def table(text: Lines, columns: Sequence[str | int] = (1, 2)) -> Table:
 
 
 def unquoted(cell: str) -> str:
-    """Return a cell as it was before a CSV writer quoted it."""
+    """Undo a CSV writer's quoting of a cell."""
     inside = cell[1:-1]
     if not (len(cell) > 3 and cell[0] == cell[-1] == '"' and '""' in inside):
         return cell
@@ -113,13 +88,13 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
 
 
 def _is_header(first: Sequence[str], places: Sequence[int]) -> bool:
-    """Both cells are headings, or the columns' own numbers."""
+    """Return whether both cells are headings, or the columns' own numbers."""
     cells = [first[place].strip() for place in places]
     return all(_is_heading(cell) for cell in cells) or cells == [str(place + 1) for place in places]
 
 
 def _is_heading(cell: str) -> bool:
-    """A known heading; but "It" and "No" are more likely sentences than languages."""
+    """Return whether a cell is a known heading; "It" and "No" are more likely sentences than languages."""
     return cell.lower() in HEADINGS and (len(cell) > 3 or cell in (cell.lower(), cell.upper()))
 
 

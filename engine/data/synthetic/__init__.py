@@ -1,1 +1,1 @@
-"""Corpora generated from a seed, whose best possible score is known."""
+"""Corpora generated from a seed, with a known best possible score."""

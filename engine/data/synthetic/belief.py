@@ -1,9 +1,9 @@
-"""What a window of a generated text says about its next character: the Bayes-optimal predictor for a limited context.
+"""The Bayes-optimal predictor of a generated text's next character from a limited window.
 
 A window may begin anywhere: within a scene, a line, a word. A belief is a distribution over hypotheses about where in
 the grammar the text is now and what the window has shown so far; each character rules some of them out (the forward
 algorithm of a hidden Markov model; Rabiner 1989, §III.A). What a hypothesis has not seen is not enumerated: it stays
-unknown and is summed out when the text returns to it.
+unknown and is summed out when the text refers to it.
 
 This module is independent of any particular grammar.
 """
@@ -23,19 +23,19 @@ Nats = npt.NDArray[np.float64]
 
 
 class Automaton(Protocol[S]):
-    """A grammar as states. A state is a place in the grammar plus everything seen that still matters."""
+    """A grammar as states: a place in the grammar plus everything seen that still matters."""
 
     def choice(self, state: S) -> Choice:
-        """Return the choice drawn from here, given what the state knows."""
+        """Return the choice to draw from, given what the state knows."""
 
     def after(self, state: S, literal: str) -> Sequence[tuple[float, S]]:
         """Return the states that `literal` leads to, with probabilities that sum to 1."""
 
     def stationary(self) -> Sequence[tuple[float, S]]:
-        """Return states without any past, each with its expected number of visits per unit."""
+        """Return states without a past, each with its expected visits per unit."""
 
     def knows_all(self, state: S) -> bool:
-        """Return whether more of the past could no longer change any prediction from here on."""
+        """Return whether knowing more of the past could no longer change any prediction."""
 
 
 Belief = dict[tuple[S, str], float]  # (state, what its choice has spelled so far) → probability
@@ -72,7 +72,6 @@ class WindowFilter(Generic[S]):
             into[state, typed] = into.get((state, typed), 0.0) + p
 
     def next_characters(self, belief: Belief[S]) -> dict[str, float]:
-        """Return the probability of every character that can follow."""
         found: dict[str, float] = defaultdict(float)
         for (state, typed), p in belief.items():
             for character, share in _spelled(self.automaton.choice(state), typed).items():
@@ -80,10 +79,8 @@ class WindowFilter(Generic[S]):
         return dict(found)
 
     def advance(self, belief: Belief[S], character: str) -> tuple[float, Belief[S]]:
-        """Return p(character | window) and the belief after it.
-
-        Raises:
-            ValueError: the grammar cannot continue with this character.
+        """Return p(character | window) and the belief after it. Raises ValueError: the grammar cannot continue with
+        this character.
         """
         found: Belief[S] = {}
         for (state, typed), p in belief.items():
@@ -96,16 +93,8 @@ class WindowFilter(Generic[S]):
         return _normalised(found)
 
     def nats(self, text: str, start: int, stop: int, whole_past: Nats) -> Nats:
-        """Return −log p of the characters from `start` + 1 up to `stop` (exclusive), given those from `start` on.
-
-        Args:
-            text: of the grammar.
-            start: where the window begins.
-            stop: where it ends; at least `start` + 1.
-            whole_past: (n,) −log p(character | whole past) of the text, used where the window shows enough.
-
-        Returns:
-            (stop − start − 1,) nats.
+        """Return (stop − start − 1,) −log p of the characters after the first of a window, given those before them in
+        it; `whole_past` is (n,) −log p(character | whole past) of the text, used where the window shows enough.
         """
         found = np.empty(stop - start - 1)
         belief, at = self.first[text[start]][1], start + 1
@@ -120,7 +109,7 @@ class WindowFilter(Generic[S]):
                 found[at - start - 1] = -np.log(p)
                 at += 1
                 continue
-            # All hypotheses draw from the same choice, so a whole literal is read at once.
+            # All hypotheses draw from the same choice: read a whole literal at once.
             (shared,) = choices.values()
             match = shared.pattern.match(text, at)
             if match is None:  # the text ends within it

@@ -1,8 +1,8 @@
-"""Random choices that stay the same: only `random()` of an integer seed is promised across Python versions."""
+"""Reproducible random choices: Python guarantees only `random()` from an integer seed across versions."""
 
 import random
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Generic, TypeVar
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class Weighted(Generic[T]):
-    """Options with weights, given in any scale."""
+    """Options with weights, on any scale."""
 
     def __init__(self, *options: tuple[T, float]) -> None:
         self.options = tuple(option for option, _ in options)
@@ -29,7 +29,7 @@ class Draws:
         return options[int(self.random() * len(options))]
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """Return the items in any order (Fisher and Yates)."""
+        """Return the items in random order (Fisher and Yates)."""
         order = list(items)
         for last in range(len(order) - 1, 0, -1):
             chosen = int(self.random() * (last + 1))
@@ -38,3 +38,10 @@ class Draws:
 
     def weighted(self, choice: Weighted[T]) -> T:
         return choice.options[bisect_right(choice.borders, self.random() * choice.total)]
+
+
+def until(draw: Callable[[], T], fits: Callable[[T], object]) -> T:
+    found = draw()
+    while not fits(found):
+        found = draw()
+    return found

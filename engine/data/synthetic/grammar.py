@@ -1,7 +1,7 @@
-"""Derivations driven by draws: one definition of a language writes texts and knows their odds.
+"""Grammars as random draws: one definition both generates texts and gives their exact probabilities.
 
-A grammar is an ordinary function that takes a `Writer` and asks it, again and again, to `draw` from a `Choice`: the
-writer answers with random numbers and spells what was drawn. Two rules make the probability of every character exact:
+A grammar is an ordinary function that repeatedly asks a `Writer` to `draw` from a `Choice`: the writer draws at random
+and spells the result. Two rules make the probability of every character exact:
 
 * the literals of a choice are prefix-free, so the text alone says which one was drawn;
 * a draw leaves no trace but its literal (no hidden state), so a text has one derivation only.
@@ -9,7 +9,7 @@ writer answers with random numbers and spells what was drawn. Two rules make the
 While a literal is being spelled, p(next character | whole past) is then the weight of the literals that
 survive that character, divided by the weight of those that survived until then.
 
-This module knows no particular grammar.
+This module is independent of any particular grammar.
 """
 
 import math
@@ -31,51 +31,35 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """Places in a text where one character follows with certainty from something that stands further back.
+    """Places in a text where a character follows with certainty from something further back.
 
     A prediction at `at` is right when its most probable character is `text[at]`.
-
-    Attributes:
-        name: short name, as it stands in records.
-        description: one line for people: what must be remembered.
-        at: offsets into the text, in characters.
-        distance: for each place, characters between `at` and where the needed information stands.
-        chance: accuracy of always guessing the most frequent character there.
-        shortcut: best accuracy that is possible without the information.
-        family: the probe that this one is a part of, by name; "" where it is one of its own.
-        edges: borders of the stretches of distance that it is also scored by; the same for every text.
     """
 
-    name: str
-    description: str
-    at: Offsets
-    distance: Offsets
-    chance: float
-    shortcut: float
-    family: str = ""
+    name: str  # short name, as in records
+    description: str  # one line: what must be remembered
+    at: Offsets  # offsets into the text, in characters
+    distance: Offsets  # for each place, characters between `at` and the information needed
+    chance: float  # accuracy of always guessing the most frequent character there
+    shortcut: float  # best possible accuracy without the information
+    family: str = ""  # the name of the probe that this one is part of; "" if none
+    # Borders of the distance ranges that it is also scored by; the same for every text
     edges: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class GeneratedText:
-    """A text of independent units, with the exact probability of each of its characters.
+    """A text of independent units, with the exact probability of each of its characters."""
 
-    Attributes:
-        version: name of the grammar and its version; the same version and seed give the same text.
-        text: the characters.
-        log_probability: one number per character, nats: log p(character | whole past), never above 0.
-        units: offset of each unit's first character. Units are independent: cut the text only there.
-        probes: where to look for what was remembered.
-    """
-
-    version: str
-    text: str
+    version: str  # name of the grammar and its version; the same version and seed give the same text
+    text: str  # the characters
+    # One number per character, nats: log p(character | whole past), never above 0
     log_probability: npt.NDArray[np.float64]
-    units: Offsets
-    probes: tuple[Probe, ...]
+    units: Offsets  # offset of each unit's first character. Units are independent: cut the text only there
+    probes: tuple[Probe, ...]  # where memory is tested
 
     def cut(self, start_unit: int, stop_unit: int) -> "GeneratedText":
-        """Return units `start_unit` up to, without, `stop_unit` as a text of its own, offsets shifted."""
+        """Return units `start_unit` up to, but excluding, `stop_unit` as a text, offsets shifted."""
         if not 0 <= start_unit <= stop_unit <= len(self.units):
             raise ValueError(f"cannot cut units {start_unit} to {stop_unit}: there are {len(self.units)}")
         borders = [*self.units.tolist(), len(self.text)]
@@ -97,12 +81,8 @@ class GeneratedText:
         return self.mean(-self.log_probability)
 
     def mean(self, nats: npt.NDArray[np.float64]) -> tuple[float, float]:
-        """Return the mean over characters and its standard error.
-
-        The characters of a unit depend on each other, the units do not: the error is clustered by unit.
-
-        Args:
-            nats: one number per character; nan if a character does not count.
+        """Return the mean of (n,) nats (nan: not counted) and its standard error, clustered by unit: only units are
+        independent.
         """
         sums = np.add.reduceat(np.nan_to_num(nats), self.units)
         counted = np.add.reduceat(np.isfinite(nats).astype(np.float64), self.units)
@@ -114,13 +94,13 @@ class GeneratedText:
 
 
 class Choice:
-    """Literals of which one is drawn: non-empty, prefix-free, each with a positive weight."""
+    """Literals to draw one from: non-empty, prefix-free, each with a positive weight."""
 
     def __init__(self, weights: Mapping[str, float]) -> None:
         literals = tuple(weights)
         if not literals or "" in weights or min(weights.values()) <= 0:
             raise ValueError(f"a choice needs non-empty literals with positive weights, not {dict(weights)}")
-        for shorter, longer in pairwise(sorted(literals)):  # a prefix sorts just before what it begins
+        for shorter, longer in pairwise(sorted(literals)):  # a prefix sorts just before the literal it begins
             if longer.startswith(shorter):
                 raise ValueError(f"not prefix-free: {shorter!r} begins {longer!r}")
         self.weights = dict(weights)
@@ -138,22 +118,18 @@ class Choice:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """A regular expression that matches the one literal a text goes on with."""
+        """A regular expression that matches the one literal with which a text continues."""
         return re.compile("|".join(map(re.escape, self.literals)))
 
     def next_characters(self, typed: str) -> dict[str, float]:
-        """Return the probability of each character that can follow when `typed` has been spelled already."""
+        """Return the probability of each character that can follow once `typed` has been spelled."""
         surviving = self._surviving(typed)
         next_ones = {literal[len(typed)] for literal in self.literals if literal.startswith(typed)}
         return {character: self._surviving(typed + character) / surviving for character in sorted(next_ones)}
 
-    def without(self, *excluded: str) -> "Choice":
-        """Return this choice with some literals taken out, the weights of the others kept."""
-        return Choice({literal: self.weights[literal] for literal in self.literals if literal not in excluded})
-
 
 class ProbeKind(NamedTuple):
-    """What is known about a probe before any text is: see `Probe`."""
+    """The facts of a probe that no text changes: see `Probe`."""
 
     name: str
     description: str
@@ -163,7 +139,7 @@ class ProbeKind(NamedTuple):
 
 
 class Writer:
-    """Derives a text from random numbers, and keeps its probabilities, unit borders and probes."""
+    """Derives a text from random numbers, and records its probabilities, unit borders and probes."""
 
     def __init__(self, seed: int) -> None:
         self._random = Draws(seed).random
@@ -174,7 +150,6 @@ class Writer:
         self.noted: dict[str, list[tuple[int, int]]] = {}
 
     def draw(self, choice: Choice) -> str:
-        """Return a literal drawn by its weight, which comes next."""
         literal = choice.literals[bisect_right(choice.borders, self._random() * choice.total)]
         self._advance(literal, choice.log_probabilities[literal])
         return literal
@@ -184,7 +159,7 @@ class Writer:
         self._advance(literal, (0.0,) * len(literal))
 
     def probe(self, name: str, at: int, source: int) -> None:
-        """Note that the character at offset `at` can be known from what stands at offset `source`."""
+        """Record that the character at offset `at` follows from the text at offset `source`."""
         self.noted.setdefault(name, []).append((at, at - source))
 
     def _advance(self, literal: str, log_probabilities: Sequence[float]) -> None:
@@ -207,11 +182,7 @@ class Writer:
 def write(
     version: str, unit: Callable[[Writer], None], kinds: Sequence[ProbeKind], seed: int, n_characters: int
 ) -> GeneratedText:
-    """Write whole units until there are at least `n_characters` characters.
-
-    Args:
-        unit: a grammar, which derives one unit.
-    """
+    """Write whole units, each derived by `unit`, until there are at least `n_characters` characters."""
     writer = Writer(seed)
     while writer.position < n_characters:
         writer.units.append(writer.position)

@@ -8,90 +8,66 @@
     so guard, fox, our mill.
     [Viola bows.]
 
-What must be remembered: who speaks (recall), the rhyme, the kind of bracket, the number of the last speech
-(counter), whose sign is whose (bind), and the words that the second line of a couplet takes up again. All the
-rest is drawn from the tables below, so the loss of a perfect model is known exactly. Capitals occur in names
-only.
+What must be remembered: who speaks (recall), the rhyme, the kind of bracket, the number of the last speech (counter),
+whose sign is whose (bind), and the words that the second line of a couplet takes up again. Everything else is drawn
+from tables, so the loss of a perfect model is known exactly. Only names have capitals.
+
+The grammar is written once, as `STEPS` between states. Walked from `SCENE` on, where everything is known, it writes
+scenes; walked by `belief` with gaps in what was seen, it gives the probabilities of the next character. A window that
+begins within a scene has not seen the whole cast, or which couplet of which speech it is in. Players are exchangeable:
+an unknown sign or name is any that no other player is known to have, with equal probability, and the next speaker is
+any of those who may speak, known or not.
 
 Changing a table, a weight or the order of draws changes the text of every seed: change VERSION with it.
 """
 
-from dataclasses import dataclass
-from functools import cache
+import tomllib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from pathlib import Path
+from typing import NamedTuple
 
 from engine.data.synthetic import grammar
+from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import Choice, GeneratedText, ProbeKind, Writer
 
 VERSION = "playlets@1"
 DEFAULT_SIZE = 1_000_000  # characters
 ALPHABET = "\n !#%&()*+,.123456:;<=>@ABCDFHJLMOPV[]abcdefghiklmnopqrstuvwxy{}"
-
-
-def _words(words: str, after: str = " ") -> Choice:
-    """Return equally likely words (`_` is a space); what stands `after` them keeps them prefix-free."""
-    return Choice({word.replace("_", " ") + after: 1.0 for word in words.split()})
-
-
-# The entrance. Names have unique initials, so a name is known from its first letter.
-PLACES = _words(
-    "the_mill the_tower the_forest the_harbor the_court the_shore a_garden a_tavern a_chapel a_bridge"
-    " a_cellar a_market",
-    ", ",
-)
-TIMES = _words("at_dawn at_noon at_dusk by_night in_may in_winter in_snow in_rain in_fog at_last", " ==\n")
-SIGNS = _words("* + @ # % &")
-NAMES = _words("Ariel Bottom Celia Duncan Feste Hero Juno Lear Miranda Oberon Portia Viola", "")
 N_PLAYERS = 3
+_TABLES = tomllib.loads(Path(__file__).with_name("playlets.toml").read_text(encoding="utf-8"))
 
-# An aside may follow the speaker's name.
+
+def _words(table: str, after: str = " ") -> Choice:
+    """Return equally likely words; the text `after` them keeps them prefix-free."""
+    return Choice({word.replace("_", " ") + after: 1.0 for word in _TABLES[table].split()})
+
+
+PLACES, TIMES = _words("places", ", "), _words("times", " ==\n")
+SIGNS, NAMES = _words("signs"), _words("names", "")
 ASIDE = Choice({":\n": 0.7, ": (": 0.1, ": {": 0.1, ": <": 0.1})
 CLOSERS = {"(": ")", "{": "}", "<": ">"}
-MANNERS = _words("bows hums kneels laughs nods sighs sings turns weeps whispers")
-TOWARDS = _words("low alone aside softly to_the_moon to_the_crowd to_no_one in_the_dark", "")
-
-# A couplet: "my fox guards the hill," is answered by "so guard, fox, our mill."
-WHOSE = _words("the my thy our his her this that one no")
-SUBJECTS = _words(
-    "king queen fool ghost moon rose swan wind star owl lute crown ship fox dove page bard wolf lamp hare"
-    " clown wave tree thief rain drum bear lord oak sea crow bee goat cat nun smith monk snail frog child sun"
-    " lark cook maid giant elf duke ox"
-)
-VERBS = _words(
-    "love seek fear find keep haunt mourn hear greet praise leave want need hold guard curse serve ring rule"
-    " break call chase climb feed paint steal meet save spare share show warn know visit mock wake sell lose"
-    " bring lend",
-    "s ",
-)
-ANSWERS = _words("and so then now come but yet oh go pray still do")
-
-# Within a class the letters before the vowel tell the words apart. The classes share most of these letters,
-# so that they seldom give the class away.
-RHYMES = (
-    ("ay", "b d h r sw tr w"),
-    ("ell", "b c d sw w"),
-    ("ill", "b d gr h m r s tr w"),
-    ("ound", "b gr h m r s"),
-    ("ust", "b d g r tr"),
-)
-RHYME_CLASS = {onset + ending: ending for ending, onsets in RHYMES for onset in onsets.split()}
-FIRST_RHYME = Choice(  # equally likely classes
-    {onset + ending: 1 / len(onsets.split()) for ending, onsets in RHYMES for onset in onsets.split()}
-)
+MANNERS, TOWARDS = _words("manners"), _words("towards", "")
+WHOSE, SUBJECTS, VERBS, ANSWERS = _words("whose"), _words("subjects"), _words("verbs", "s "), _words("answers")
+DEEDS = _words("deeds", ".]\n")
+RHYMES: Mapping[str, list[str]] = {ending: onsets.split() for ending, onsets in _TABLES["rhymes"].items()}
+RHYME_CLASS = {onset + ending: ending for ending, onsets in RHYMES.items() for onset in onsets}
+FIRST_RHYME = Choice({word: 1 / len(RHYMES[ending]) for word, ending in RHYME_CLASS.items()})  # classes equally likely
 SECOND_RHYME = {  # rhymes with the first, but is not the first
     first: Choice({word: 1.0 for word, ending in RHYME_CLASS.items() if ending == mine and word != first})
     for first, mine in RHYME_CLASS.items()
 }
 
-# The mark after a couplet says whether another one follows.
+# The mark after a couplet tells whether another follows.
 ANOTHER, FULL_STOP, CRY = ";\n", ".\n", "!\n"
-P_ANOTHER = {1: 0.25, 2: 0.25, 3: 0.0}  # by couplets spoken so far
+P_ANOTHER = {1: 0.25, 2: 0.25, 3: 0.0}  # by number of couplets so far
 
 # After a speech: its speaker's exit; or a blank line, and the next speech; or the end of the scene.
 EXIT, GO_ON, CURTAIN = "[", "\n", "curtain.\n\n"
 P_EXIT = 0.5
-P_GO_ON = {1: 1.0, 2: 1.0, 3: 3 / 4, 4: 2 / 3, 5: 1 / 2, 6: 0.0}  # by speeches so far: 3 to 6, equally often
+P_GO_ON = {1: 1.0, 2: 1.0, 3: 3 / 4, 4: 2 / 3, 5: 1 / 2, 6: 0.0}  # by number of speeches so far: 3 to 6, equally often
 MEAN_SPEECHES = 4.5
-DEEDS = _words("bows leaves weeps kneels dances waits runs_off falls_asleep walks_away sits_down", ".]\n")
 
 
 def _possible(weights: dict[str, float]) -> Choice:
@@ -108,6 +84,9 @@ AFTER_SPEECH = {
 AFTER_EXIT = {n: _possible({GO_ON: more, CURTAIN: 1 - more}) for n, more in P_GO_ON.items()}
 
 
+# --- probes
+
+
 def _best_vowel_guess() -> float:
     """Return the accuracy of guessing the second rhyme's vowel from the letters before it alone."""
     p: dict[str, dict[str, float]] = {}  # letters before the vowel -> vowel -> probability of both
@@ -121,7 +100,7 @@ def _best_vowel_guess() -> float:
 
 
 ANY_NAME = 1 / len(NAMES.literals)
-# Nobody speaks twice running: one of three players opens, one of two others goes on.
+# Nobody speaks twice in a row: one of three players opens, one of the two others continues.
 NOT_THE_LAST = (1 / N_PLAYERS + (MEAN_SPEECHES - 1) / (N_PLAYERS - 1)) / MEAN_SPEECHES
 ANY_NUMBER = 1 / (MEAN_SPEECHES - 1)  # the share of 2, and of 3, among the numbers from 2 on
 ANY_BRACKET = 1 / len(CLOSERS)
@@ -140,88 +119,352 @@ PROBES = (
 )
 
 
-@cache
-def _without(choice: Choice, *excluded: str) -> Choice:
-    return choice.without(*excluded)
+# --- the grammar
+
+
+class Player(NamedTuple):
+    """A player; "" means not shown by the window."""
+
+    sign: str = ""
+    name: str = ""
+
+
+class State(NamedTuple):
+    """A place in a scene, plus what was seen that recurs later; "" and 0 mean unknown."""
+
+    place: str  # a key of STEPS
+    number: int = 0  # of the speech, or of the player who enters
+    couplet: int = 0  # of the speech, from 1
+    speaker: Player | None = None  # who speaks, or enters; None before the first
+    others: tuple[Player, ...] = (Player(),) * N_PLAYERS  # the rest of the cast, sorted
+    opener: str = ""  # the open bracket of an aside
+    subject: str = ""  # of the couplet's first line
+    verb: str = ""  # likewise
+    rhyme: str = ""  # its last word
+
+    @property
+    def cast(self) -> tuple[Player, ...]:
+        return self.others if self.speaker is None else (*self.others, self.speaker)
+
+
+Branches = Sequence[tuple[float, State]]
+SCENE = State("scene")
+KEEPS_NUMBER = ("enter", "entering sign", "entering name", "number")  # where the next character shows it
 
 
 @cache
-def _one_of(*literals: str) -> Choice:
-    return Choice(dict.fromkeys(literals, 1.0))
+def _said(literal: str) -> Choice:
+    return Choice({literal: 1.0})
 
 
-@dataclass
-class _Player:
-    name: str
-    last_seen: int  # offset at which the name last stood next to its sign
+@cache
+def _weighted(*weights: tuple[str, float]) -> Choice:
+    return Choice(dict(weights))
+
+
+@cache
+def _left_of(choice: Choice, used: tuple[str, ...], after: str = "") -> Choice:
+    return Choice({literal + after: weight for literal, weight in choice.weights.items() if literal not in used})
+
+
+def _unused_signs(state: State) -> Choice:
+    return _left_of(SIGNS, tuple(sorted(player.sign for player in state.cast if player.sign)))
+
+
+def _unused_names(state: State, after: str = "") -> Choice:
+    return _left_of(NAMES, tuple(sorted(player.name for player in state.cast if player.name)), after)
+
+
+@cache
+def _mixed(choices: tuple[Choice, ...], shares: tuple[float, ...]) -> Choice:
+    """Return one draw from a choice that is itself drawn."""
+    weights: dict[str, float] = defaultdict(float)
+    for choice, share in zip(choices, shares, strict=True):
+        for literal, weight in choice.weights.items():
+            weights[literal] += share * weight / choice.total
+    return Choice(weights)
+
+
+# What recurs, if the window has not shown it.
+SAID_VERBS = Choice({literal.removesuffix("s ") + ", ": weight for literal, weight in VERBS.weights.items()})
+SAID_SUBJECTS = Choice({literal.strip() + ", ": weight for literal, weight in SUBJECTS.weights.items()})
+CLOSED = Choice({CLOSERS[lit[-1]] + "\n": p for lit, p in ASIDE.weights.items() if lit[-1] in CLOSERS})
+ANY_SECOND_RHYME = _mixed(
+    tuple(SECOND_RHYME.values()), tuple(FIRST_RHYME.weights[word] / FIRST_RHYME.total for word in SECOND_RHYME)
+)
+
+
+def _counted(field: str, by_count: Mapping[int, Choice], state: State) -> Choice:
+    """Return a choice that depends on a possibly unknown number."""
+    known: int = getattr(state, field)
+    if known:
+        return by_count[known]
+    counts, shares = zip(*_unknown(state.place, field), strict=True)
+    return _mixed(tuple(by_count[count] for count in counts), shares)
+
+
+def _known(state: State, field: str, by_count: Mapping[int, Choice], literal: str) -> Branches:
+    """Return the state with an unknown number resolved in every way consistent with `literal`."""
+    if getattr(state, field):
+        return ((1.0, state),)
+    found = [
+        (share * by_count[count].weights[literal] / by_count[count].total, count)
+        for count, share in _unknown(state.place, field)
+        if literal in by_count[count].weights
+    ]
+    total = sum(p for p, _ in found)
+    number = field == "number"
+    return tuple((p / total, state._replace(number=n) if number else state._replace(couplet=n)) for p, n in found)
+
+
+def _newcomer(state: State, sign: str) -> State:
+    others = list(state.others)
+    others.remove(Player())
+    return state._replace(place="entering name", speaker=Player(sign), others=tuple(others))
+
+
+def _introduced(state: State, name: str) -> State:
+    assert state.speaker is not None
+    others = tuple(sorted((*state.others, state.speaker._replace(name=name))))
+    if state.number == N_PLAYERS:
+        return state._replace(place="entered", number=0, speaker=None, others=others)
+    return state._replace(place="enter", number=state.number + 1, speaker=None, others=others)
+
+
+def _signs(state: State) -> Choice:
+    """The next speaker is any of the others; an unknown sign is any that is not taken."""
+    share = 1.0 / len(state.others)
+    weights = {player.sign: share for player in state.others if player.sign}
+    unknown = len(state.others) - len(weights)
+    if unknown:
+        unused = _unused_signs(state).literals
+        weights |= {sign: unknown * share / len(unused) for sign in unused}
+    return _weighted(*weights.items())
+
+
+def _speaks(state: State, sign: str) -> Branches:
+    known = [player for player in state.others if player.sign == sign]
+    candidates = known or [player for player in state.others if not player.sign]
+    found: list[tuple[float, State]] = []
+    for i, player in enumerate(candidates):
+        if i and player == candidates[i - 1]:  # identical: one hypothesis for both
+            share, same = found[-1]
+            found[-1] = (share + 1.0 / len(candidates), same)
+            continue
+        others = [] if state.speaker is None else [state.speaker]
+        others += state.others
+        others.remove(player)
+        spoken = state._replace(place="name", speaker=player._replace(sign=sign), others=tuple(sorted(others)))
+        found.append((1.0 / len(candidates), spoken))
+    return tuple(found)
+
+
+def _names(state: State, after: str = "") -> Choice:
+    assert state.speaker is not None
+    return _said(state.speaker.name + after) if state.speaker.name else _unused_names(state, after)
+
+
+def _named(state: State, place: str, name: str) -> State:
+    assert state.speaker is not None
+    return state._replace(place=place, speaker=state.speaker._replace(name=name))
+
+
+def _opened(state: State, literal: str) -> State:
+    if literal[-1] in CLOSERS:
+        return state._replace(place="manner", opener=literal[-1])
+    return state._replace(place="whose subject", couplet=1)
+
+
+def _after_couplet(state: State, literal: str) -> Branches:
+    if literal != ANOTHER:
+        return ((1.0, state._replace(place="after speech", couplet=0)),)
+    found = _known(state, "couplet", AFTER_COUPLET, literal)
+    return tuple((p, known._replace(place="whose subject", couplet=known.couplet + 1)) for p, known in found)
+
+
+def _after_speech(by_number: Mapping[int, Choice], state: State, literal: str) -> Branches:
+    if literal == CURTAIN:
+        return ((1.0, SCENE),)
+    found = _known(state, "number", by_number, literal)
+    if literal == EXIT:
+        return tuple((p, known._replace(place="exit name")) for p, known in found)
+    return tuple((p, known._replace(place="number", number=known.number + 1)) for p, known in found)
+
+
+# # Place → what is drawn there, and what follows: the next place if the draw can be forgotten, else the next state, or
+# several with probabilities that sum to 1 where the window leaves it open.
+STEPS: Mapping[
+    str,
+    tuple[Choice | Callable[[State], Choice], str | Callable[[State, str], State] | Callable[[State, str], Branches]],
+] = {
+    "scene": (_said("== "), "place"),
+    "place": (PLACES, "time"),
+    "time": (TIMES, lambda s, _: s._replace(place="enter", number=1)),
+    "enter": (lambda s: _said("enter " if s.number == 1 else ", "), "entering sign"),
+    "entering sign": (_unused_signs, _newcomer),
+    "entering name": (_unused_names, _introduced),
+    "entered": (_said(".\n\n"), lambda s, _: s._replace(place="number", number=1)),
+    "number": (lambda s: _said(f"{s.number} "), "sign"),
+    "sign": (_signs, _speaks),
+    "name": (_names, lambda s, name: _named(s, "aside", name)),
+    "aside": (ASIDE, _opened),
+    "manner": (MANNERS, "towards"),
+    "towards": (TOWARDS, "close"),
+    "close": (
+        lambda s: _said(CLOSERS[s.opener] + "\n") if s.opener else CLOSED,
+        lambda s, _: s._replace(place="whose subject", couplet=1, opener=""),
+    ),
+    "whose subject": (WHOSE, "subject"),
+    "subject": (SUBJECTS, lambda s, literal: s._replace(place="verb", subject=literal.strip())),
+    "verb": (VERBS, lambda s, literal: s._replace(place="whose rhyme", verb=literal.removesuffix("s "))),
+    "whose rhyme": (WHOSE, "rhyme"),
+    "rhyme": (FIRST_RHYME, lambda s, literal: s._replace(place="comma", rhyme=literal)),
+    "comma": (_said(",\n"), "answer"),
+    "answer": (ANSWERS, "verb again"),
+    "verb again": (
+        lambda s: _said(s.verb + ", ") if s.verb else SAID_VERBS,
+        lambda s, _: s._replace(place="subject again", verb=""),
+    ),
+    "subject again": (
+        lambda s: _said(s.subject + ", ") if s.subject else SAID_SUBJECTS,
+        lambda s, _: s._replace(place="whose second rhyme", subject=""),
+    ),
+    "whose second rhyme": (WHOSE, "second rhyme"),
+    "second rhyme": (
+        lambda s: SECOND_RHYME[s.rhyme] if s.rhyme else ANY_SECOND_RHYME,
+        lambda s, _: s._replace(place="after couplet", rhyme=""),
+    ),
+    "after couplet": (partial(_counted, "couplet", AFTER_COUPLET), _after_couplet),
+    "after speech": (partial(_counted, "number", AFTER_SPEECH), partial(_after_speech, AFTER_SPEECH)),
+    "exit name": (lambda s: _names(s, " "), lambda s, name: _named(s, "deed", name.strip())),
+    "deed": (DEEDS, "after exit"),
+    "after exit": (partial(_counted, "number", AFTER_EXIT), partial(_after_speech, AFTER_EXIT)),
+}
+
+
+def choice_at(state: State) -> Choice:
+    drawn = STEPS[state.place][0]
+    return drawn if isinstance(drawn, Choice) else drawn(state)
+
+
+def after(state: State, literal: str) -> Branches:
+    step = STEPS[state.place][1]
+    if isinstance(step, str):
+        return ((1.0, state._replace(place=step)),)
+    found = step(state, literal)
+    return ((1.0, found),) if isinstance(found, State) else found
+
+
+# --- the belief of a window
+
+
+@cache
+def _visits() -> dict[State, float]:
+    """Return expected visits per scene to each state, ignoring what was seen, and of their couplets and numbers."""
+    onward: dict[State, dict[State, float]] = {}
+    total: dict[State, float] = defaultdict(float)
+    current = {SCENE: 1.0}
+    while current:
+        following: dict[State, float] = defaultdict(float)
+        for state, p in current.items():
+            total[state] += p
+            if state not in onward:
+                choice = choice_at(state)
+                onward[state] = defaultdict(float)
+                for literal, weight in choice.weights.items():
+                    for share, other in after(state, literal):
+                        speaker = None if other.speaker is None else Player()
+                        forgetful = State(
+                            other.place, other.number, other.couplet, speaker, (Player(),) * len(other.others)
+                        )
+                        onward[state][forgetful] += weight / choice.total * share
+            for other, share in onward[state].items():
+                if other != SCENE:
+                    following[other] += p * share
+        current = following
+    return dict(total)
+
+
+@cache
+def _unknown(place: str, field: str) -> tuple[tuple[int, float], ...]:
+    """Return the prior probability of each number or couplet at a place."""
+    found: dict[int, float] = defaultdict(float)
+    for state, visits in _visits().items():
+        if state.place == place:
+            found[getattr(state, field)] += visits
+    total = sum(found.values())
+    return tuple((value, visits / total) for value, visits in found.items())
+
+
+class PlayletsAutomaton:
+    choice = staticmethod(choice_at)
+    after = staticmethod(after)
+
+    def stationary(self) -> Branches:
+        found: dict[State, float] = defaultdict(float)
+        for state, visits in _visits().items():
+            found[state if state.place in KEEPS_NUMBER else state._replace(number=0, couplet=0)] += visits
+        return tuple((visits, state) for state, visits in found.items())
+
+    def knows_all(self, state: State) -> bool:
+        # At a speech's number only the cast still matters.
+        return state.place == "scene" or (state.place == "number" and all(all(player) for player in state.cast))
+
+
+@cache
+def window_filter() -> WindowFilter[State]:
+    return WindowFilter(PlayletsAutomaton())
+
+
+# --- writing scenes
 
 
 def scene(d: Writer) -> None:
     """Derive one scene; scenes do not depend on each other."""
-    d.say("== ")
-    d.draw(PLACES)
-    d.draw(TIMES)
-    players: dict[str, _Player] = {}  # by sign
-    for before in ("enter ", *([", "] * (N_PLAYERS - 1))):
-        d.say(before)
-        sign = d.draw(_without(SIGNS, *players))
-        name_at = d.position
-        name = d.draw(_without(NAMES, *(player.name for player in players.values())))
-        players[sign] = _Player(name, name_at)
-    d.say(".\n\n")
-    number, number_at, speaker, mark = 0, 0, "", GO_ON
-    while mark == GO_ON:
-        number += 1
-        if number > 1:
-            d.probe("counter", d.position, number_at)
-        number_at = d.position
-        d.say(f"{number} ")
-        speaker = d.draw(_one_of(*(sign for sign in players if sign != speaker)))
-        mark = _speech(d, players[speaker], number)
-
-
-def _speech(d: Writer, speaker: _Player, number: int) -> str:
-    """Write a speech from its speaker's name on; return GO_ON or CURTAIN."""
-    d.probe("bind", d.position, speaker.last_seen)
-    speaker.last_seen = d.position
-    d.say(speaker.name)
-    opener = d.draw(ASIDE)[-1]
-    if opener in CLOSERS:
-        opener_at = d.position - 1
-        d.draw(MANNERS)
-        d.draw(TOWARDS)
-        d.probe("bracket", d.position, opener_at)
-        d.say(CLOSERS[opener] + "\n")
-    couplets, mark = 0, ANOTHER
-    while mark == ANOTHER:
-        couplets += 1
-        _couplet(d)
-        mark = d.draw(AFTER_COUPLET[couplets])
-    mark = d.draw(AFTER_SPEECH[number])
-    if mark == EXIT:
-        d.probe("recall", d.position, speaker.last_seen)
-        d.say(f"{speaker.name} ")
-        d.draw(DEEDS)
-        mark = d.draw(AFTER_EXIT[number])
-    return mark
-
-
-def _couplet(d: Writer) -> None:
-    """Write two rhyming lines; the second takes up the verb and the subject of the first."""
-    d.draw(WHOSE)
-    subject = d.draw(SUBJECTS).strip()
-    verb = d.draw(VERBS).removesuffix("s ")
-    d.draw(WHOSE)
-    first = d.draw(FIRST_RHYME)
-    first_vowel = d.position - len(RHYME_CLASS[first])
-    d.say(",\n")
-    d.draw(ANSWERS)
-    d.say(f"{verb}, {subject}, ")
-    d.draw(WHOSE)
-    second = d.draw(SECOND_RHYME[first])
-    d.probe("rhyme", d.position - len(RHYME_CLASS[second]), first_vowel)
+    state, place = SCENE, "scene"
+    seen: dict[str, int] = {}  # sign → offset at which the name last stood next to it; in the order of entrance
+    number_at = opener_at = vowel_at = 0
+    while True:
+        drawn, step = STEPS[place]
+        choice = drawn if isinstance(drawn, Choice) else drawn(state)
+        at = d.position
+        sign = "" if state.speaker is None else state.speaker.sign
+        if place == "entering name":
+            seen[sign] = at
+        elif place == "number":
+            if state.number > 1:
+                d.probe("counter", at, number_at)
+            number_at = at
+        elif place == "sign":
+            choice = _weighted(*((one, 1.0) for one in seen if one in choice.weights))
+        elif place == "name":
+            d.probe("bind", at, seen[sign])
+            seen[sign] = at
+        elif place == "close":
+            d.probe("bracket", at, opener_at)
+        elif place == "exit name":
+            d.probe("recall", at, seen[sign])
+        literal = choice.literals[0]
+        if len(choice.literals) > 1 or place == "after exit":  # takes a random number even if certain
+            literal = d.draw(choice)
+        else:
+            d.say(literal)
+        if place == "aside":
+            opener_at = d.position - 1
+        elif place == "rhyme":
+            vowel_at = d.position - len(RHYME_CLASS[literal])
+        elif place == "second rhyme":
+            d.probe("rhyme", d.position - len(RHYME_CLASS[literal]), vowel_at)
+        if isinstance(step, str):
+            place = step
+            continue
+        following = step(state, literal)
+        state = following if isinstance(following, State) else following[0][1]  # there is one, where all is known
+        place = state.place
+        if place == "scene":
+            return
 
 
 def generate(seed: int, n_characters: int = DEFAULT_SIZE) -> GeneratedText:
-    """Write scenes from a seed: whole ones, until there are at least `n_characters` characters."""
+    """Write whole scenes from a seed, until there are at least `n_characters` characters."""
     return grammar.write(VERSION, scene, PROBES, seed, n_characters)

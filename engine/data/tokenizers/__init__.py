@@ -1,6 +1,6 @@
 """Text to token ids and back. A tokenizer is part of a checkpoint: without it, weights mean nothing.
 
-None of them holds special tokens: whoever needs a start, an end or a mask numbers it after `vocab_size`.
+None has special tokens: a start, end or mask token is numbered after `vocab_size` by its user.
 """
 
 from engine.data.tokenizers.bpe import BpeTokenizer, bpe_of

@@ -1,43 +1,40 @@
 """Byte-level BPE (Sennrich et al. 2016; bytes as in GPT-2, Radford et al. 2019), trained by Hugging Face `tokenizers`.
 
-It starts from the 256 bytes, so no text is unknown and every text comes back as it was. Tokens 0 … 255 are the bytes
-themselves, each later one joins two earlier ones: the list of those pairs is the whole tokenizer. It is kept in that
-form and not in the library's, so that a newer library reads it and a damaged file cannot ask for anything else.
+It starts from the 256 bytes, so every text can be encoded and round-trips exactly. Tokens 0 … 255 are the bytes
+themselves, each later one joins two earlier ones: the list of those pairs is the whole tokenizer. It is stored in that
+form, not the library's, so newer libraries can read it and a damaged file can ask for nothing else.
 """
 
 import codecs
-import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import tokenizers as hf
 from numpy.typing import NDArray
 
-from engine.data.cache import cache_folder, store
+from engine.data.cache import numbers_of
 from engine.data.framing import sha256_of_texts
-from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 from engine.errors import InputError
 
 BYTES = 256
 LARGEST = 1_000_000  # tokens
-LONGEST_PIECE = 64  # bytes; a longer token is a ruler or a damaged file
+LONGEST_PIECE = 64  # bytes; a longer token is a horizontal rule or damage
 SEEN_AT_LEAST = 2  # a pair that occurs once is not worth a token
-CHUNK = 50_000  # characters; longer texts are encoded in several parts, side by side
-BATCH = 2_000  # texts handed to the library at once: it holds up other threads while it takes and returns them
-# GPT-2's pattern cuts before and after a line break between two of these: so can we, and nothing changes.
+CHUNK = 50_000  # characters; longer texts are encoded in parallel parts
+BATCH = 2_000  # texts per library call: it blocks other threads while taking and returning them
+# GPT-2's pattern always splits at a line break between two of these, so we can split there too.
 LINE_END = re.compile(r"[!-~\w]\n(?=[!-~\w])")
 
-KEPT_VERSION = 1  # of what is kept of a trained tokenizer, and of how it is trained
-
-Progress = Callable[[int, int], None]
-"""Called with how many texts have been read, and how many there are."""
+KEPT_VERSION = 2  # of the cached tokenizer's format, and of its training
 
 
 def _byte_signs() -> list[str]:
-    """Return GPT-2's printable sign for each byte, by which the library names them."""
+    """Return GPT-2's printable character for each byte, the library's name for it."""
     shown = [*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     hidden = iter(range(0x100, 0x200))
     return [chr(byte) if byte in shown else chr(next(hidden)) for byte in range(BYTES)]
@@ -47,7 +44,7 @@ SIGNS = _byte_signs()
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Yield the text in parts that are encoded as the whole would be."""
+    """Yield the text in parts that encode as the whole would."""
     start = 0
     while len(text) - start > CHUNK and (cut := LINE_END.search(text, start + CHUNK)):
         yield text[start : cut.end()]
@@ -56,10 +53,8 @@ def _chunks(text: str) -> Iterator[str]:
 
 
 def _pieces(merges: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Return the bytes of each token. Two merges may lead to the same bytes: those are one token.
-
-    Raises:
-        ValueError: a merge of tokens that do not exist yet, or too long a token.
+    """Return the bytes of each token. Merges that give the same bytes are one token. Raises ValueError: a merge of
+    tokens that do not exist yet, or too long a token.
     """
     pieces = [bytes([byte]) for byte in range(BYTES)]
     known = set(pieces)
@@ -76,13 +71,8 @@ def _pieces(merges: Sequence[tuple[int, int]]) -> list[bytes]:
 
 
 class BpeTokenizer(Tokenizer):
-    """Frequent byte sequences as tokens.
-
-    Args:
-        merges: pairs of earlier tokens, the most frequent first.
-
-    Raises:
-        ValueError: merges that make no vocabulary.
+    """Frequent byte sequences as tokens; `merges` are pairs of earlier tokens, the most frequent first. Raises
+    ValueError: invalid merges.
     """
 
     kind = "bpe"
@@ -99,16 +89,9 @@ class BpeTokenizer(Tokenizer):
         self._model.pre_tokenizer = hf.pre_tokenizers.ByteLevel(add_prefix_space=False)
 
     @classmethod
-    def trained(cls, texts: Iterable[str], size: int, progress: Progress | None = None) -> "BpeTokenizer":
-        """Return the tokenizer of these texts; the same texts give the same one, in whatever order they come.
-
-        Args:
-            texts: read once.
-            size: tokens, the 256 bytes among them; small texts may give fewer.
-            progress: called now and then while the texts are read; counting pairs afterwards takes as long again.
-
-        Raises:
-            InputError: a size that cannot be, no text at all, or half a surrogate pair in one.
+    def trained(cls, texts: Iterable[str], size: int) -> "BpeTokenizer":
+        """Train on these texts, in any order; small texts give fewer than `size` tokens. Raises InputError: a size that
+        cannot be, no text at all, or half a surrogate pair in one.
         """
         if not BYTES < size <= LARGEST:
             raise InputError(
@@ -127,15 +110,8 @@ class BpeTokenizer(Tokenizer):
         if not any(texts):
             raise InputError("there is no text to train a BPE tokenizer on")
         _refuse_surrogates(texts)
-
-        def reported() -> Iterator[str]:
-            for done, text in enumerate(texts, start=1):
-                yield from _chunks(text)
-                if progress is not None and (done % 1000 == 0 or done == len(texts)):
-                    progress(done, len(texts))
-
-        learner.train_from_iterator(reported(), trainer)
-        # The library names tokens by their signs; ours are pairs of ids.
+        learner.train_from_iterator(chain.from_iterable(map(_chunks, texts)), trainer)
+        # The library names tokens by characters; ours are pairs of ids.
         ids = {sign: byte for byte, sign in enumerate(SIGNS)}
         merges = []
         for left, right in json.loads(learner.to_str())["model"]["merges"]:
@@ -160,11 +136,11 @@ class BpeTokenizer(Tokenizer):
         return ids
 
     def bytes_of(self, token: int) -> bytes:
-        """Return the UTF-8 bytes of a token, perhaps a part of a character; those of U+FFFD past the vocabulary."""
+        """Return a token's UTF-8 bytes, perhaps part of a character; U+FFFD's past the vocabulary."""
         return self.pieces[token] if 0 <= token < self.vocab_size else UNKNOWN.encode()
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Return the text of token ids; U+FFFD for ids past the vocabulary and for bytes that make no character."""
+        """Return the text of token ids; U+FFFD for ids past the vocabulary and for invalid bytes."""
         return b"".join(self.bytes_of(token) for token in ids).decode(errors="replace")
 
     def decoder(self) -> "BpeDecoder":
@@ -174,12 +150,10 @@ class BpeTokenizer(Tokenizer):
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "merges": self.merges}, separators=(",", ":"))
 
     def library_json(self) -> str:
-        """Return the same as the library's own JSON text."""
         return self._model.to_str()
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "BpeTokenizer":
-        merges = data["merges"]
+    def from_json(cls, merges: Any) -> "BpeTokenizer":
         if len(merges) > LARGEST:
             raise ValueError(f"{len(merges)} merges; {LARGEST} is the most")
         for merge in merges:
@@ -188,11 +162,11 @@ class BpeTokenizer(Tokenizer):
         return cls([(left, right) for left, right in merges])
 
 
-class BpeDecoder:
-    """Withholds the bytes of an unfinished character: what it gives never has to be taken back."""
+class BpeDecoder(Decoder[BpeTokenizer]):
+    """Withholds the bytes of an unfinished character, so its output is never revised."""
 
     def __init__(self, tokenizer: BpeTokenizer) -> None:
-        self._tokenizer = tokenizer
+        super().__init__(tokenizer)
         self._bytes = codecs.getincrementaldecoder("utf-8")("replace")
 
     def feed(self, token: int) -> str:
@@ -203,7 +177,7 @@ class BpeDecoder:
 
 
 def _refuse_surrogates(texts: Iterable[str]) -> None:
-    """The library would stop with a message about codecs."""
+    """Refuse lone surrogates: the library's error would be about codecs."""
     for text in texts:
         try:
             text.encode()
@@ -212,27 +186,9 @@ def _refuse_surrogates(texts: Iterable[str]) -> None:
             raise InputError(f"half a surrogate pair ({found}) is no text; UTF-8 text is needed") from None
 
 
-def bpe_of(texts: Sequence[str], size: int, progress: Progress | None = None) -> BpeTokenizer:
-    """Return the BPE tokenizer of these texts: from the cache, or trained now and kept for the next time.
-
-    Args:
-        texts: what it learns from; for a shared vocabulary the sources followed by the targets.
-        size: tokens, the 256 bytes among them.
-        progress: as in `BpeTokenizer.trained`; not called where nothing has to be trained.
-
-    Raises:
-        InputError: as `BpeTokenizer.trained`.
-    """
-    made_by = json.dumps([KEPT_VERSION, hf.__version__, size, sha256_of_texts(texts)])
-    path = cache_folder() / "tokenizers" / f"{hashlib.sha256(made_by.encode()).hexdigest()}.json"
-    try:
-        data = json.loads(path.read_bytes())
-        found = BpeTokenizer.from_json(data["tokenizer"])
-        if found.sha256 == data["sha256"]:
-            return found
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):  # missing, or damaged: it is made again
-        pass
-    made = BpeTokenizer.trained(texts, size, progress)
-    content = json.dumps({"sha256": made.sha256, "tokenizer": json.loads(made.to_json())})
-    store(path, lambda file: file.write(content.encode()))
-    return made
+def bpe_of(texts: Sequence[str], size: int) -> BpeTokenizer:
+    """Return the BPE tokenizer of these texts, from the cache or trained now and cached; as `trained`."""
+    made_by = (KEPT_VERSION, hf.__version__, size, sha256_of_texts(texts))
+    train = lambda: np.array(BpeTokenizer.trained(texts, size).merges, dtype=np.float64).ravel()
+    merges = numbers_of("tokenizers", made_by, train).astype(np.int64).reshape(-1, 2)
+    return BpeTokenizer([(left, right) for left, right in merges.tolist()])

@@ -1,4 +1,4 @@
-"""Characters as tokens: nothing to train, and every text of the same alphabet can be written."""
+"""Character tokens: nothing to train, and any text in the same alphabet can be encoded."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
 from engine.errors import InputError
 
-PIECE = 1_000_000  # characters that are encoded at once
+PIECE = 1_000_000  # characters encoded at once
 
 
 class CharacterTokenizer(Tokenizer):
@@ -26,7 +26,6 @@ class CharacterTokenizer(Tokenizer):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "CharacterTokenizer":
-        """Return the tokenizer whose vocabulary is every character of these texts."""
         seen: set[str] = set()
         for text in texts:
             seen.update(text)
@@ -40,7 +39,7 @@ class CharacterTokenizer(Tokenizer):
         return np.concatenate([np.empty(0, np.int64), *self.pieces(text)], dtype=np.int64)
 
     def pieces(self, text: str) -> Iterator[NDArray[np.int32]]:
-        """Yield token ids of a text, a million characters at a time, so that a large one needs little room."""
+        """Yield a text's token ids, a million characters at a time, so that a large one needs little memory."""
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
             ids, unknown = self._looked_up(piece)
@@ -55,7 +54,7 @@ class CharacterTokenizer(Tokenizer):
             yield ids.astype(np.int32)
 
     def first_unknown(self, text: str) -> int | None:
-        """Return where the first character stands that is not in the vocabulary, from 0; None where all are."""
+        """Return the index of the first character not in the vocabulary, from 0; None if there is none."""
         for start in range(0, len(text), PIECE):
             _, unknown = self._looked_up(text[start : start + PIECE])
             if unknown.size:
@@ -71,27 +70,11 @@ class CharacterTokenizer(Tokenizer):
         size = self.vocab_size
         return "".join(self.characters[i] if 0 <= i < size else UNKNOWN for i in ids)
 
-    def decoder(self) -> "CharacterDecoder":
-        return CharacterDecoder(self)
-
     def to_json(self) -> str:
         return json.dumps(
             {"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)}, ensure_ascii=True
         )
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "CharacterTokenizer":
-        return cls(data["characters"])
-
-
-class CharacterDecoder:
-    """Every token is a whole character: nothing has to wait."""
-
-    def __init__(self, tokenizer: CharacterTokenizer) -> None:
-        self._tokenizer = tokenizer
-
-    def feed(self, token: int) -> str:
-        return self._tokenizer.decode([token])
-
-    def finish(self) -> str:
-        return ""
+    def from_json(cls, characters: Any) -> "CharacterTokenizer":
+        return cls(characters)

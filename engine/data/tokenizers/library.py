@@ -1,6 +1,6 @@
 """Our tokenizers in the format of Hugging Face `tokenizers`: `Tokenizer.from_file` gives the same ids and texts.
 
-Special tokens are left out: the library would find their names in ordinary text as well.
+Special tokens are left out: the library would also match their names in ordinary text.
 """
 
 import re
@@ -20,14 +20,7 @@ REPLACED = "\ufffd"
 
 
 def library_json(tokenizer: Tokenizer) -> str:
-    """Return the content of a tokenizer.json that `tokenizers.Tokenizer.from_file` reads.
-
-    Args:
-        tokenizer: of characters, bytes or words; text with unknown characters is an error in either form.
-
-    Raises:
-        TypeError: for any other kind.
-    """
+    """Return a tokenizer.json that `tokenizers.Tokenizer.from_file` reads; it refuses unknown characters too."""
     if isinstance(tokenizer, CharacterTokenizer):
         made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(tokenizer.characters)}))
         made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")
@@ -47,7 +40,7 @@ def _words(tokenizer: WordTokenizer) -> hf.Tokenizer:
     nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
     made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(tokenizer.words)}))
     opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
-    # Two tokens without the usual space between them are marked by a private character.
+    # A private character marks two tokens without the usual space between them.
     touch = "|".join(
         (
             rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",

@@ -1,6 +1,6 @@
-"""Whatever tokenizer a run has: one of three kinds, or a pair of them; read from tokenizer.json, and compared.
+"""Load and compare a run's tokenizer from tokenizer.json: one of three kinds, or a pair.
 
-tokenizer.json may come from anywhere: it is data, never code, and damage is one clear line.
+tokenizer.json is untrusted: it is data, never code, and damage gives a one-line error.
 """
 
 import hashlib
@@ -21,12 +21,7 @@ MOST_VALUES = 3_000_000  # a million merges have two million; more would take gi
 
 
 class PairTokenizer:
-    """What the encoder reads and what the decoder writes.
-
-    Args:
-        source: of the encoder's text.
-        target: of the decoder's text; the same object, or an equal one, where the vocabulary is shared.
-    """
+    """The encoder's and the decoder's tokenizers; the same, or equal ones, if the vocabulary is shared."""
 
     kind = "pair"
 
@@ -36,7 +31,7 @@ class PairTokenizer:
 
     @property
     def shared(self) -> bool:
-        """One vocabulary for both sides: embeddings may be tied across them."""
+        """Return whether both sides share one vocabulary, so embeddings can be tied."""
         return self.target is self.source
 
     @property
@@ -48,7 +43,6 @@ class PairTokenizer:
         return self.source.vocab_size
 
     def to_json(self) -> str:
-        """Return both as JSON text; a shared one stands there once."""
         target = None if self.shared else json.loads(self.target.to_json())
         return json.dumps(
             {"schema": SCHEMA, "kind": self.kind, "source": json.loads(self.source.to_json()), "target": target},
@@ -64,44 +58,32 @@ class PairTokenizer:
 AnyTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer | PairTokenizer
 
 
-def _pair(data: dict[str, Any]) -> PairTokenizer:
-    source = parsed(data["source"])
-    target = source if data["target"] is None else parsed(data["target"])
-    if isinstance(source, PairTokenizer) or isinstance(target, PairTokenizer):
-        raise ValueError("a pair is made of two tokenizers, not of pairs")
-    return PairTokenizer(source, target)
-
-
-KINDS: dict[str, Callable[[dict[str, Any]], AnyTokenizer]] = {
-    CharacterTokenizer.kind: CharacterTokenizer.from_json,
-    BpeTokenizer.kind: BpeTokenizer.from_json,
-    WordTokenizer.kind: WordTokenizer.from_json,
-    PairTokenizer.kind: _pair,
+# Kind → the field of tokenizer.json that defines it, and its constructor; a pair has two.
+KINDS: dict[str, tuple[str, Callable[[Any], CharacterTokenizer | BpeTokenizer | WordTokenizer]]] = {
+    CharacterTokenizer.kind: ("characters", CharacterTokenizer.from_json),
+    BpeTokenizer.kind: ("merges", BpeTokenizer.from_json),
+    WordTokenizer.kind: ("words", WordTokenizer.from_json),
 }
 
 
-def parsed(data: dict[str, Any]) -> AnyTokenizer:
-    """Return the tokenizer of a parsed JSON object.
-
-    Raises:
-        ValueError, KeyError, TypeError, InputError: of another version, or damaged.
-    """
+def parsed(data: Any) -> AnyTokenizer:
     schema, kind = data["schema"], data["kind"]
     if schema != SCHEMA:
         raise ValueError(f"written by another version (schema {schema!r:.20}; this one reads {SCHEMA})")
+    if kind == PairTokenizer.kind:
+        source = parsed(data["source"])
+        target = source if data["target"] is None else parsed(data["target"])
+        if isinstance(source, PairTokenizer) or isinstance(target, PairTokenizer):
+            raise ValueError("a pair is made of two tokenizers, not of pairs")
+        return PairTokenizer(source, target)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise ValueError(
-            f"unknown kind of tokenizer {kind!r:.40}; {one_of(KINDS)} is known: is it from a newer version?"
-        )
-    return KINDS[kind](data)
+        known = one_of((*KINDS, PairTokenizer.kind))
+        raise ValueError(f"unknown kind of tokenizer {kind!r:.40}; {known} is known: is it from a newer version?")
+    field, make = KINDS[kind]
+    return make(data[field])
 
 
 def read_tokenizer(path: Path) -> AnyTokenizer:
-    """Return the tokenizer saved with a run or checkpoint, of whatever kind.
-
-    Raises:
-        InputError: missing, damaged, too large, or of another version.
-    """
     try:
         raw = read_plain(path, MAX_BYTES)
         if raw.count(b",") > MOST_VALUES:
@@ -123,12 +105,7 @@ def described(tokenizer: AnyTokenizer | Tokenizer) -> str:
 
 
 def difference(one: AnyTokenizer | Tokenizer, other: AnyTokenizer | Tokenizer) -> str:
-    """Return what is the first thing that differs: kind, size, or a token; "" where they encode every text alike.
-
-    Args:
-        one: named first.
-        other: what it is held against.
-    """
+    """Return the first difference: kind, size, or a token; "" if they encode every text alike."""
     if one.sha256 == other.sha256:
         return ""
     if one.kind != other.kind:
@@ -145,7 +122,6 @@ def difference(one: AnyTokenizer | Tokenizer, other: AnyTokenizer | Tokenizer) -
 
 
 def _tokens(tokenizer: AnyTokenizer | Tokenizer) -> list[str]:
-    """Return every token as it can be printed, in the order of their ids."""
     if isinstance(tokenizer, CharacterTokenizer):
         return [f"{c!a} (U+{ord(c):04X})" for c in tokenizer.characters]
     if isinstance(tokenizer, BpeTokenizer):

@@ -1,8 +1,8 @@
-"""What every tokenizer can do, whatever its tokens are."""
+"""The interface that all tokenizers share."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,22 @@ SCHEMA = 1  # of tokenizer.json
 UNKNOWN = "\ufffd"  # what ids past the vocabulary decode to: an embedding may be padded, a special token has no text
 
 
-class Decoder(Protocol):
-    """Text from ids that arrive one at a time."""
+K = TypeVar("K", bound="Tokenizer")
+
+
+class Decoder(Generic[K]):
+    """Decodes ids one at a time; here every token is whole, so nothing waits."""
+
+    def __init__(self, tokenizer: K) -> None:
+        self._tokenizer = tokenizer
 
     def feed(self, token: int) -> str:
         """Return the text that this id completes; empty while a character is unfinished."""
+        return self._tokenizer.decode([token])
 
     def finish(self) -> str:
-        """Return what is left: U+FFFD for a character that never became whole, else nothing. Then begin anew."""
+        """Return the rest, U+FFFD for an incomplete character, else nothing, and reset."""
+        return ""
 
 
 class Tokenizer(Protocol):
@@ -32,17 +40,14 @@ class Tokenizer(Protocol):
     def vocab_size(self) -> int: ...
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        """Return (n,) token ids of a text.
-
-        Raises:
-            InputError: what has no token; names it.
-        """
+        """Return (n,) token ids of a text. Raises InputError: names anything without a token."""
 
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; ids past the vocabulary become U+FFFD."""
 
-    def decoder(self) -> Decoder:
-        """Return one for ids that arrive one at a time."""
+    def decoder(self) -> "Decoder[Any]":
+        """Return a decoder for ids that arrive one at a time."""
+        return Decoder(self)
 
     def to_json(self) -> str:
         """Return the whole tokenizer as JSON text."""

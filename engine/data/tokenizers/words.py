@@ -1,9 +1,9 @@
-"""Words as tokens, and punctuation marks as tokens of their own: short sequences, for texts of a known vocabulary.
+"""Word tokens, with punctuation marks as separate tokens: short sequences, for texts with a known vocabulary.
 
 Between two tokens stands a space, unless the second is a mark that closes ("born?") or the first one that opens
-("(born"). Where a text has it otherwise, what stands between is a token itself: "" for nothing, " " for a space before
-a full stop, "\\n" for a new line. So every text comes back as it was; only a space at either end that the rule would
-write there is left out, for a piece of a text to have the tokens that it has within the text:
+("(born"). Where a text differs, the gap is itself a token: "" for nothing, " " for a space before a full stop, "\\n"
+for a new line. So every text round-trips exactly, except that a space at either end that the rule would write is left
+out, so that a piece has the same tokens as within the whole text:
 `encode("She was born in ")` followed by `encode("London")` is `encode("She was born in London")`.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
+from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
 from engine.errors import InputError, nearest
 
 # A word (well-known and don't are one each), a mark, or white space.
@@ -23,11 +23,11 @@ PIECE = re.compile(r"(?P<word>\w+(?:['’-]\w+)*)|(?P<gap>\s+)|[^\w\s]")
 CLOSES = frozenset(".,;:?!)]}%…»”")
 OPENS = frozenset("([{«“¿¡")
 SPACE, NOTHING = " ", ""
-SHOWN = 5  # words that an error names
+SHOWN = 5  # words named in an error
 
 
 def _usual(left: str, right: str) -> str:
-    """Return what stands between two tokens where nothing else is said."""
+    """Return the default gap between two tokens."""
     return NOTHING if left in OPENS or right in CLOSES else SPACE
 
 
@@ -52,10 +52,8 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 class WordTokenizer(Tokenizer):
-    """One token per word, mark or unusual gap, in code-point order.
-
-    Raises:
-        InputError: words that are none, or in another order.
+    """One token per word, mark or unusual gap, in code-point order. Raises InputError: invalid words, or in another
+    order.
     """
 
     kind = "words"
@@ -71,7 +69,7 @@ class WordTokenizer(Tokenizer):
 
     @classmethod
     def of(cls, texts: Iterable[str]) -> "WordTokenizer":
-        """Return the tokenizer whose vocabulary is every word and mark of these texts; there must be some."""
+        """Return the tokenizer of every word and mark in these texts; there must be some."""
         seen: set[str] = set()
         for text in texts:
             seen.update(_tokens(text))
@@ -104,19 +102,18 @@ class WordTokenizer(Tokenizer):
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words}, ensure_ascii=True)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "WordTokenizer":
-        words = data["words"]
+    def from_json(cls, words: Any) -> "WordTokenizer":
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise ValueError("words are a list of texts")
         return cls(words)
 
 
-class WordDecoder:
-    """Writes the space before a word with the word: nothing has to wait."""
+class WordDecoder(Decoder[WordTokenizer]):
+    """Writes the space before a word with the word, so nothing waits."""
 
     def __init__(self, tokenizer: WordTokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._left: str | None = None  # the token before; None at the beginning and after a gap that was told
+        super().__init__(tokenizer)
+        self._left: str | None = None  # the previous token; None at the start and after an explicit gap
 
     def feed(self, token: int) -> str:
         known = 0 <= token < self._tokenizer.vocab_size

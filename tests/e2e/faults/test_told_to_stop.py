@@ -14,6 +14,7 @@ from engine.runs.reader import RunReader
 from engine.training import assemble as assembling
 from engine.training import checkpoint
 from engine.training.assemble import resume
+from engine.training.control import Control
 from engine.training.trainer import Trainer
 from tests.engine.training.test_crash import BUSY, exit_code, forked, run_command, train
 from tests.engine.training.test_resume import outcome
@@ -103,16 +104,16 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
 
     ready = assemble(BUSY, runs_dir=tmp_path, name="run", device="cpu")
     forwards, heeds = [0], [0]
-    real, heed, step = Layer.forward, Trainer._heed, [False]
+    real, heed, step = Layer.forward, Control.heed, [False]
 
     def forward(self: Layer, *given: Any) -> Any:
         forwards[0] += step[0]
         return real(self, *given)
 
-    def heeded(self: Trainer) -> None:
+    def heeded(self: Control) -> None:
         heeds[0] += step[0]
         if heeds[0] == 3:  # two layers forwards, then the first backwards
-            self.control.request(Command.STOP, "test")
+            self.request(Command.STOP, "test")
         heed(self)
 
     def take(*given: Any, **named: Any) -> Any:
@@ -121,7 +122,7 @@ def test_a_stop_takes_effect_in_the_backward_pass_too(tmp_path, monkeypatch) -> 
 
     taken = ready.trainer.stepper.step
     monkeypatch.setattr(Layer, "forward", forward)
-    monkeypatch.setattr(Trainer, "_heed", heeded)
+    monkeypatch.setattr(Control, "heed", heeded)
     monkeypatch.setattr(ready.trainer.stepper, "step", take)
     ended = ready.trainer.run()
     assert (ended.state, ended.step, forwards[0], heeds[0]) == ("stopped", 0, BUSY.model.n_layers, 3)

@@ -130,12 +130,6 @@ def test_many_batches_are_one_list() -> None:
     assert [TRAINED.decode(ids) for ids in TRAINED.encode_all(texts)] == texts
 
 
-def test_progress_reaches_the_end() -> None:
-    seen: list[tuple[int, int]] = []
-    BpeTokenizer.trained(["abc abc"] * 2500, 260, lambda done, total: seen.append((done, total)))
-    assert seen == [(1000, 2500), (2000, 2500), (2500, 2500)]
-
-
 def test_a_small_text_gives_a_small_vocabulary() -> None:
     assert BpeTokenizer.trained(["ab"], 5000).vocab_size == 256
     assert max(map(len, BpeTokenizer.trained(["=" * 5000] * 3, 400).pieces)) <= 64
@@ -164,7 +158,7 @@ def test_half_a_surrogate_pair_is_named(act) -> None:
 def test_its_json_is_small_plain_and_whole() -> None:
     data = json.loads(TRAINED.to_json())
     assert set(data) == {"schema", "kind", "merges"} and len(data["merges"]) == 40
-    assert BpeTokenizer.from_json(data).encode("the cats").tolist() == TRAINED.encode("the cats").tolist()
+    assert BpeTokenizer.from_json(data["merges"]).encode("the cats").tolist() == TRAINED.encode("the cats").tolist()
 
 
 def test_two_merges_to_the_same_bytes_are_one_token() -> None:

@@ -5,26 +5,24 @@ from pathlib import Path
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import catalogue, kind_by_name, kind_of, names_of
-from engine.data.corpora import REGISTRY
-from engine.data.documents.registry import DOCUMENTS, load_documents
+from engine.data.catalogue import CORPORA, LOADERS, kind_by_name, kind_of, load_documents, load_parallel, names_of
 from engine.data.entry import CorpusEntry
-from engine.data.parallel.registry import PARALLEL, load_parallel
+from engine.data.synthetic import playlets
 from engine.errors import InputError
 
 
 def test_every_registered_corpus_is_listed_once() -> None:
-    assert set(catalogue()) == {*REGISTRY, *PARALLEL, *DOCUMENTS}
-    assert len(catalogue()) == len(REGISTRY) + len(PARALLEL) + len(DOCUMENTS)
-    assert sorted(names_of("text") + names_of("pairs") + names_of("documents")) == sorted(catalogue())
+    assert all(name == entry.name for name, entry in CORPORA.items())
+    assert set(LOADERS) == set(CORPORA) - {"tiny-shakespeare"}  # which is a plain file
+    assert sorted(names_of("text") + names_of("pairs") + names_of("documents")) == sorted(CORPORA)
 
 
 def test_a_generated_corpus_comes_first_and_is_never_missing(monkeypatch) -> None:
     generated = CorpusEntry("made-up", "pairs", "generated pairs", lambda *_: None, languages=("en", "de"))
-    monkeypatch.setitem(PARALLEL, "made-up", generated)
-    first = catalogue()[names_of("pairs")[0]]
-    assert first.remotes == () and catalogue()["made-up"].words == "pairs, en → de"
-    assert names_of("text")[0] == "playlets"
+    monkeypatch.setitem(CORPORA, "made-up", generated)
+    first = CORPORA[names_of("pairs")[0]]
+    assert first.remotes == () and CORPORA["made-up"].words == "pairs, en → de"
+    assert names_of("text")[0] == "playlets" and CORPORA["playlets"].characters == len(playlets.ALPHABET)
     assert names_of("documents") == ["biographies", "biographies-named", "cs224n-birthplaces"]
 
 
@@ -70,25 +68,25 @@ def touch(folder: Path, *names: str) -> None:
 
 
 def test_a_corpus_is_here_when_a_folder_has_all_of_its_files(tmp_path) -> None:
-    entry = catalogue()["multi30k"]
+    entry = CORPORA["multi30k"]
     first, second = tmp_path / "a", tmp_path / "b"
     touch(first, *(remote.file for remote in entry.remotes[:-1]))
     assert entry.found([first, second]) is None
     touch(second, *(remote.file for remote in entry.remotes))
     assert entry.found([first, second]) == second / "multi30k"
     touch(first, "tiny-shakespeare/input.txt")
-    assert catalogue()["tiny-shakespeare"].found([second, first]) == first / "tiny-shakespeare" / "input.txt"
+    assert CORPORA["tiny-shakespeare"].found([second, first]) == first / "tiny-shakespeare" / "input.txt"
 
 
 def test_other_files_that_do_as_well_are_found_as_the_loader_finds_them(tmp_path) -> None:
-    entry = catalogue()["tatoeba-en-de"]
+    entry = CORPORA["tatoeba-en-de"]
     assert entry.found([tmp_path]) is None
     touch(tmp_path, "tatoeba-en-de/deu.tsv")
     lines = [f"{i} cats sleep\t{i} Katzen schlafen\n" for i in range(3_000)]
     (tmp_path / "tatoeba-en-de" / "deu.tsv").write_text("".join(lines))
     assert entry.found([tmp_path]) == tmp_path / "tatoeba-en-de"
     assert len(load_parallel(DataConfig(corpus="tatoeba-en-de"), tmp_path).splits["train"]) == 1_000
-    talks = catalogue()["iwslt2017-en-de"]
+    talks = CORPORA["iwslt2017-en-de"]
     touch(tmp_path, *(f"iwslt2017-en-de/{name}" for name in talks.instead[0][1:]))
     assert talks.found([tmp_path]) is None
     touch(tmp_path, f"iwslt2017-en-de/{talks.instead[0][0]}")
@@ -96,8 +94,8 @@ def test_other_files_that_do_as_well_are_found_as_the_loader_finds_them(tmp_path
 
 
 def test_files_without_an_address_are_here_as_the_loader_finds_them(tmp_path) -> None:
-    entry = catalogue()["cs224n-birthplaces"]
-    assert entry.by_hand and not catalogue()["multi30k"].by_hand and entry.words == "documents"
+    entry = CORPORA["cs224n-birthplaces"]
+    assert entry.by_hand and not CORPORA["multi30k"].by_hand and entry.words == "documents"
     touch(tmp_path, *(remote.file for remote in entry.remotes[:-1]))
     assert entry.found([tmp_path]) is None
     touch(tmp_path, entry.remotes[-1].file)

@@ -1,7 +1,7 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.corpora import load_corpus
+from engine.data.catalogue import load_corpus
 from engine.errors import InputError
 
 

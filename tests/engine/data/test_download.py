@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.data.download import Remote, fetch, located, open_url, record_of, recorded_sha256
+from engine.data.download import MIRROR_VARIABLE, Remote, fetch, located, open_url, record_of, recorded_sha256
 from engine.errors import InputError
 
 CONTENT = bytes(range(256)) * 1000
@@ -211,10 +211,11 @@ def test_a_damaged_record_is_none(tmp_path, record: str) -> None:
     assert recorded_sha256(tmp_path / "a.txt") is None
 
 
-def test_a_mirror_folder_has_files_of_unknown_hash_too(tmp_path) -> None:
+def test_a_mirror_folder_has_files_of_unknown_hash_too(tmp_path, monkeypatch) -> None:
     (tmp_path / "mirror" / "folder").mkdir(parents=True)
     (tmp_path / "mirror" / UNKNOWN.file).write_bytes(CONTENT)
-    path = fetch(UNKNOWN, tmp_path / "data", mirror=tmp_path / "mirror", opener=Server())
+    monkeypatch.setenv(MIRROR_VARIABLE, str(tmp_path / "mirror"))
+    path = fetch(UNKNOWN, tmp_path / "data", opener=Server())
     assert path.read_bytes() == CONTENT and recorded_sha256(path) == REMOTE.sha256
 
 
@@ -225,16 +226,16 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:
 
 
 def test_every_registered_file_is_https_and_has_a_hash() -> None:
-    from engine.data.corpora import REGISTRY
+    from engine.data.catalogue import CORPORA, names_of
 
-    for entry in REGISTRY.values():
-        for remote in entry.remotes:
+    for name in names_of("text"):
+        for remote in CORPORA[name].remotes:
             assert remote.url.startswith("https://") and len(remote.sha256) == 64
             assert not Path(remote.file).is_absolute() and ".." not in remote.file
 
 
 def test_the_recorded_hash_is_the_real_files(real_data) -> None:
-    from engine.data.corpora import REGISTRY
+    from engine.data.catalogue import CORPORA
 
-    (remote,) = REGISTRY["tiny-shakespeare"].remotes
+    (remote,) = CORPORA["tiny-shakespeare"].remotes
     assert hashlib.sha256((real_data / remote.file).read_bytes()).hexdigest() == remote.sha256

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
 from engine.data import overlap
-from engine.data.corpora import load_corpus, split_text
-from engine.data.documents.registry import load_documents
+from engine.data.catalogue import load_corpus, load_documents, load_parallel
+from engine.data.corpora import split_text
 from engine.data.overlap import (
     Overlap,
     document_overlap,
@@ -19,7 +19,6 @@ from engine.data.overlap import (
     words_alone,
 )
 from engine.data.parallel.pairs import Pairs
-from engine.data.parallel.registry import load_parallel
 from tests import repetitive_texts
 
 

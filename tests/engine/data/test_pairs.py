@@ -8,7 +8,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.data.objectives import IGNORED, make_objective
-from engine.data.pairs import BothSpecials, EncodedPairs, PairBatches, Specials, pair_batch
+from engine.data.rows import BothSpecials, EncodedPairs, PairBatches, Specials, pair_batch
 from engine.errors import InputError
 
 WORDS = 50

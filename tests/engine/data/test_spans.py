@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.config.schema import RunConfig
-from engine.data.corruption import DocumentBatches, scored_documents
 from engine.data.objectives import IGNORED, Batch, make_objective, places, span_corruption
+from engine.data.rows import DocumentBatches, scored_documents
 from engine.data.spans import assignment_spans, half_spans, random_cuts, segments, with_sentinels
 from engine.errors import InputError
 

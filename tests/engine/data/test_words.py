@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
-from engine.data.documents.registry import load_documents
+from engine.data.catalogue import load_documents
 from engine.data.tokenizers import WordTokenizer, read_tokenizer
 from engine.errors import InputError
 

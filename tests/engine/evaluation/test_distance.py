@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.corpora import load_corpus
+from engine.data.catalogue import load_corpus
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import Probe
 from engine.evaluation.metrics import TokenScores, probe_counts, scores_by_distance

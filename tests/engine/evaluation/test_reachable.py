@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from engine.config.schema import RunConfig
 from engine.config.sections import DataConfig
-from engine.data.corpora import Split, TextCorpus, load_corpus
+from engine.data.catalogue import load_corpus
+from engine.data.corpora import Split, TextCorpus
 from engine.data.synthetic import playlets
-from engine.data.synthetic.playlets_automaton import window_filter
+from engine.data.synthetic.playlets import window_filter
 from engine.data.tokenizers import CharacterTokenizer
 from engine.evaluation import reachable
 from engine.evaluation.alarms import implausible
@@ -21,6 +22,7 @@ from engine.evaluation.metrics import windows
 from engine.evaluation.reachable import reachable_floor
 from engine.evaluation.scorers import TextScorer
 from engine.runs.reader import RunReader
+from engine.runs.records import DataFacts, Scores
 from engine.training.assemble import assemble
 from engine.training.tasks import task_of_run
 from engine.training.text_task import TextTask
@@ -58,7 +60,7 @@ def perfect(context: int, stride: int | None = None, seed: int = 1, confidence: 
     split = corpus(seed).splits["validation"]
     tokenizer = CharacterTokenizer.of([playlets.ALPHABET])
     tokens = torch.from_numpy(tokenizer.encode(split.text))
-    return TextScorer(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence))
+    return TextScorer(config, split, tokens, tokenizer.vocab_size).record(PerfectModel(tokenizer, confidence)).dump()
 
 
 @pytest.mark.parametrize("context", [64, 128, 256])
@@ -103,7 +105,7 @@ def test_the_floor_is_of_the_characters_that_are_scored() -> None:
     assert found is not None and np.isnan(found.nats[0]) and np.isfinite(found.nats[1:]).all()
     assert found.nats_per_char == pytest.approx(found.nats[1:].mean())
     assert (found.read, found.windows) == (len(windows(len(split.text), 64, 24)),) * 2
-    assert set(found.facts()) == {"nats_per_char", "se", "luck", "context", "stride"}
+    assert set(found.facts().dump()) == {"nats_per_char", "se", "luck", "context", "stride"}
 
 
 def test_evenly_spaced_windows_represent_too_many_to_read(monkeypatch) -> None:
@@ -112,7 +114,7 @@ def test_evenly_spaced_windows_represent_too_many_to_read(monkeypatch) -> None:
     monkeypatch.setattr(reachable, "MOST_READ", 30_000)
     some = reachable_floor(split, 64, 8)
     assert every is not None and some is not None
-    assert some.read < some.windows / 3 and some.facts()["windows"] == [some.read, some.windows]
+    assert some.read < some.windows / 3 and some.facts().dump()["windows"] == [some.read, some.windows]
     assert some.nats_per_char == pytest.approx(every.nats_per_char, abs=3 * some.se)
     known = np.isfinite(some.nats)
     assert known.sum() < len(known) / 2
@@ -141,7 +143,9 @@ def test_a_text_that_was_not_generated_has_no_such_floor() -> None:
 
 def verdict_of(record: dict, floor: dict) -> str:
     facts = {"floor": {"nats_per_char": 0.357, "se": 0.0013, "reachable": floor}, "unigram": 3.0}
-    found = implausible(record, facts, kind="next-token", conditional=False, when="evaluation", step=1)
+    found = implausible(
+        Scores.read(record), DataFacts.read(facts), kind="next-token", conditional=False, when="evaluation", step=1
+    )
     assert found is not None
     return found.verdict
 
@@ -151,8 +155,8 @@ def test_a_perfect_model_raises_no_alarm_and_a_mild_leak_does() -> None:
         floor = reachable_floor(corpus().splits["validation"], context, context // 2)
         assert floor is not None
         record = perfect(context)
-        assert verdict_of(record, floor.facts()) == "ok"
-        assert verdict_of(record | {"excess": -1.1 * floor.luck}, floor.facts()) == "IMPLAUSIBLE"
+        assert verdict_of(record, floor.facts().dump()) == "ok"
+        assert verdict_of(record | {"excess": -1.1 * floor.luck}, floor.facts().dump()) == "IMPLAUSIBLE"
     demo = reachable_floor(load_corpus(DataConfig()).splits["validation"], 256, 128)
     assert demo is not None and demo.luck < 0.002  # four standard errors of the floor were 0.0052
 
@@ -165,13 +169,13 @@ def test_over_and_underconfidence_never_pay(confidence: float) -> None:
 
 def test_data_json_has_both_floors() -> None:
     config = RunConfig.model_validate({"model": {"context_length": 64}, "data": {"corpus_size": 20_000}})
-    facts = TextTask.load(config, None).facts(config)
+    facts = TextTask.load(config, None).facts(config).dump()
     assert facts["floor"]["reachable"]["context"] == 64 and facts["floor"]["reachable"]["stride"] == 32
     assert facts["floor"]["reachable"]["nats_per_char"] > facts["floor"]["nats_per_char"]
     masked = RunConfig.model_validate(
         {"model": {"architecture": "encoder"}, "objective": {"kind": "masked"}, "data": {"corpus_size": 20_000}}
     )
-    assert TextTask.load(masked, None).facts(masked)["floor"] is None
+    assert TextTask.load(masked, None).facts(masked).dump()["floor"] is None
 
 
 def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_with(tiny, tmp_path) -> None:
@@ -181,16 +185,16 @@ def test_a_run_of_an_earlier_version_is_scored_to_its_end_by_the_rules_it_began_
     path = ready.path / "run.json"
     born = json.loads(path.read_text())
     assert born.pop("records") >= 2
-    now = task_of_run(reader, None).scorer(reader.config, cpu).record(ready.trainer.model)
+    now = task_of_run(reader, None).scorer(reader.config, cpu).record(ready.trainer.model).dump()
     path.write_text(json.dumps(born))  # as version 1 wrote it
     task = task_of_run(reader, None)
-    then = task.scorer(reader.config, cpu).record(ready.trainer.model)
+    then = task.scorer(reader.config, cpu).record(ready.trainer.model).dump()
     assert "probe_places" in now and "probe_places" not in then
     assert set(then["probes"]) > set(now["probes"])  # it asked for what no window showed
     text = corpus_of(task)
     assert then["excess"] == pytest.approx(then["loss"] - text.floor[1:].mean(), abs=1e-12)
     assert now["excess"] < then["excess"] and now["loss"] == then["loss"]
-    said = task.facts(reader.config)
+    said = task.facts(reader.config).dump()
     assert "reachable" not in said["floor"]
 
 

@@ -5,14 +5,15 @@ import random
 
 from engine.evaluation.alarms import curve, no_number
 from engine.evaluation.verdict import DIVERGED, OK, OVERFIT, STILL_FALLING
+from engine.runs.records import TrainRecord, ValidationRecord
 
 STEPS = 2_000
 
 
-def records(loss, every: int, noise: float = 0.0) -> list[dict]:
+def records(loss, every: int, noise: float = 0.0) -> list[TrainRecord]:
     draw = random.Random(1)
     return [
-        {"step": step, "loss": loss(step / STEPS) + noise * draw.gauss(0.0, 1.0)}
+        TrainRecord(step=step, loss=loss(step / STEPS) + noise * draw.gauss(0.0, 1.0))
         for step in range(every, STEPS + 1, every)
     ]
 
@@ -52,13 +53,13 @@ def test_a_validation_loss_that_rose_from_its_best_is_overfit() -> None:
 
 def test_one_dip_is_no_overfitting() -> None:
     validation = records(settled, 250)
-    validation[-2]["loss"] -= 0.2
+    validation[-2] = TrainRecord(step=validation[-2].step, loss=validation[-2].loss - 0.2)
     assert curve(records(settled, 10), validation, when="after", step=STEPS).verdict == OK
 
 
 def test_the_founding_report_that_rose_for_29_epochs_is_overfit() -> None:
-    validation = [{"step": epoch, "loss": 1.72 + 0.0026 * epoch} for epoch in range(1, 31)]
-    train = [{"step": epoch, "loss": 1.4 / epoch**0.1} for epoch in range(1, 31)]
+    validation = [ValidationRecord(step=epoch, loss=1.72 + 0.0026 * epoch) for epoch in range(1, 31)]
+    train = [TrainRecord(step=epoch, loss=1.4 / epoch**0.1) for epoch in range(1, 31)]
     found = curve(train, validation, when="evaluation", step=30)
     assert found.verdict == OVERFIT
     assert "step 1 " in found.why
@@ -84,8 +85,8 @@ def test_one_evaluation_at_the_end_leaves_it_to_the_training_loss() -> None:
 
 
 def test_a_short_run_with_few_records_is_asked_too() -> None:
-    train = [{"step": step, "loss": 4.0 - step / 60} for step in range(10, 121, 10)]
-    assert curve(train, [{"step": 120, "loss": 2.0}], when="after", step=120).verdict == STILL_FALLING
+    train = [TrainRecord(step=step, loss=4.0 - step / 60) for step in range(10, 121, 10)]
+    assert curve(train, [ValidationRecord(step=120, loss=2.0)], when="after", step=120).verdict == STILL_FALLING
 
 
 def test_noise_alone_is_not_a_fall() -> None:
@@ -93,7 +94,8 @@ def test_noise_alone_is_not_a_fall() -> None:
 
 
 def test_records_without_a_number_are_passed_over() -> None:
-    spoilt = [{"step": 1}, {"step": 2, "loss": math.nan}, {"step": 3, "loss": "x"}, *records(settled, 10)]
+    broken = {"step": 1}, {"step": 2, "loss": math.nan}, {"step": 3, "loss": "x"}
+    spoilt = [*map(TrainRecord.read, broken), *records(settled, 10)]
     assert curve(spoilt, spoilt, when="after", step=STEPS).verdict == OK
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from engine.data.synthetic import phrasebook
+from engine.data.synthetic.phrasebook import corpus as phrasebook
 from engine.errors import InputError
 from engine.evaluation.translation import paired_bootstrap
 

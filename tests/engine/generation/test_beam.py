@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from engine.errors import InputError
 from engine.generation import beam as beam_search
-from engine.generation.beam import LENGTH_PENALTIES, BeamSearch, Hypothesis, Specials, likeliest, penalty_of
+from engine.generation.beam import LENGTH_PENALTIES, Hypothesis, Specials, likeliest, penalty_of
 from engine.model.positions import Positions
 from engine.model.transformer import build_model
 from tests.engine.generation.reference_beam import all_sequences, next_log_probabilities, reference_beam
@@ -30,9 +30,9 @@ from tests.engine.model.cells import BASE, LENGTH
 GNMT = penalty_of("gnmt", 0.6)
 
 
-def translate_batch(model, source, source_at, *, between=lambda: None, specials, allowed, max_length, **how):
-    given = {"specials": specials, "allowed": allowed, "max_length": max_length, "between": between}
-    return beam_search.translate_batch(model, source, source_at, BeamSearch(**how), **given)
+def translate_batch(model, source, source_at, *, length_penalty="gnmt", alpha=0.6, max_length, **how):
+    given = {"penalty": penalty_of(length_penalty, alpha), "max_length": [max_length] * len(source)}
+    return beam_search.translate_batch(model, source, source_at, **given, **how)
 
 
 translate = partial(translate_batch, specials=SPECIALS, allowed=TEXT, max_length=LIMIT)
@@ -191,11 +191,10 @@ def test_the_penalties_by_hand() -> None:
 def test_equals_are_taken_in_the_order_of_their_ids() -> None:
     scores = torch.zeros(2, 40)
     scores[1, [30, 7, 22]] = 1.0
-    nothing = torch.zeros(40, dtype=torch.bool)
+    everything = torch.arange(40)
     for k, first, second in ((1, [0], [7]), (3, [0, 1, 2], [7, 22, 30]), (5, [0, 1, 2, 3, 4], [7, 22, 30, 0, 1])):
-        assert likeliest(scores, k, nothing)[0].tolist() == [first, second]
-    nothing[:2] = True
-    assert likeliest(scores, 3, nothing)[0].tolist() == [[2, 3, 4], [7, 22, 30]]
+        assert likeliest(scores, k, everything)[0].tolist() == [first, second]
+    assert likeliest(scores, 3, everything[2:])[0].tolist() == [[2, 3, 4], [7, 22, 30]]
 
 
 def test_a_model_that_knows_nothing_ends_where_ids_say(tiny) -> None:

@@ -5,7 +5,7 @@ import torch
 
 from engine.errors import InputError
 from engine.generation.beam import translate_batch
-from engine.generation.inspection import cross_attention, one_head, recorded_weights
+from engine.generation.inspection import attentions, recorded_weights
 from engine.generation.translation import stream_translation
 from tests.engine.generation.writers import CELLS, LIMIT, NAMES, SOURCES, SPECIALS, TEXT, writer
 
@@ -20,9 +20,10 @@ def align(model, source, target, *, start, layer=-1, head=None):
     if target.numel() == 0:
         return torch.zeros(0, source.numel())
     read = torch.cat((target.new_tensor([start]), target[:-1]))
-    with torch.inference_mode(), recorded_weights(cross_attention(model, layer)) as weights:
+    with torch.inference_mode(), recorded_weights(model, layer) as weights:
         model.decode(read[None], model.encode(source[None]))
-        return one_head(weights[0][0], head).float()
+        found = weights[0][0].mean(0) if head is None else weights[0][0][head]
+        return found.float()
 
 
 @pytest.fixture(params=CELLS, ids=NAMES)
@@ -31,7 +32,7 @@ def model(request):
 
 
 def test_streaming_writes_what_a_beam_of_1_finds(model) -> None:
-    found = translate_batch(model, SOURCES, None, specials=SPECIALS, allowed=TEXT, max_length=LIMIT)
+    found = translate_batch(model, SOURCES, None, specials=SPECIALS, allowed=TEXT, max_length=[LIMIT] * len(SOURCES))
     for row, [hypothesis] in enumerate(found):
         written = stream(model, SOURCES[row])
         assert tuple(w.token for w in written) == hypothesis.tokens
@@ -40,26 +41,25 @@ def test_streaming_writes_what_a_beam_of_1_finds(model) -> None:
 
 
 def test_what_is_shown_while_streaming_is_the_alignment_of_the_whole(model) -> None:
-    for head in (None, 1):
-        written = stream(model, SOURCES[1], layer=0, head=head)
-        tokens = torch.tensor([w.token for w in written], dtype=torch.long)
-        rows = align(model, SOURCES[1], tokens, start=SPECIALS.start, layer=0, head=head)
-        assert rows.shape == (len(written), SOURCES.shape[1])
-        assert torch.allclose(rows, torch.tensor([w.attention for w in written]).view_as(rows), atol=1e-6)
-        assert torch.allclose(rows.sum(-1), torch.ones(len(written)), atol=1e-5)
+    written = stream(model, SOURCES[1])
+    tokens = torch.tensor([w.token for w in written], dtype=torch.long)
+    rows = align(model, SOURCES[1], tokens, start=SPECIALS.start)
+    assert rows.shape == (len(written), SOURCES.shape[1])
+    assert torch.allclose(rows, torch.tensor([w.attention for w in written]).view_as(rows), atol=1e-6)
+    assert torch.allclose(rows.sum(-1), torch.ones(len(written)), atol=1e-5)
 
 
 def test_captured_weights_make_the_models_own_output() -> None:
     """weights · values, joined and projected, is what the layer gave: they are no picture of something else."""
     model, target = writer(CELLS[3]), SOURCES[:, :5]
-    part, given, made = cross_attention(model, 1), [], []
+    part, given, made = attentions(model, "cross")[1], [], []
 
     def keep(module, inputs, output) -> None:
         given.append(inputs)
         made.append(output)
 
     hook = part.register_forward_hook(keep)
-    with torch.no_grad(), recorded_weights(part) as weights:
+    with torch.no_grad(), recorded_weights(model, 1) as weights:
         model(SOURCES, target)
     hook.remove()
     _, _, (_, values), _ = given[0]
@@ -71,7 +71,7 @@ def test_captured_weights_make_the_models_own_output() -> None:
 def test_nothing_is_left_on_the_model() -> None:
     model = writer()
     stream(model, SOURCES[0])
-    with pytest.raises(RuntimeError), recorded_weights(cross_attention(model, 0)):
+    with pytest.raises(RuntimeError), recorded_weights(model, 0):
         raise RuntimeError
     assert not any(module._forward_hooks for module in model.modules())
 
@@ -87,14 +87,6 @@ def test_the_mean_of_the_heads_is_their_mean_and_layers_differ() -> None:
 
 def test_no_target_has_no_alignment() -> None:
     assert align(writer(), SOURCES[0], torch.zeros(0, dtype=torch.long), start=SPECIALS.start).shape == (0, 14)
-
-
-@pytest.mark.parametrize("layer, head, says", [(2, None, "2 layers are 0 to 1"), (-3, None, "layer"), (0, 2, "head 2")])
-def test_layers_and_heads_that_do_not_exist_are_named(layer: int, head: int | None, says: str) -> None:
-    with pytest.raises(InputError, match=says):
-        stream(writer(), SOURCES[0], layer=layer, head=head)
-    with pytest.raises(InputError, match=says):
-        align(writer(), SOURCES[0], torch.tensor([1]), start=SPECIALS.start, layer=layer, head=head)
 
 
 def test_an_empty_source_or_length_is_refused() -> None:

@@ -52,14 +52,6 @@ def test_a_wait_fails_the_proof_and_the_mode_is_restored(here, monkeypatch) -> N
     assert modes == ["error", "default"]
 
 
-def test_a_graph_is_timed_beside_plain_steps(here, monkeypatch) -> None:
-    monkeypatch.setattr(speed, "SECONDS", 0.01)
-    monkeypatch.setattr(speed, "ROUNDS", 1)
-    result = speed.decodes_as_graph(here)
-    assert result.status == "passed" and "tokens/s as a graph" in result.why
-    assert result.figures["graph_tokens_per_second"] > 0
-
-
 class Clock:
     """An event that takes the host's time."""
 

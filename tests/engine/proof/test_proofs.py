@@ -62,7 +62,7 @@ def test_every_attention_backend_is_compared_with_the_reference(here, monkeypatc
 
 
 def test_a_run_resumes_bit_for_bit_or_the_proof_fails(here, monkeypatch) -> None:
-    assert resuming.resumes_here("fp32", here).status == "passed"
+    assert resuming.resumes(False, "fp32", here).status == "passed"
     real = resuming.resume
 
     def inexact(*given, **named):
@@ -74,7 +74,7 @@ def test_a_run_resumes_bit_for_bit_or_the_proof_fails(here, monkeypatch) -> None
     monkeypatch.setattr(resuming, "resume", inexact)
     other = Context("cpu", here.folder / "again")
     other.folder.mkdir()
-    result = resuming.resumes_here("fp32", other)
+    result = resuming.resumes(False, "fp32", other)
     assert result.status == "failed" and "not bit-identical: metrics, weights, moments differ" in result.why
 
 
@@ -106,20 +106,6 @@ def test_a_step_in_pieces_matches_the_whole_step_or_the_proof_fails(here, monkey
     assert result.status == "failed" and "the losses differ by" in result.why
 
 
-def test_decoding_in_fixed_shape_steps_matches_a_full_pass_or_the_proof_fails(here, monkeypatch) -> None:
-    assert speed.decodes_alike(here).status == "passed"
-    monkeypatch.setattr("engine.model.decoding._FixedSteps._take_over", lambda steps, rows, length: _empty(steps, rows))
-    result = speed.decodes_alike(here)
-    assert result.status == "failed" and result.why.startswith("logits differ by")
-
-
-def _empty(steps, rows: int) -> None:
-    """An emptied cache."""
-    for slots, state in zip(steps._slots, steps._states, strict=True):
-        old, _ = state.contents()
-        slots.buffer = old.new_zeros(rows, old.shape[1], steps._capacity, old.shape[3])
-
-
 def _waits(context: Context) -> Result:
     return speed.waits("fp32", context)
 
@@ -128,7 +114,7 @@ def _breaks_a_kernel(context: Context) -> Result:
     return resuming.loses_device(True, context)
 
 
-@pytest.mark.parametrize("run", [speed.decodes_as_graph, _waits, _breaks_a_kernel, memory.cut_really])
+@pytest.mark.parametrize("run", [_waits, _breaks_a_kernel, memory.cut_really])
 def test_what_only_cuda_can_do_is_skipped_with_the_reason(here, run: Callable[[Context], Result]) -> None:
     result = run(here)
     assert result.status == "skipped" and "CUDA" in result.why

@@ -12,15 +12,15 @@ import psutil
 import pytest
 
 from engine.errors import InputError
-from engine.proof.prove import Done, Record, _proved, prove
-from engine.proof.result import Context
+from engine.proof.prove import Record, _proved, prove
+from engine.proof.result import Context, Proof, Result
 from engine.proof.worker import Raised, TimedOut, Worker, shortened
 from engine.release import release
 from tests.engine.proof import planted
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory) -> tuple[list[Done], list[dict[str, Any]], dict[str, Any]]:
+def found(tmp_path_factory) -> tuple[list[tuple[Proof, Result]], list[dict[str, Any]], dict[str, Any]]:
     """Every planted proof's result, the file after each, and the file at the end."""
     path = tmp_path_factory.mktemp("proof") / "proof.json"
     record, results, files = Record(path, {"threads": 1}), [], []
@@ -47,9 +47,9 @@ MEANT = [
 @pytest.mark.parametrize("at", range(len(MEANT)), ids=[f"{i}-{name}" for i, (name, _, _) in enumerate(MEANT)])
 def test_a_proof_that_fails_in_any_way_is_one_line_and_the_others_still_run(found, at: int) -> None:
     name, status, why = MEANT[at]
-    done = found[0][at]
-    assert (done.proof.name, done.result.status) == (name, status)
-    assert done.result.why.startswith(why) and "\n" not in done.result.why and "developers" not in done.result.why
+    proof, result = found[0][at]
+    assert (proof.name, result.status) == (name, status)
+    assert result.why.startswith(why) and "\n" not in result.why and "developers" not in result.why
 
 
 def test_the_file_is_whole_after_each_proof_and_complete_only_at_the_end(found) -> None:
@@ -86,7 +86,7 @@ def test_the_time_left_is_known_before_each_proof(tmp_path, no_facts) -> None:
 
 def test_proofs_that_run_out_of_time_are_skipped_not_failed(tmp_path, no_facts) -> None:
     record = Record(tmp_path / "proof.json", {})
-    results = [done.result for done in prove([planted.proof(planted.breaks)], "cpu", record, threads=1, budget=0.0)]
+    results = [result for _, result in prove([planted.proof(planted.breaks)], "cpu", record, threads=1, budget=0.0)]
     assert [(result.status, result.why) for result in results] == [
         ("skipped", "not started: the 0-minute limit was reached")
     ]

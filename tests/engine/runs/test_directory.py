@@ -9,7 +9,7 @@ from engine.errors import InputError
 from engine.runs.files import finite, read_json, read_lines
 from engine.runs.names import check_name, free_name
 from engine.runs.reader import RunReader, list_runs
-from engine.runs.records import Status, Summary
+from engine.runs.records import Status, Summary, TrainRecord, ValidationRecord
 from engine.runs.writer import RunWriter
 
 
@@ -47,8 +47,8 @@ def test_a_second_writer_is_told_who_owns_the_run(tmp_path, writer) -> None:
 
 
 def test_what_is_written_is_read(writer) -> None:
-    writer.metrics({"kind": "train", "step": 1, "loss": 2.0})
-    writer.metrics({"kind": "validation", "step": 1, "loss": float("nan")})
+    writer.metrics(TrainRecord.made(kind="train", step=1, loss=2.0))
+    writer.metrics(ValidationRecord.made(kind="validation", step=1, loss=float("nan")))
     reader = RunReader(writer.path)
     assert list(reader.raw_lines("metrics"))[1] == {"kind": "validation", "step": 1, "loss": None}
     assert reader.config == RunConfig()

@@ -1,5 +1,4 @@
 import io
-import json
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +9,7 @@ from engine.config.schema import RunConfig
 from engine.runs import tail as tail_module
 from engine.runs.files import line, read_lines
 from engine.runs.reader import RunReader
+from engine.runs.records import TrainRecord, ValidationRecord, metric_record
 from engine.runs.tail import BLOCK, JUMP, LONGEST, VALIDATION, Columns, History, MetricsTail
 from engine.runs.writer import RunWriter
 
@@ -40,16 +40,16 @@ def long_run(tmp_path_factory) -> Path:
     return run
 
 
-def train(step: int, **more) -> dict:
-    return {"kind": "train", "step": step, **more}
+def train(step: int, **more) -> TrainRecord:
+    return TrainRecord.read({"kind": "train", "step": step, **more})
 
 
-def validation(step: int, **more) -> dict:
-    return {"kind": "validation", "step": step, **more}
+def validation(step: int, **more) -> ValidationRecord:
+    return ValidationRecord.read({"kind": "validation", "step": step, **more})
 
 
-def raw(*records: dict) -> bytes:
-    return "".join(map(line, records)).encode("utf-8", "surrogatepass")
+def raw(*records: TrainRecord | ValidationRecord) -> bytes:
+    return "".join(line(record.dump()) for record in records).encode("utf-8", "surrogatepass")
 
 
 def append(path: Path, data: bytes) -> None:
@@ -60,12 +60,13 @@ def append(path: Path, data: bytes) -> None:
 def naive(path: Path) -> Columns:
     columns = Columns()
     for record in read_lines(path):
-        columns.add(record)
+        if (known := metric_record(record)) is not None:
+            columns.add(known)
     return columns
 
 
-def steps(records: list[dict]) -> list[int]:
-    return [record["step"] for record in records]
+def steps(records: list[TrainRecord] | list[ValidationRecord]) -> list[int]:
+    return [record.step for record in records]
 
 
 def refuse_to_open(monkeypatch) -> None:
@@ -83,6 +84,14 @@ def test_a_validation_record_that_holds_another_is_read_once(metrics) -> None:
 def test_the_writer_spells_a_validation_record_as_the_reader_looks_for_it(writer) -> None:
     writer.metrics(validation(1, loss=float("nan"), probes={"kind": 1}))
     assert (writer.path / "metrics.jsonl").read_bytes().startswith(b"{" + VALIDATION)
+
+
+def test_an_evaluation_is_given_back_as_it_was_written(metrics) -> None:
+    scores = {"exact_match": 0.5, "loss": 2.0, "by_distance": {"recall": [[24, 26, 0, 2]]}, "beam": 1, "later": [1]}
+    written = {"kind": "validation", "step": 1, **scores}
+    metrics.write_text(line(written))
+    (found,) = MetricsTail(metrics.parent).load().validation
+    assert line(found.dump()) == line(written) and found.exact_match == 0.5
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 39, 40])
@@ -181,7 +190,7 @@ def test_a_long_file_is_read_in_strides(long_run, look) -> None:
     assert (trained[0], trained[-1]) == (0, LINES - 1)
     between = [b - a for a, b in pairwise(trained)]
     assert 3900 <= len(trained) <= 4000 and min(between) > 0 and max(between) <= 1.2 * LINES / 4000
-    assert all(record["loss"] == 1.0 + record["step"] / 7 for record in found.train)
+    assert all(record.loss == 1.0 + record.step / 7 for record in found.train)
     assert tail.poll() == (False, Columns())
 
 
@@ -288,7 +297,7 @@ def test_a_file_that_is_cut_while_it_is_read_gives_what_is_left(long_run, metric
     monkeypatch.setattr(tail_module, "parse_line", cut)
     tail = MetricsTail(metrics.parent)
     found = tail.load()
-    assert 0 < len(found.train) < 400 and steps(found.train)[-1] <= naive(metrics).train[-1]["step"]
+    assert 0 < len(found.train) < 400 and steps(found.train)[-1] <= naive(metrics).train[-1].step
     assert tail.poll()[1] == Columns()
 
 
@@ -382,6 +391,7 @@ def test_a_history_that_is_reset_forgets_what_it_held_and_leaves_the_givers_list
 def test_a_history_of_damaged_steps_is_bounded(step: object) -> None:
     history = History(most=10)
     for i in range(1000):
-        history.add(Columns([{"kind": "train", "step": step if i % 2 else i}, {"kind": "train"}]))
+        records = {"kind": "train", "step": step if i % 2 else i}, {"kind": "train"}
+        history.add(Columns([*map(TrainRecord.read, records)]))
         assert 1 <= len(history.columns.train) <= 20
-    assert json.dumps(history.latest_train) == '{"kind": "train"}'
+    assert history.latest_train.dump() == {"kind": "train"}

@@ -81,7 +81,7 @@ def test_a_thousand_commands_from_two_apps_and_a_command_line(tmp_path) -> None:
     run, states, ids, write = tmp_path / "run", [], [], trainer.writer._replace
 
     def record(name: str, data: dict) -> None:
-        if name == "status":
+        if name == "status.json":
             states.append(data["state"])
             ids.append(data["control_id"])
         write(name, data)

@@ -95,8 +95,8 @@ def test_miniature_shrinks_any_of_them_to_seconds(kind: str, reads: bool) -> Non
 @pytest.mark.parametrize("kind", ["span-corruption", "question-answer"])
 def test_other_tokens_will_do(kind: str, tokenizer: str) -> None:
     wanted, task, model = learned(config(kind, data={"tokenizer": tokenizer, "bpe_size": 300}), 1)
-    assert task.scorer(wanted, CPU).record(model)["loss"] < task.facts(wanted)["unigram"] + 3.0
-    assert len(task.sampler(wanted).sample(model, 1)["translations"]) == 5
+    assert task.scorer(wanted, CPU).record(model).dump()["loss"] < task.facts(wanted).dump()["unigram"] + 3.0
+    assert len(task.sampler(wanted).sample(model, 1).translations) == 5
 
 
 def test_both_objectives_have_the_same_tokens_and_special_ones_in_the_same_rows(small) -> None:
@@ -137,8 +137,8 @@ def test_the_assignments_documents_need_no_larger_vocabulary(real_data) -> None:
 def test_the_reported_loss_of_documents_is_the_sum_over_all_their_tokens(small) -> None:
     wanted, task = ready(config("span-corruption", evaluation={"batch_size": 2}))
     model = build_model(wanted.model, wanted.model.vocab_size, 1)
-    record = task.scorer(wanted, CPU, "train").record(model)
-    again = task.scorer(config("span-corruption", evaluation={"batch_size": 64}), CPU, "train").record(model)
+    record = task.scorer(wanted, CPU, "train").record(model).dump()
+    again = task.scorer(config("span-corruption", evaluation={"batch_size": 64}), CPU, "train").record(model).dump()
     assert record["loss"] == pytest.approx(again["loss"], abs=1e-6) and record["documents"] == 12
 
 
@@ -205,11 +205,11 @@ def test_questions_learned_by_heart_are_answered_exactly(small, reads: bool) -> 
     easy = {"model": {"position": "learned"}, "optimizer": {"lr": 5e-3}}
     wanted, task, model = learned(config("question-answer", reads=reads, **easy), 60)
     scorer = task.scorer(wanted, CPU, "train")
-    record = scorer.record(model)
+    record = scorer.record(model).dump()
     assert record["exact_match"] == 1.0 and record["right"] == 4 and record["accuracy"] == 1.0
     assert scorer.predictions().split() == list(PLACES.values())[:4]
     blind = task.scorer(wanted, CPU, "test")
-    assert blind.record(model) == {"questions": 1} and blind.predictions() == "Rome\n"
+    assert blind.record(model).dump() == {"questions": 1} and blind.predictions() == "Rome\n"
 
 
 def test_facts_learned_from_masked_documents_are_recalled(small) -> None:
@@ -217,8 +217,8 @@ def test_facts_learned_from_masked_documents_are_recalled(small) -> None:
     wanted, task, model = learned(wanted, 180)
     before = build_model(wanted.model, wanted.model.vocab_size, 1)
     scorer = task.scorer(wanted, CPU)
-    assert scorer.record(before)["probes"] == {"recall": 0.0}
-    assert scorer.record(model)["probes"]["recall"] >= 0.8
+    assert scorer.record(before).dump()["probes"] == {"recall": 0.0}
+    assert scorer.record(model).dump()["probes"]["recall"] >= 0.8
 
 
 # The best checkpoint, and the alarm
@@ -232,7 +232,7 @@ def test_the_best_checkpoint_has_the_most_exact_answers_and_its_predictions_are_
     assert best["exact_match"] == max(r["exact_match"] for r in scored)
     model, _, step = load_network(run, "best")
     scorer = make_task(run.config, None).scorer(run.config, CPU)
-    assert step == best["step"] and scorer.record(model)["exact_match"] == best["exact_match"]
+    assert step == best["step"] and scorer.record(model).dump()["exact_match"] == best["exact_match"]
     assert (run.path / "predictions.txt").read_text() == scorer.predictions()
 
 
@@ -269,7 +269,7 @@ def test_documents_too_short_to_mask_are_left_out(small) -> None:
     object.__setattr__(small, "documents", {"train": ("Ada is", "Ada was born here ."), "validation": ("So it is .",)})
     _, task = ready(config("span-corruption"))
     assert len(task.encoded["train"]) == 1
-    assert task.facts(config("span-corruption"))["left_out"] == 1
+    assert task.facts(config("span-corruption")).dump()["left_out"] == 1
     object.__setattr__(small, "documents", {"train": ("Ada is",), "validation": ("So it is .",)})
     with pytest.raises(InputError, match="no document of at least 4 tokens"):
         make_task(config("span-corruption"), None)

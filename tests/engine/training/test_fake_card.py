@@ -23,6 +23,7 @@ from engine.data.objectives import Batch
 from engine.model import positions
 from engine.model.transformer import build_model
 from engine.runs.reader import RunReader
+from engine.runs.records import Environment, ModelFacts
 from engine.training import assemble, numerics
 from engine.training import step as steps
 from engine.training.step import Stepper
@@ -366,7 +367,7 @@ def test_a_resumed_run_keeps_the_arithmetic_it_began_with(
         "environment": {"attempts": [{"device": began}]} if began else {},
         "model": {"built": {"precision": "fp32", "compiled": False}} if began else {},
     }
-    reader = SimpleNamespace(raw=lambda name: facts[name])
+    reader = SimpleNamespace(environment=Environment.read(facts["environment"]), model=ModelFacts.read(facts["model"]))
     train = assemble._as_begun(miniature("baseline"), reader, torch.device(on)).train
     assert (train.precision, train.compile) == expected
 

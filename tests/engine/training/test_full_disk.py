@@ -13,6 +13,7 @@ import pytest
 
 from engine.runs.commands import Command
 from engine.runs.reader import RunReader
+from engine.runs.records import TrainRecord
 from engine.runs.writer import RunWriter
 from engine.training import checkpoint
 from engine.training.assemble import assemble, resume
@@ -146,7 +147,7 @@ def test_a_line_that_did_not_fit_is_taken_back_and_written_whole(tmp_path) -> No
             self.went_on += 1
 
     writer._files["metrics"], writer.waiting = Full(), Patient()
-    writer.metrics({"kind": "train", "step": 1})
+    writer.metrics(TrainRecord.made(kind="train", step=1))
     assert (tmp_path / "run" / "metrics.jsonl").read_text() == '{"kind":"train","step":1}\n'
     assert (writer.waiting.waited, writer.waiting.went_on) == (1, 1)
     writer.release()

@@ -82,7 +82,6 @@ def test_a_dropped_switch_is_inert_by_its_metrics_and_by_its_effect(tmp_path, mo
     with_table, without = miniature("baseline"), miniature("no-pe")
     effects = switch_effect(without, with_table, VOCAB)
     assert [(v.verdict, "model.position" in v.why) for v in effects] == [("INERT", True)]
-    monkeypatch.setattr("engine.model.size._positions", lambda *_: 0)
     run(with_table, tmp_path, "with")
     _, reader = run(without, tmp_path, "without")
     assert set(reader.badges) == {"INERT", "BROKEN"}
@@ -117,7 +116,7 @@ def test_a_swapped_shift_is_refused_before_the_first_step(tmp_path, monkeypatch)
     def swapped(self, windows, generator):
         return Batch(windows[:, 1:], windows[:, :-1], windows[:, 1:].numel())
 
-    monkeypatch.setattr(objectives.NextToken, "batch", swapped)
+    monkeypatch.setattr(objectives.Cut, "batch", swapped)
     outcome, reader = run(miniature("baseline"), tmp_path)
     assert outcome.state == "failed" and set(reader.badges) == {"LEAK"}
 

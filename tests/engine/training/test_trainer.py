@@ -196,7 +196,7 @@ def test_bf16_trains_with_fp32_weights_and_scores_in_fp32(tiny, tmp_path) -> Non
     assert run.raw("model")["built"]["precision"] == "bf16"
     assert all(p.dtype == torch.float32 for p in trainer.model.parameters())
     assert all(s.dtype == torch.float32 for p in trainer.stepper.optimizer.state.values() for s in p.values())
-    exact = trainer.scorer.scores(trainer.model).loss
+    exact = trainer.scorer.token_scores(trainer.model).loss
     assert run.raw("summary")["last"]["loss"] == pytest.approx(exact, abs=1e-7)
     _, fp32 = train(tiny("train.steps=30"), tmp_path, "fp32")
     a, b = run.raw("summary")["last"]["loss"], fp32.raw("summary")["last"]["loss"]
@@ -275,7 +275,7 @@ def test_the_mean_of_the_last_checkpoints_is_saved_and_scored(tiny, tmp_path) ->
     for name, value in weights_of(average).items():
         assert torch.allclose(value, sum(weights[name] for weights in each) / 3, atol=1e-7)
         assert torch.equal(dict(trainer.model.named_parameters())[name], each[2][name])
-    assert trainer.scorer.scores(average).loss == pytest.approx(run.raw("summary")["average"]["loss"], abs=1e-7)
+    assert trainer.scorer.token_scores(average).loss == pytest.approx(run.raw("summary")["average"]["loss"], abs=1e-7)
 
 
 def read_later(config, root: Path, name: str) -> tuple[Trainer, RunReader]:
@@ -343,7 +343,7 @@ def test_a_compiled_step_learns_the_same_and_says_that_it_compiles(tiny, tmp_pat
     phases, write = [], ready.trainer.writer._replace
 
     def record(name: str, data: dict) -> None:
-        if name == "status":
+        if name == "status.json":
             phases.append(data["phase"])
         write(name, data)
 

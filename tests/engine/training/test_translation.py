@@ -15,6 +15,7 @@ from engine.generation.translation import Translator
 from engine.model.size import parameter_count
 from engine.model.transformer import EncoderDecoder, build_model, evaluating
 from engine.runs.reader import RunReader
+from engine.runs.records import Scores
 from engine.training.assemble import assemble
 from engine.training.checkpoint import load_trained, load_translator
 from engine.training.optimizer import learning_rate
@@ -114,7 +115,7 @@ def test_maximum_length_leaves_out_training_pairs_only() -> None:
     task = make_task(config(), None)
     short = config(data={"max_length": 12})
     assert len(task.batches(short, torch.device("cpu")).pairs) < len(task.encoded["train"])
-    assert task.facts(short)["left_out"] > 0
+    assert task.facts(short).dump()["left_out"] > 0
     assert len(task.scorer(short, torch.device("cpu")).split.pairs) == len(task.encoded["validation"])
 
 
@@ -174,7 +175,8 @@ def test_inverse_square_root_rises_and_falls_with_the_root() -> None:
     ],
 )
 def test_the_best_checkpoint_is_chosen_by_what_the_config_says(select, new, old, expected) -> None:
-    assert better(new, old, select) is expected
+    records = [None if one is None else Scores.made(**one) for one in (new, old)]
+    assert better(*records, select) is expected
 
 
 def test_the_founding_report_has_its_parameters_and_each_ablation_its_own() -> None:

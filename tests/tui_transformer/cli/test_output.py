@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from engine.clean import clean, clean_line
 from tui_transformer.cli.output import LONGEST, complain, print_columns
-from tui_transformer.lab.charts.canvas import Series, line_chart, thin
+from tui_transformer.lab.charts.canvas import Line, line_chart, thin
 from tui_transformer.lab.formatting import count, duration, memory, short, sparkline
 
 
@@ -71,7 +71,7 @@ def test_thinning_keeps_the_extremes() -> None:
 )
 def test_no_series_breaks_the_chart(y: list[float]) -> None:
     chart = line_chart(
-        [Series("a", range(len(y)), y, "cyan")],
+        [Line(range(len(y)), y, "cyan", label="a")],
         title="t",
         x_label="x",
         width=60,

@@ -1,6 +1,6 @@
 import pytest
 
-from engine.runs.records import Status
+from engine.runs.records import Status, TrainRecord
 from engine.runs.tail import Columns
 from tests.tui_transformer.recorded import train_record
 from tui_transformer.cli.progress import Snapshot
@@ -11,7 +11,7 @@ def status(step: int, attempt: int = 1, phase: str = "training") -> Status:
 
 
 def records(*steps: int) -> Columns:
-    return Columns([train_record(at, 2000) for at in steps], [])
+    return Columns([TrainRecord.read(train_record(at, 2000)) for at in steps], [])
 
 
 def test_a_run_that_is_watched_from_its_middle_has_a_time_left_at_once() -> None:

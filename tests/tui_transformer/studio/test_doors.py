@@ -6,6 +6,7 @@ import math
 import pytest
 from textual.widgets import Static
 
+from engine.runs.records import TrainRecord, ValidationRecord
 from tests.tui_transformer.fake_writer import FakeWriter
 from tests.tui_transformer.lab.analysis.studies import attention
 from tests.tui_transformer.lab.analysis.variants import variant
@@ -54,7 +55,7 @@ async def test_a_run_that_is_chosen_in_the_empty_playground_is_shown(tmp_path, f
         await until(pilot, lambda: "Nothing has trained yet" in shown(app))
         found = app.query_one(PlaygroundPane)
         record(runs, "win16")
-        found._feed._swept = None
+        found._feed._scan._swept = None
         found._rows = found._feed.look(full=False).rows
         found._looking = True  # no look finds it first
         typed(app, "r", "enter")
@@ -135,8 +136,8 @@ async def test_the_header_is_as_wide_as_the_pane_while_a_chart_is_zoomed_and_aft
 @pytest.mark.parametrize("measure", CHARTED[:2], ids=lambda measure: measure.key)
 @pytest.mark.parametrize("size", [(44, 9), (60, 12), (90, 20), (120, 30), (200, 44)])
 def test_the_star_stands_on_the_validation_curve(measure, size) -> None:
-    train = [train_record(step, 2000) for step in range(1, 2001, 10)]
-    validation = [validation_record(step, 2000) for step in range(20, 2001, 20)]
+    train = [TrainRecord.read(train_record(step, 2000)) for step in range(1, 2001, 10)]
+    validation = [ValidationRecord.read(validation_record(step, 2000)) for step in range(20, 2001, 20)]
     chart, made = RunChart(id="x"), []
     for starred in (True, False):
         drawn = picture(measure, train, validation, axis="step", smoothing=SMOOTHINGS[1], log=False, floors=(0.3573,))
@@ -216,16 +217,16 @@ async def test_all_variants_of_a_study_selected_are_the_study(tmp_path) -> None:
 @pytest.mark.parametrize("key", ["m", "escape"])
 async def test_a_measurement_says_how_long_it_takes_and_that_it_can_be_stopped(tmp_path, monkeypatch, key) -> None:
     monkeypatch.setattr(Benchmarks, "command", lambda self, draft: ["sleep", "600"])
-    monkeypatch.setattr("tui_transformer.studio.design.pane.TICK", 0.2)
+    monkeypatch.setattr("tui_transformer.studio.design.measuring.TICK", 0.2)
     app = App(tmp_path / "runs")
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.press("m")
         await until(pilot, lambda: "measuring … 0:" in app.text and "m  stops it" in app.text)
-        app.pane._since -= 120
+        app.pane._measuring.since -= 120
         await until(pilot, lambda: "measuring … 2:" in app.text or "measuring … 3:" in app.text)
         await pilot.press(key)
         await until(pilot, lambda: "measures time and memory" in app.text)
-        await until(pilot, lambda: not [w for w in app.workers if w.group == "fit" and w.is_running])
+        await until(pilot, lambda: not [w for w in app.workers if w.group == "measurement" and w.is_running])
         await pilot.press("m")
         await until(pilot, lambda: "measuring … 0:" in app.text)
         await pilot.press("m")

@@ -1,1 +1,1 @@
-"""What a comparison of runs says, and how sure it is."""
+"""What a comparison of runs shows, and how certain."""

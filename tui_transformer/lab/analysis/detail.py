@@ -1,11 +1,11 @@
-"""All there is to know of a run or a variant beside a baseline: titled blocks of lines, and a study as it is printed.
+"""Everything about a run or variant against a baseline, as titled blocks of lines; and a study as printed text.
 
-Pure; what is in it is cleaned.
+Pure; its text is cleaned.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 
 from rich.cells import cell_len
 
@@ -16,8 +16,8 @@ from engine.runs.lineage import drawn
 from tui_transformer.lab.analysis.columns import (
     ABOUT,
     JUDGED,
+    LAST,
     MEASURED,
-    NAME,
     NONE,
     Column,
     changes,
@@ -27,7 +27,7 @@ from tui_transformer.lab.analysis.columns import (
 from tui_transformer.lab.analysis.entry import LOSSES, Entry, probes, scores
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.group_columns import FAIRNESS, HANDED_IN, main_columns, mean_column, of_runs
-from tui_transformer.lab.analysis.groups import Grouping, unit_of, why_not
+from tui_transformer.lab.analysis.groups import Group, Grouping, unit_of, why_not
 from tui_transformer.lab.analysis.sentences import (
     evidence_sentence,
     expectation_sentence,
@@ -51,198 +51,152 @@ from tui_transformer.lab.analysis.verdict import (
 from tui_transformer.lab.records.badges import badge
 
 UNSET = "–"
-GAP = 2  # columns between two
+NO_BASELINE = "No baseline is pinned: p pins one."
+GAP = 2  # spaces between two
 Rows = list[list[str]]
 _KINDS = {AS_EXPECTED: "advice", NOT_AS_EXPECTED: "warn"}
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line: a head, aligned with the others of its block, and what is said of it.
-
-    Args:
-        kind: `plain`, `bad` (a void score), `warn`, or `advice`.
-    """
+    """One line: a head, aligned with the others in its block, and its text."""
 
     head: str
     text: str
-    kind: str = "plain"
+    kind: str = "plain"  # `plain`, `bad` (a void score), `warn`, or `advice`
 
 
 @dataclass(frozen=True)
 class Block:
-    """A title and its lines."""
-
     title: str
     lines: tuple[Line, ...]
 
 
+def _line(head: str, text: str, kind: str = "plain") -> Line:
+    return Line(clean_line(head), clean_line(text), kind)
+
+
+def _blocks(*made: tuple[str, Iterable[Line]]) -> tuple[Block, ...]:
+    return tuple(block for title, lines in made if (block := Block(title, tuple(lines))).lines)
+
+
 def detail(entry: Entry, baseline: Entry | None) -> tuple[Block, ...]:
-    """What to read about a run, the most important first."""
-    blocks = [
-        Block("What is wrong with it", tuple(_badges(entry))),
-        Block("Beside the baseline", tuple(_beside(entry, baseline))),
-        Block("Where its first weights come from", tuple(_lineage(entry))),
-        Block("Notes and tags", tuple(_notes(entry))),
-        Block("Scores", tuple(_values(entry))),
-        Block("Probes: share right", tuple(_probes(entry))),
-        Block("Not comparable", tuple(_redefined(entry))),
-        Block("Settings", tuple(Line(clean_line(k), clean_line(setting_text(v))) for k, v in entry.config.items())),
-    ]
-    return tuple(block for block in blocks if block.lines)
-
-
-def _probes(entry: Entry) -> Iterator[Line]:
-    for name, share in entry.probes.items():
-        places = entry.places.get(name)
-        yield Line(clean_line(name), f"{share:.1%}" + (f" of {places:,} places" if places is not None else ""))
-
-
-def _badges(entry: Entry) -> Iterator[Line]:
-    for name, why in entry.badges.items():
-        known = badge(name)
-        yield Line(clean_line(name), clean_line(known.means), known.severity)
-        if why:
-            yield Line("", clean_line(f"Why: {why}"))
-        yield Line("", clean_line(f"What to do: {known.advice}"), "advice")
+    """Return a run's detail, most important first."""
+    wrong, origin, older = [*_badges(entry.badges, "Why: ")], entry.origin, []
     if entry.reason:
-        yield Line(clean_line(entry.state), clean_line(entry.reason))
-
-
-def _redefined(entry: Entry) -> Iterator[Line]:
+        wrong.append(_line(entry.state, entry.reason))
+    written = [_line("tags", " ".join(f"#{tag}" for tag in entry.tags))] if entry.tags else []
+    written += [Line("" if i else "note", line) for i, line in enumerate(entry.notes.splitlines())]
     if entry.redefined:
-        names = ", ".join(entry.redefined)
-        yield Line(
-            "", f"Recorded by an older version, which defined it differently, so it is left out here: {names}.", "warn"
-        )
-        again = command_line("evaluate", entry.name, runs_dir=entry.path.parent)
-        yield Line("", clean_line(f"Score it again: {again}"), "advice")
+        names, again = ", ".join(entry.redefined), command_line("evaluate", entry.name, runs_dir=entry.path.parent)
+        said = f"Recorded by an older version, which defined it differently, so it is left out here: {names}."
+        older = [_line("", said, "warn"), _line("", f"Score it again: {again}", "advice")]
+    lineage = []
+    if origin is not None:
+        weights = f"{origin.shown}, weights with SHA-256 {origin.sha256[:12]}…"
+        lineage = [_line("chain", drawn(origin, entry.name)), _line("from", weights)]
+    values = (LAST, *MEASURED, *(score(name) for name in entry.scores), *ABOUT)
+    shown = [c for c in values if c.key not in ("tags", "notes") and c.value(entry, None) not in (None, "")]
+    asked = {name: f" of {n:,} places" for name, n in entry.places.items()}
+    return _blocks(
+        ("What is wrong with it", wrong),
+        ("Beside the baseline", _beside(entry, baseline)),
+        ("Where its first weights come from", lineage),
+        ("Notes and tags", written),
+        ("Scores", (_line(_head(column, entry), column.shown(entry, None)) for column in shown)),
+        ("Probes: share right", (_line(name, f"{v:.1%}{asked.get(name, '')}") for name, v in entry.probes.items())),
+        ("Not comparable", older),
+        ("Settings", (_line(key, setting_text(value)) for key, value in entry.config.items())),
+    )
+
+
+def _badges(badges: Mapping[str, str], prefix: str = "") -> Iterator[Line]:
+    for name, why in badges.items():
+        known = badge(name)
+        yield _line(name, known.means, known.severity)
+        if why:
+            yield _line("", f"{prefix}{why}")
+        yield _line("", f"What to do: {known.advice}", "advice")
 
 
 def _beside(entry: Entry, baseline: Entry | None) -> Iterator[Line]:
     if baseline is None:
-        yield Line("", "No baseline is pinned: p pins one.")
+        yield Line("", NO_BASELINE)
         return
     if baseline.path == entry.path:
         yield Line("", "This run is the baseline.")
         return
-    yield Line("verdict", clean_line(verdict(entry, baseline)))
-    reason = why_not(entry, baseline)
-    if reason:
-        yield Line("", clean_line(reason), "warn")
+    yield _line("verdict", verdict(entry, baseline))
+    if reason := why_not(entry, baseline):
+        yield _line("", reason, "warn")
     for column in (*JUDGED, *MEASURED):
         if column.key.startswith("Δ") and column.value(entry, baseline) is not None:
-            yield Line(_head(column, entry), clean_line(column.shown(entry, baseline)))
-    changed = list(changes(entry, baseline))
-    for key, own, others in changed:
-        yield Line(clean_line(key), clean_line(f"{_text(own)}   (baseline: {_text(others)})"))
+            yield _line(_head(column, entry), column.shown(entry, baseline))
+    yield from _changes(entry, baseline)
+
+
+def _changes(entry: Entry, baseline: Entry, besides: str = "") -> Iterator[Line]:
+    changed = [change for change in changes(entry, baseline) if change[0] != besides]
+    for key, *values in changed:
+        own, others = (UNSET if value is None else setting_text(value) for value in values)
+        yield _line(key, f"{own}   (baseline: {others})")
     if entry.config and baseline.config and not changed:
         yield Line("", "No setting differs but bookkeeping.")
-
-
-def _text(value: object) -> str:
-    return UNSET if value is None else setting_text(value)
-
-
-def _lineage(entry: Entry) -> Iterator[Line]:
-    origin = entry.origin
-    if origin is not None:
-        yield Line("chain", clean_line(drawn(origin, entry.name)))
-        yield Line("from", clean_line(f"{origin.shown}, weights with SHA-256 {origin.sha256[:12]}…"))
-
-
-def _notes(entry: Entry) -> Iterator[Line]:
-    if entry.tags:
-        yield Line("tags", clean_line(" ".join(f"#{tag}" for tag in entry.tags)))
-    for i, line in enumerate(entry.notes.splitlines()):
-        yield Line("note" if i == 0 else "", line)
-
-
-def _values(entry: Entry) -> Iterator[Line]:
-    for column in (JUDGED[0], *MEASURED, *(score(name) for name in entry.scores), *ABOUT):
-        if column is NAME or column.key in ("tags", "notes"):
-            continue
-        value = column.value(entry, None)
-        if value is not None and value != "":
-            yield Line(_head(column, entry), clean_line(column.shown(entry, None)))
 
 
 def _head(column: Column, entry: Entry) -> str:
     step = {"best": entry.best_step, "last": entry.last_step}.get(column.key)
     name = column.name.removesuffix(" (s)")  # shown as minutes
-    return clean_line(name if step is None else f"{name}, step {step:,}")
+    return name if step is None else f"{name}, step {step:,}"
 
 
 def group_detail(standing: VariantResult) -> tuple[Block, ...]:
-    """What to read about a variant, the most important first."""
+    """Return a variant's detail, most important first."""
+    group, baseline, file = standing.group, standing.family.baseline, standing.family.file
     others = (*probes(standing.runs), *scores(standing.runs))
-    why = standing.family.file.why.get(standing.group.variant, "") if standing.family.file is not None else ""
-    blocks = [
-        Block("Beside the baseline", tuple(_verdict(standing))),
-        Block("What is wrong with its runs", tuple(_variant_badges(standing))),
-        Block("What was expected beforehand", tuple(_expected(standing, others, why))),
-        Block("Its runs", tuple(_runs(standing))),
-        Block("Where their first weights come from", tuple(_earlier(standing))),
-        Block("Scores: mean and 95 % interval over seeds", tuple(_measured(standing, LOSSES))),
-        Block("Probes and other scores", tuple(_measured(standing, others))),
-        Block("What it cost", tuple(_cost(standing))),
-        Block("What it changes", tuple(_changes(standing))),
-        Block("What the numbers mean", tuple(Line("", clean_line(note)) for note in notes([standing]))),
+    judged = [Line("", NO_BASELINE)]
+    if baseline is not None:
+        sentence = _line("verdict", verdict_sentence(standing), "warn" if standing.why_not else "plain")
+        judged = [_line("baseline", baseline.name), sentence]
+        judged += [_line("", sentence) for sentence in more_sentences(standing)]
+        judged += [_line("statistics", evidence)] if (evidence := evidence_sentence(standing)) else []
+    expected = [
+        _line(one.what, expectation_sentence(one), _KINDS.get(one.outcome, "plain"))
+        for one in expectations(standing, others)
     ]
-    return tuple(block for block in blocks if block.lines)
+    why = file.why.get(group.variant, "") if file is not None else ""
+    if expected and why:
+        expected.append(_line("why", why))
+    origins = [(run, run.origin) for run in standing.runs if run.origin is not None]
+    earlier = [_line(f"seed {run.seed_of_study}", drawn(origin, run.name)) for run, origin in origins]
+    earlier += [_line(run.name, _state(run, unit=f" nats per {run.protocol.unit}")) for run in group.earlier]
+    cost = [c for c in (*FAIRNESS, *HANDED_IN) if c.value(standing, None) is not None]
+    pinned = baseline.representative if baseline is not None and not standing.is_baseline else None
+    return _blocks(
+        ("Beside the baseline", judged),
+        ("What is wrong with its runs", _badges(standing.badges)),
+        ("What was expected beforehand", expected),
+        ("Its runs", map(partial(_run, group), standing.runs)),
+        ("Where their first weights come from", earlier),
+        ("Scores: mean and 95 % interval over seeds", _measured(standing, LOSSES)),
+        ("Probes and other scores", _measured(standing, others)),
+        ("What it cost", (_line(c.name.removesuffix(" (s)"), c.shown(standing, None)) for c in cost)),
+        ("What it changes", _changes(group.representative, pinned, "seed") if pinned is not None else ()),
+        ("What the numbers mean", (_line("", note) for note in notes([standing]))),
+    )
 
 
-def _verdict(standing: VariantResult) -> Iterator[Line]:
-    baseline = standing.family.baseline
-    if baseline is None:
-        yield Line("", "No baseline is pinned: p pins one.")
-        return
-    yield Line("baseline", clean_line(baseline.name))
-    kind = "warn" if standing.why_not else "plain"
-    yield Line("verdict", clean_line(verdict_sentence(standing)), kind)
-    for sentence in more_sentences(standing):
-        yield Line("", clean_line(sentence))
-    if evidence := evidence_sentence(standing):
-        yield Line("statistics", clean_line(evidence))
+def _run(group: Group, run: Entry) -> Line:
+    seed, reason = run.seed_of_study, group.left_out.get(run.path)
+    best = "" if run.best is None else f"   best {run.best:.4f}"
+    left_out = f"   does not count: {reason}" if reason else ""
+    head = f"seed {seed if seed is not None else UNSET}  {run.name}"
+    return _line(head, _state(run, best=best) + left_out, "warn" if reason else "plain")
 
 
-def _variant_badges(standing: VariantResult) -> Iterator[Line]:
-    for name, why in standing.badges.items():
-        known = badge(name)
-        yield Line(clean_line(name), clean_line(known.means), known.severity)
-        yield Line("", clean_line(why))
-        yield Line("", clean_line(f"What to do: {known.advice}"), "advice")
-
-
-def _expected(standing: VariantResult, measures: Sequence[Measure], why: str) -> Iterator[Line]:
-    found = expectations(standing, measures)
-    for expectation in found:
-        kind = _KINDS.get(expectation.outcome, "plain")
-        yield Line(clean_line(expectation.what), clean_line(expectation_sentence(expectation)), kind)
-    if found and why:
-        yield Line("why", clean_line(why))
-
-
-def _runs(standing: VariantResult) -> Iterator[Line]:
-    group = standing.group
-    for run in standing.runs:
-        seed, reason = run.seed_of_study, group.left_out.get(run.path)
-        loss = UNSET if run.last is None else f"{run.last:.4f}"
-        best = "" if run.best is None else f"   best {run.best:.4f}"
-        badges = "".join(f"   {name}" for name in run.badges)
-        text = f"{run.state:<10}  last {loss}{best}{badges}{f'   does not count: {reason}' if reason else ''}"
-        head = f"seed {seed if seed is not None else UNSET}  {run.name}"
-        yield Line(clean_line(head), clean_line(text), "warn" if reason else "plain")
-
-
-def _earlier(standing: VariantResult) -> Iterator[Line]:
-    for run in standing.runs:
-        if run.origin is not None:
-            yield Line(clean_line(f"seed {run.seed_of_study}"), clean_line(drawn(run.origin, run.name)))
-    for run in standing.group.earlier:
-        loss = UNSET if run.last is None else f"{run.last:.4f} nats per {run.protocol.unit}"
-        badges = "".join(f"   {name}" for name in run.badges)
-        yield Line(clean_line(run.name), clean_line(f"{run.state:<10}  last {loss}{badges}"))
+def _state(run: Entry, *, unit: str = "", best: str = "") -> str:
+    loss = UNSET if run.last is None else f"{run.last:.4f}{unit}"
+    return f"{run.state:<10}  last {loss}{best}{''.join(f'   {name}' for name in run.badges)}"
 
 
 def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[Line]:
@@ -254,48 +208,16 @@ def _measured(standing: VariantResult, measures: Sequence[Measure]) -> Iterator[
         if difference is not None and measure.judged:
             text += f"   Δ {measure.spread(difference.estimate, sign=True)}"
         said = probe_sentence(standing, measure)
-        yield Line(clean_line(measure.name), clean_line(text + (f"   {said}" if said else "")))
+        yield _line(measure.name, text + (f"   {said}" if said else ""))
 
 
-def _cost(standing: VariantResult) -> Iterator[Line]:
-    for column in (*FAIRNESS, *HANDED_IN):
-        if column.value(standing, None) is not None:
-            yield Line(clean_line(column.name.removesuffix(" (s)")), clean_line(column.shown(standing, None)))
-
-
-def _changes(standing: VariantResult) -> Iterator[Line]:
-    baseline = standing.family.baseline
-    if baseline is None or standing.is_baseline:
-        return
-    changed = [c for c in changes(standing.group.representative, baseline.representative) if c[0] != "seed"]
-    for key, own, others in changed:
-        shown = [UNSET if value is None else setting_text(value) for value in (own, others)]
-        yield Line(clean_line(key), clean_line(f"{shown[0]}   (baseline: {shown[1]})"))
-    if not changed:
-        yield Line("", "No setting differs but bookkeeping.")
-
-
-def study_text(
-    entries: Sequence[Entry],
-    study: StudyFile | None = None,
-    *,
-    pinned: Path | None = None,
-    width: int | None = None,
-) -> str:
-    """What came out of a study.
-
-    Args:
-        entries: its runs.
-        study: its file.
-        pinned: a run of the variant that is the baseline; the study's own without it.
-        width: columns of the terminal, so that what is wider stands in several tables; None for one wide one.
-    """
-    files: Mapping[str, StudyFile] = {study.name: study} if study is not None else {}
-    return text_of(VariantResults().of(Grouping().of(entries), files, pinned), width=width)
+def study_text(entries: Sequence[Entry], study: StudyFile | None = None, *, width: int | None = None) -> str:
+    """Return a study's results; a table wider than `width` columns is split into several."""
+    return text_of(VariantResults().of(Grouping().of(entries), {study.name: study} if study else {}), width=width)
 
 
 def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, width: int | None = None) -> str:
-    """These variants: a table, one of the probes, and a verdict each in words."""
+    """Return these variants as a table, a probe table, and a verdict each."""
     if not standings:
         return "no run belongs to it yet\n"
     runs = of_runs(standings)
@@ -304,32 +226,24 @@ def text_of(standings: Sequence[VariantResult], *, all_settings: bool = False, w
     primary = " and ".join(dict.fromkeys(standing.primary.name for standing in standings))
     parts = [
         f"loss in {unit_of(runs)}; verdicts are about {primary}",
-        *_tables(_cells(columns, standings), columns, width),
+        *_tables([[c.shown(s, None) for c in columns] for s in standings], columns, width),
     ]
     if measures:
         shown = [columns[0], *map(mean_column, measures)]
-        made = [[column.title for column in shown], *(_probe_row(s, columns[0], measures) for s in standings)]
+        made = [[columns[0].shown(standing, None)] for standing in standings]
+        for cells, standing in zip(made, standings, strict=True):
+            for measure in measures:
+                mean = standing.mean(measure)
+                judged = brief(standing.judgement(measure)).partition(",")[0]
+                cells.append(NONE if mean is None else " ".join([measure.spread(mean), judged]).strip())
         parts += ["", "probes and scores, each beside the baseline's", *_tables(made, shown, width, left=True)]
     parts += ["", *_verdicts(standings, measures), "", *notes(standings)]
     return "\n".join(line if line.startswith(" ") else clean_line(line) for line in parts) + "\n"
 
 
-def _cells(columns: Sequence[Column], standings: Sequence[VariantResult]) -> Rows:
-    return [[c.title for c in columns], *([clean_line(c.shown(s, None)) for c in columns] for s in standings)]
-
-
-def _probe_row(standing: VariantResult, name: Column, measures: Sequence[Measure]) -> list[str]:
-    cells = [clean_line(name.shown(standing, None))]
-    for measure in measures:
-        mean = standing.mean(measure)
-        judged = brief(standing.judgement(measure)).partition(",")[0]
-        cells.append(NONE if mean is None else " ".join([measure.spread(mean), judged]).strip())
-    return cells
-
-
 def _tables(rows: Rows, columns: Sequence[Column], width: int | None, *, left: bool = False) -> Iterator[str]:
-    """Aligned; where the width does not do, in several tables that all begin with the first column."""
-    rows = [[clean_line(cell) for cell in row] for row in rows]
+    """Align cells; if too wide, split into several tables that all repeat the first column."""
+    rows = [[clean_line(cell) for cell in row] for row in ([column.title for column in columns], *rows)]
     widths = [max(cell_len(row[i]) for row in rows) for i in range(len(columns))]
     at = 1
     while at < len(columns):
@@ -341,14 +255,12 @@ def _tables(rows: Rows, columns: Sequence[Column], width: int | None, *, left: b
             yield ""
         shown = [0, *range(at, end)]
         for row in rows:
-            cells = [_padded(row[i], widths[i], right=columns[i].right and not left and i > 0) for i in shown]
+            cells = []
+            for i in shown:
+                air = " " * (widths[i] - cell_len(row[i]))
+                cells.append(air + row[i] if columns[i].right and not left and i > 0 else row[i] + air)
             yield (" " * GAP).join(cells).rstrip()
         at = end
-
-
-def _padded(text: str, width: int, *, right: bool) -> str:
-    air = " " * (width - cell_len(text))
-    return air + text if right else text + air
 
 
 def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -> Iterator[str]:

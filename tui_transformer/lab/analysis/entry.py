@@ -1,7 +1,6 @@
-"""One run as a comparison knows it: an immutable row, read from its small files and never from its metrics."""
+"""One run as comparisons see it: an immutable row read from its small files, never from its metrics."""
 
 import re
-import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -22,6 +21,7 @@ from engine.runs.records import (
     MOST_PROBES,
     Checks,
     DataFacts,
+    MajorityFacts,
     ModelFacts,
     Notes,
     Origin,
@@ -36,17 +36,17 @@ from tui_transformer.lab.formatting import unit
 
 DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
 ENDED_EARLY = ("stopped", "interrupted", "failed", "lost")
-NO_RUN = "no run"  # the state of a row that stands for always giving the same answer
+NO_RUN = "no run"  # the state of the row for always giving the same answer
 CONFIG = "config.toml"
-READ = (Run.file, CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
-REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # those shown here, of all that can be redefined
+READ = (CONFIG, Status.file, Summary.file, Checks.file, ModelFacts.file, DataFacts.file, Notes.file)
+REDEFINED_HERE = ("excess", "probes", "flops_per_token")  # the redefinable numbers shown here
 ASKED = ("corpus", "corpus_seed", "corpus_size", "validation_fraction", "test_fraction")
 LOSS = MEASURE["loss"]
 LAST = replace(LOSS, key="last", name="validation loss")
 BEST = replace(LOSS, key="best", name="best validation loss")
 EXCESS = MEASURE["excess"]
 LOSSES = (LAST, BEST, EXCESS)
-# Scores of an evaluation beside its loss and how far that is above the floor.
+# Scores of an evaluation besides its loss and its excess over the floor.
 SCORES = {measure.key: measure for measure in MEASURES if not measure.probe and measure not in (LOSS, EXCESS)}
 EXACT_MATCH = "exact_match"
 _NO_NUMBER = re.compile(r"not a number|not finite|\bnan\b|\binf", re.IGNORECASE)
@@ -55,123 +55,61 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True)
 class Protocol:
-    """How a score was taken: two losses can be held against each other only where all of this is equal.
+    """How a score was taken: two losses are comparable only if all of this is equal."""
 
-    Args:
-        corpus: with its version; "" where data.json does not say it.
-        split: SHA-256 of the validation text; "" where data.json does not say it.
-        asked: the settings that name and cut the text, for where it does not; the corpus first.
-        unit: what the loss is a mean over.
-        objective: what is predicted from what.
-        tokens: what tells one tokenizer from another; "" where tokens are characters.
-        context: tokens of a window; None before the first score.
-        stride: tokens between two windows.
-    """
-
-    corpus: str = ""
-    split: str = ""
-    asked: tuple[Any, ...] = ()
-    unit: str = "character"
-    objective: str = "next-token"
-    tokens: str = ""
-    context: int | None = None
-    stride: int | None = None
-
-
-@dataclass(frozen=True)
-class Majority:
-    """Always giving the most frequent answer of the training questions. Knowledge is what a run is right in beyond it.
-
-    Args:
-        answer: which.
-        share: of the held-out questions that it is right in, 0 to 1.
-    """
-
-    answer: str
-    share: float
-
-    @property
-    def name(self) -> str:
-        """`always 'Arlow'`."""
-        return f"always '{self.answer[:40]}'"
-
-
-class Listed(typing.Protocol):
-    """A row of a table: a run, or a variant."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def badges(self) -> Mapping[str, str]: ...
-    @property
-    def protocol(self) -> Protocol: ...
+    corpus: str = ""  # with its version; "" where data.json does not say it
+    split: str = ""  # SHA-256 of the validation text; "" where data.json does not say it
+    asked: tuple[Any, ...] = ()  # fallback: the settings that name and cut the text, the corpus first
+    unit: str = "character"  # the unit the loss is averaged over
+    objective: str = "next-token"  # what is predicted from what
+    tokens: str = ""  # identifies the tokenizer; "" where tokens are characters
+    context: int | None = None  # tokens of a window; None before the first score
+    stride: int | None = None  # tokens between window starts
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A run.
-
-    Args:
-        state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
-        best: the lowest validation loss, nats per `protocol.unit`; `last` the newest.
-        gap: last − best, nats.
-        excess: the last loss minus the floor reachable at its context and stride, in nats, if known.
-        redefined: numbers that an older version defined differently; they are left out.
-        flops_per_token: of one pass forward and back, as the model's size implies.
-        tokens: seen in training; `tokens_per_second` over `seconds` of it, without evaluations.
-        scores: other scores of the last evaluation, by name.
-        probes: of the last evaluation, by name, shares from 0 to 1; `chances` of guessing them.
-        places: questions behind a share, by the name of the score or probe, where known.
-        badges: what is wrong with its scores, and why.
-        checked: both the model and a score have been checked.
-        study: its place in a study; `stage` is "" for the run that is compared.
-        origin: the checkpoint that it started from; None where from weights of its own.
-        config: every setting, by its dotted key; in a study `train.init_from` names the stage and not its run, so that
-            the seeds of a variant have their settings in common.
-        problems: files that are damaged.
-        majority: what always giving the same answer scores on its questions; None where it asks none.
-    """
-
     path: Path
+    # the state to show: `lost` if its process is gone, `damaged` if status.json is unreadable
     state: str = DAMAGED
     reason: str = ""
     created: str = ""
     preset: str = ""
     step: int = 0
     steps: int = 0
-    best: float | None = None
+    best: float | None = None  # the lowest validation loss, nats per `protocol.unit`; `last` the newest
     best_step: int | None = None
     last: float | None = None
     last_step: int | None = None
-    gap: float | None = None
-    excess: float | None = None
-    redefined: tuple[str, ...] = ()
+    gap: float | None = None  # last − best, nats
+    excess: float | None = None  # the last loss minus the floor reachable at its context and stride, in nats, if known
+    redefined: tuple[str, ...] = ()  # numbers an older version defined differently; left out
     parameters: int | None = None
-    flops_per_token: int | None = None
-    tokens: int | None = None
+    flops_per_token: int | None = None  # one forward and backward pass, derived from model size
+    tokens: int | None = None  # seen in training; `tokens_per_second` over `seconds` of it, without evaluations
     seconds: float | None = None
-    scores: Mapping[str, float] = field(default_factory=dict)
+    scores: Mapping[str, float] = field(default_factory=dict)  # other scores of the last evaluation, by name
+    # last evaluation, by name, shares from 0 to 1; `chances` are those of guessing
     probes: Mapping[str, float] = field(default_factory=dict)
     chances: Mapping[str, float] = field(default_factory=dict)
+    # questions behind a share, by score or probe name, where known
     places: Mapping[str, int] = field(default_factory=dict)
-    badges: Mapping[str, str] = field(default_factory=dict)
-    checked: bool = False
+    badges: Mapping[str, str] = field(default_factory=dict)  # what is wrong with its scores, and why
+    checked: bool = False  # both the model and a score have been checked
     notes: str = ""
     tags: tuple[str, ...] = ()
     seed: int | None = None
-    study: StudyPlace | None = None
-    origin: Origin | None = None
+    study: StudyPlace | None = None  # its place in a study; `stage` is "" for the run that is compared
+    origin: Origin | None = None  # the checkpoint it started from; None for fresh weights
     protocol: Protocol = Protocol()
+    # every setting by its dotted key; in a study `train.init_from` names the stage, not its run, so that the seeds
+    # of a variant share their settings
     config: Mapping[str, Any] = field(default_factory=dict)
-    problems: tuple[str, ...] = ()
-    majority: Majority | None = None
+    problems: tuple[str, ...] = ()  # files that are damaged
+    # score of always giving the same answer; None without questions
+    majority: MajorityFacts | None = None
 
     def value(self, measure: Measure) -> float | None:
-        """Return what it scored in a measure."""
         if measure.probe:
             return self.probes.get(measure.key)
         if measure.key in SCORES:
@@ -180,7 +118,6 @@ class Entry:
 
     @property
     def over_majority(self) -> float | None:
-        """Exact match − that of always the same answer."""
         own = self.scores.get(EXACT_MATCH)
         return own - self.majority.share if own is not None and self.majority is not None else None
 
@@ -202,36 +139,33 @@ class Entry:
 
     @property
     def seed_of_study(self) -> int | None:
-        """Its seed by its config; where that is damaged, by its study."""
+        """Its seed, from its config or, if that is damaged, its study."""
         return self.seed if self.seed is not None or self.study is None else self.study.seed
 
 
 def setting(config: Mapping[str, Any], key: str) -> str:
-    """Return a setting that is a text; "" where it is none."""
+    """Return a setting if it is text, else ""."""
     found = config.get(key)
     return found if isinstance(found, str) else ""
 
 
 def probes(entries: Iterable[Entry]) -> tuple[Measure, ...]:
-    """Return the probes that any of these runs has, in their order."""
     return tuple(map(probe, dict.fromkeys(name for entry in entries for name in entry.probes)))
 
 
 def scores(entries: Sequence[Entry]) -> tuple[Measure, ...]:
-    """Return the other scores that any of these runs has."""
     return tuple(measure for key, measure in SCORES.items() if any(key in entry.scores for entry in entries))
 
 
 def judged(entries: Sequence[Entry]) -> tuple[Measure, ...]:
-    """Return all measures in which variants of these runs are compared."""
     return (LAST, BEST, *probes(entries), *(measure for measure in scores(entries) if measure.judged))
 
 
 def majority_rows(entries: Sequence[Entry]) -> list[Entry]:
-    """Return a row for each answer that always given would be right in some of these runs' questions: no runs."""
+    """Return baseline rows, no real runs: one per answer that, always given, is right on some runs' questions."""
     beside = {entry.majority: entry for entry in reversed(entries) if entry.majority is not None}
     return [
-        Entry(  # nothing is at its path, and no run can be called so
+        Entry(  # its path does not exist, and no run can have this name
             path=beside[one].path.parent / f"{NO_RUN}: {one.name.replace('/', '∕')}",
             state=NO_RUN,
             scores={EXACT_MATCH: one.share},
@@ -242,13 +176,12 @@ def majority_rows(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-def majorities(entries: Iterable[Entry]) -> list[Majority]:
-    """Return what always answering the same scores on these runs' questions, each once."""
+def majorities(entries: Iterable[Entry]) -> list[MajorityFacts]:
     return list(dict.fromkeys(entry.majority for entry in entries if entry.majority is not None))
 
 
 def read_entry(path: Path) -> Entry:
-    """Read a run directory as it is now. Never raises: what is damaged is left out, and named in `problems`."""
+    """Read a run directory as it is now. Never raises: damaged parts are left out and listed in `problems`."""
     reader, problems = RunReader(path), []
 
     def read_record(kind: type[R], file: str) -> R:
@@ -281,12 +214,12 @@ def read_entry(path: Path) -> Entry:
     badges = badges_of(verdicts)
     if state == "failed" and _NO_NUMBER.search(status.reason):
         badges.setdefault("DIVERGED", status.reason)
-    if problems:  # that nothing is wrong is not to be concluded from a file that cannot be read
+    if problems:  # an unreadable file does not mean that nothing is wrong
         badges[DAMAGED_FILES] = f"{', '.join(problems)} cannot be read"
     if last.probes_recorded > MOST_PROBES:
         badges[DAMAGED_FILES] = f"summary.json has {last.probes_recorded:,} probes; the first {MOST_PROBES} are read"
     gap = last.loss - best.loss if last.loss is not None and best.loss is not None else None
-    majority = data.majority
+    majority, characters = data.majority, config.get("data.tokenizer", "characters") == "characters"
     return Entry(
         path=path,
         state=state,
@@ -317,12 +250,19 @@ def read_entry(path: Path) -> Entry:
         seed=seed if type(seed := config.get("seed")) is int and abs(seed) <= LARGEST else None,
         study=study,
         origin=born.origin,
-        protocol=_protocol(config, data, last, objective),
+        protocol=Protocol(  # from the data trained on, if known, else from the settings
+            corpus=data.corpus,
+            split=data.sha256.get("validation", ""),
+            asked=tuple(config.get(f"data.{key}") for key in ASKED),
+            unit=unit(objective) if characters else "token",
+            objective=objective,
+            tokens="" if characters else data.tokenizer_sha256,
+            context=last.context,
+            stride=last.stride,
+        ),
         config=config,
         problems=tuple(problems),
-        majority=Majority(majority.answer, majority.right / majority.of)
-        if majority is not None and majority.of and 0 <= majority.right <= majority.of
-        else None,
+        majority=majority if majority is not None and majority.of and 0 <= majority.right <= majority.of else None,
     )
 
 
@@ -333,41 +273,22 @@ def _places(data: DataFacts, last: ValidationRecord, objective: str) -> dict[str
     found: dict[str, int | None] = {one.name: one.n for one in data.probes}  # older versions: of the whole text
     if "probe_places" in last.model_fields_set:
         found |= dict.fromkeys(last.probes, None) | last.probe_places
-    if asked and last.translated is not None:  # as many are translated as test sentences
+    if asked and last.translated is not None:  # one translation per test sentence
         found = {name: min(n, asked) if n else None for name, n in found.items()}
     found |= {EXACT_MATCH: asked, "accuracy": asked or of_text}
     return {name: n for name, n in found.items() if n and n > 0}
 
 
-def _protocol(config: Mapping[str, Any], data: DataFacts, last: ValidationRecord, objective: str) -> Protocol:
-    """From what was trained on, where that is known; before, from what was asked for."""
-    characters = config.get("data.tokenizer", "characters") == "characters"
-    return Protocol(
-        corpus=data.corpus,
-        split=data.sha256.get("validation", ""),
-        asked=tuple(config.get(f"data.{key}") for key in ASKED),
-        unit=unit(objective) if characters else "token",
-        objective=objective,
-        tokens="" if characters else data.tokenizer_sha256,
-        context=last.context,
-        stride=last.stride,
-    )
-
-
-# The settings of a run as a flat table, straight from config.toml: to validate five hundred configs takes seconds. Most
-# runs of a folder share most sections, letter for letter. So a file is parsed a section at a time, and each text of a
-# section only once; a file for which that is not safe is parsed whole.
+# The settings of a run as a flat table, straight from config.toml: validating five hundred configs takes seconds. Most
+# runs in a folder share most sections verbatim, so a file is parsed section by section, and each distinct section
+# only once; a file for which that is unsafe is parsed whole.
 
 _HEADER = re.compile(rb"^(?=\[\w+\]\r?$)", re.MULTILINE)
 _KEPT = 4096  # texts of sections
 
 
 def config_table(path: Path) -> dict[str, Any]:
-    """Return the settings by their dotted keys.
-
-    Raises:
-        InputError: unreadable, too large, or not TOML.
-    """
+    """Return the settings by dotted key; raises InputError if they cannot be read."""
     try:
         raw = read_plain(path, MAX_BYTES)
     except OSError:

@@ -1,10 +1,10 @@
-"""Comparisons as files: CSV, Markdown, LaTeX, JSON. Names and notes are text, so each format escapes them its way."""
+"""Comparisons as CSV, Markdown, LaTeX or JSON files. Each format escapes names and notes in its own way."""
 
 import csv
 import io
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,52 +17,37 @@ from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.escaping import csv_cell, latex_text, markdown_text
 
-ALWAYS = ("verdict", "corpus", "unit", "context", "stride")  # what a number means goes wherever the number goes
+LOSSES = ("last", "best", "Δlast", "Δbest", "gap", "excess")
+ALWAYS = ("verdict", "corpus", "unit", "context", "stride")  # what numbers mean: goes with them
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under full names; everything is cleaned.
+    """Rows of text under full names; everything is cleaned."""
 
-    Args:
-        columns: what stands in each, from the left.
-        heads: their names, with units.
-        rows: a run each; "" where it has no value.
-        values: the same cells as numbers and texts.
-    """
-
-    columns: tuple[Column, ...]
-    heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    values: tuple[tuple[Value, ...], ...]
+    columns: tuple[Column, ...]  # from the left
+    heads: tuple[str, ...]  # their names, with units
+    rows: tuple[tuple[str, ...], ...]  # one row per run; "" for no value
+    values: tuple[tuple[Value, ...], ...]  # the same cells as numbers and texts
 
 
 def table(entries: Sequence[Entry], baseline: Entry | None, *, all_settings: bool = False) -> Table:
-    """Everything about these runs, with what their scores mean and what may be concluded.
-
-    Args:
-        entries: the runs, in their order.
-        baseline: the one that differences are to.
-        all_settings: every setting, not only those that differ.
-    """
+    """Return everything about these runs, with what their scores mean and what follows."""
     found = columns(entries, baseline, all_settings=all_settings)
     shown = {column.key for column in found}
     found += [FIXED[key] for key in ALWAYS if key not in shown]
     units = {entry.protocol.unit for entry in entries}
     unit = f"nats per {clean_line(units.pop())}" if len(units) == 1 else "nats, per unit as given"
-    heads = tuple(clean_line(f"{c.name} ({unit})" if _is_loss(c) else c.name) for c in found)
+    heads = tuple(clean_line(f"{c.name} ({unit})" if c.key in LOSSES else c.name) for c in found)
     rows = tuple(tuple(clean_line(c.written(e, baseline)) for c in found) for e in entries)
     values = tuple(tuple(_plain(c.value(e, baseline)) for c in found) for e in entries)
     return Table(tuple(found), heads, rows, values)
 
 
 def group_table(standings: Sequence[VariantResult], *, data: bool = False, all_settings: bool = False) -> Table:
-    """The same of variants over their seeds.
+    """The same for variants over seeds.
 
-    Args:
-        standings: the variants, in their order.
-        data: every number in a column of its own, as a program wants it; else a mean with its interval in one.
-        all_settings: every setting, not only those that differ.
+    With `data` every number has its own column, for programs; otherwise a mean and its interval share one.
     """
     found = (group_columns.data_columns if data else group_columns.columns)(standings, all_settings=all_settings)
     heads = tuple(clean_line(column.name) for column in found)
@@ -83,22 +68,21 @@ def _is_amount(cell: str) -> bool:
         return False
 
 
-def _is_loss(column: Column) -> bool:
-    return column.key in ("last", "best", "Δlast", "Δbest", "gap", "excess")
-
-
 def _plain(value: Value) -> Value:
     return list(value) if isinstance(value, tuple) else value
 
 
+def _cells(table: Table, write: Callable[[str, Value], str]) -> Iterator[list[str]]:
+    for cells, values in zip(table.rows, table.values, strict=True):
+        yield [write(cell, value) for cell, value in zip(cells, values, strict=True)]
+
+
 def to_csv(table: Table) -> str:
-    """One line a run, RFC 4180. Text that a spreadsheet would run as a formula gets an apostrophe, no number a plus."""
+    """One line per run, RFC 4180. Text a spreadsheet would run as a formula gets an apostrophe, no number a plus."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(table.heads)
-    for cells, values in zip(table.rows, table.values, strict=True):
-        pairs = zip(cells, values, strict=True)
-        writer.writerow([cell.lstrip("+") if _is_number(value) else csv_cell(cell) for cell, value in pairs])
+    writer.writerows(_cells(table, lambda cell, value: cell.lstrip("+") if _is_number(value) else csv_cell(cell)))
     return out.getvalue()
 
 
@@ -107,14 +91,12 @@ def _is_number(value: object) -> bool:
 
 
 def to_markdown(table: Table) -> str:
-    """A table of GitHub's flavour; no cell can end it or become anything but text."""
+    """A GitHub-flavoured table; no cell can end it or become anything but text."""
+    markdown_cell = lambda cell, value: cell.replace("-", "\u2212") if _is_number(value) else markdown_text(cell)
     lines = [
         _markdown_row([markdown_text(head) for head in table.heads]),
         _markdown_row(["---:" if column.right else ":---" for column in table.columns]),
-        *(
-            _markdown_row([_markdown_cell(cell, value) for cell, value in zip(cells, values, strict=True)])
-            for cells, values in zip(table.rows, table.values, strict=True)
-        ),
+        *map(_markdown_row, _cells(table, markdown_cell)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -123,12 +105,8 @@ def _markdown_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _markdown_cell(cell: str, value: object) -> str:
-    return cell.replace("-", "\u2212") if _is_number(value) else markdown_text(cell)
-
-
 def to_json(table: Table) -> str:
-    """An array of one object a run, keys as the filter knows them; null where there is no value."""
+    """An array of one object per run, with the filter's keys; null where there is no value."""
     keys = [column.key for column in table.columns]
     records = [finite(dict(zip(keys, values, strict=True))) for values in table.values]
     return json.dumps(records, ensure_ascii=True, indent=1, default=str) + "\n"
@@ -154,10 +132,7 @@ def tabular(table: Table) -> str:
         r"\hline",
         _latex_row([latex_text(head) for head in table.heads]),
         r"\hline",
-        *(
-            _latex_row([_latex_cell(cell, value) for cell, value in zip(cells, values, strict=True)])
-            for cells, values in zip(table.rows, table.values, strict=True)
-        ),
+        *map(_latex_row, _cells(table, _latex_cell)),
         r"\hline",
         r"\end{tabular}}",
     ]
@@ -165,7 +140,7 @@ def tabular(table: Table) -> str:
 
 
 def document(table: Table) -> str:
-    """A page of its own, as large as the table."""
+    """A standalone page, as large as the table."""
     widths = [max(map(len, column)) for column in zip(table.heads, *table.rows, strict=True)]
     wide = min(LARGEST, sum(2 * width + 4 for width in widths) + EDGE)
     high = min(LARGEST, ROW * (len(table.rows) + 3) + EDGE)
@@ -186,7 +161,7 @@ def _latex_row(cells: list[str]) -> str:
 
 
 def _latex_cell(cell: str, value: object) -> str:
-    if not cell or isinstance(value, bool) or not isinstance(value, int | float):
+    if not cell or isinstance(value, bool) or not _is_number(value):
         return latex_text(cell)
     mantissa, power, exponent = cell.partition("e")
     return rf"${mantissa} \cdot 10^{{{int(exponent)}}}$" if power else f"${cell}$"
@@ -194,15 +169,13 @@ def _latex_cell(cell: str, value: object) -> str:
 
 @dataclass(frozen=True)
 class Format:
-    """A way to write a comparison down."""
-
     name: str
     ending: str
     what: str
     write: Callable[[Table], str]
 
 
-DATA = ("csv", "json")  # for programs: every number in a cell of its own
+DATA = ("csv", "json")  # for programs: one number per cell
 FORMATS = {
     "csv": Format("CSV", "csv", "for a spreadsheet or pandas", to_csv),
     "markdown": Format("Markdown", "md", "for a README or an issue", to_markdown),
@@ -213,11 +186,7 @@ FORMATS = {
 
 
 def save(text: str, path: Path) -> None:
-    """Write it in one step.
-
-    Raises:
-        InputError: why that is not possible.
-    """
+    """Write it atomically; raises InputError if it cannot."""
     try:
         write_named(path, text)
     except OSError as error:

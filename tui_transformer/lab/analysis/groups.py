@@ -1,142 +1,117 @@
-"""Which runs are seeds of one variant, which of them count, and which scores can be held against each other at all."""
+"""Which runs are seeds of one variant, which of them count, and which scores are comparable at all."""
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.config.keys import is_bookkeeping
-from tui_transformer.lab.analysis.entry import DAMAGED, ENDED_EARLY, Entry, Listed, Protocol
+from tui_transformer.lab.analysis.entry import DAMAGED, ENDED_EARLY, Entry, Protocol
 from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
 from tui_transformer.lab.records.badges import badge
 
+if TYPE_CHECKING:
+    from tui_transformer.lab.analysis.verdict import VariantResult
+
 SEED = "seed"
 DIVERGED, INERT = "DIVERGED", "INERT"
-SHORTEST_NAME = 3  # letters that several runs must share to be called by them
+SHORTEST_NAME = 3  # shortest shared prefix that may name a group of runs
 
 
-@dataclass(frozen=True)
-class ProtocolDifference:
-    """A way in which two scores can mean different things.
+def _parts(of: Protocol, *, known: bool) -> Iterator[tuple[str, str, object, object]]:
+    """What must be equal: in a word, as a phrase (`scored.…`), and each run's value.
 
-    Args:
-        word: what is another one.
-        part: what must be equal; None and "" are not known yet, and differ from nothing.
-        shown: what of it stands in a sentence.
-        phrase: the sentence's, of `scored.…`.
+    None and "" are not known yet and equal anything.
     """
-
-    word: str
-    part: Callable[[Protocol], object]
-    shown: Callable[[Protocol], object]
-    phrase: str
-
-
-_CORPUS = ProtocolDifference("corpus", lambda p: p.corpus, lambda p: p.corpus, "corpus")
-_SCORE = (
-    ProtocolDifference("objective", lambda p: p.objective, lambda p: p.objective, "objective"),
-    ProtocolDifference("unit", lambda p: p.unit, lambda p: Word(p.unit), "unit"),
-    ProtocolDifference("tokens", lambda p: p.tokens, lambda p: p.tokens[:8] or Word("unknown"), "tokens"),
-    ProtocolDifference("context", lambda p: p.context, lambda p: p.context, "context"),
-    ProtocolDifference("stride", lambda p: p.stride, lambda p: p.stride, "stride"),
-)
-DIFFERENCES = (_CORPUS, ProtocolDifference("split", lambda p: p.split, lambda p: p.split[:8], "split"), *_SCORE)
-# Before data.json says which text it is, the settings must do: without them nothing is known, and nothing differs.
-ASKED_DIFFERENCES = (
-    _CORPUS,
-    ProtocolDifference("corpus", lambda p: p.asked[:1], lambda p: p.asked[0], "corpus"),
-    ProtocolDifference("split", lambda p: p.asked[1:], lambda p: "", "cut"),
-    *_SCORE,
-)
+    yield "corpus", "corpus", of.corpus, of.corpus
+    if known:
+        yield "split", "split", of.split, of.split[:8]
+    else:  # before data.json says which text it is, the settings must do
+        yield "corpus", "corpus", of.asked[:1], of.asked[0] if of.asked else ""
+        yield "split", "cut", of.asked[1:], ""
+    yield "objective", "objective", of.objective, of.objective
+    yield "unit", "unit", of.unit, Word(of.unit)
+    yield "tokens", "tokens", of.tokens, of.tokens[:8] or Word("unknown")
+    yield "context", "context", of.context, of.context
+    yield "stride", "stride", of.stride, of.stride
 
 
-def _difference(a: Protocol, b: Protocol) -> ProtocolDifference | None:
-    for difference in DIFFERENCES if a.split and b.split else ASKED_DIFFERENCES:
-        one, two = difference.part(a), difference.part(b)
+def _difference(a: Protocol, b: Protocol) -> tuple[str, Message, Message] | None:
+    """What differs in a word, and how each was scored."""
+    known = bool(a.split and b.split)
+    pairs = zip(_parts(a, known=known), _parts(b, known=known), strict=True)
+    for (word, phrase, one, own), (_, _, two, others) in pairs:
         if one and two and one != two:
-            return difference
+            key = f"scored.{phrase}"
+            return word, Message(key, {"value": own}), Message(key, {"value": others})
     return None
 
 
 def other_measure(entry: Entry, baseline: Entry) -> Message | None:
-    """Return what makes the scores of two runs different measures, as `other corpus`; None if nothing does."""
+    """Return why two runs' scores are different measures, as `other corpus`; None if they are the same."""
     found = _difference(entry.protocol, baseline.protocol)
-    return Message("other", {"what": Word(found.word)}) if found is not None else None
+    return Message("other", {"what": Word(found[0])}) if found is not None else None
 
 
 def other(entry: Entry, baseline: Entry) -> str:
-    """Return the same in English; "" if nothing does."""
     found = other_measure(entry, baseline)
     return ENGLISH.tell(found) if found is not None else ""
 
 
 def void(entry: Entry) -> str:
-    """Return the badge because of which a run's loss must not be compared at all; "" if there is none."""
+    """Return the badge that makes a run's loss incomparable; "" if there is none."""
     return next((name for name in entry.badges if badge(name).void), "")
 
 
 def comparable(entry: Entry, baseline: Entry) -> bool:
-    """Return whether a difference of their losses means anything."""
     return not (other_measure(entry, baseline) or void(entry) or void(baseline))
 
 
 def why_not(entry: Entry, baseline: Entry, language: Language = ENGLISH) -> str:
-    """Return why two runs cannot be compared, in one sentence; "" where they can."""
+    """Return why two runs cannot be compared, in one sentence; "" if they can."""
     for run in (entry, baseline):
         if void(run):
             return language.say("has-badge", name=run.name, badge=void(run), means=language.badge(void(run)).means)
     found = _difference(entry.protocol, baseline.protocol)
     if found is None:
         return ""
-    own, others = (
-        Message(f"scored.{found.phrase}", {"value": found.shown(p)}) for p in (entry.protocol, baseline.protocol)
-    )
+    _, own, others = found
     return language.say("measures", a=entry.name, own=own, b=baseline.name, others=others)
 
 
-def unit_of(entries: Sequence[Listed]) -> str:
-    """Return the unit of these runs' losses."""
-    units = {entry.protocol.unit for entry in entries}
+def unit_of(rows: "Sequence[Entry | VariantResult]") -> str:
+    units = {row.protocol.unit for row in rows}
     return f"nats per {units.pop()}" if len(units) == 1 else "not all in the same unit"
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A variant: the same settings, one run a seed.
+    """A variant: the same settings, a run per seed."""
 
-    Args:
-        path: what it is known by; nothing is there.
-        study: "" where the runs belong to none and have their settings in common.
-        variant: its name.
-        runs: all of them, by seed.
-        counted: seed -> the run whose scores count.
-        left_out: run -> why it does not count.
-        earlier: runs of earlier stages, whose weights it came to; nothing of them counts.
-    """
-
-    path: Path
-    study: str
-    variant: str
-    runs: tuple[Entry, ...]
-    counted: Mapping[int, Entry]
-    left_out: Mapping[Path, str]
-    earlier: tuple[Entry, ...] = ()
+    path: Path  # its identity; no such path exists
+    study: str  # "" if the runs belong to none and share their settings
+    variant: str  # its name
+    runs: tuple[Entry, ...]  # all of them, by seed
+    counted: Mapping[int, Entry]  # seed -> the run whose scores count
+    left_out: Mapping[Path, str]  # run -> why it does not count
+    earlier: tuple[Entry, ...] = ()  # runs of earlier stages, whose weights it started from; none count
 
     @property
     def name(self) -> str:
-        """As it is called where there are variants of one study."""
+        """Its name where all variants belong to one study."""
         return self.variant
 
     @property
     def title(self) -> str:
-        """As it is called where there are several studies."""
+        """Its name where there are several studies."""
         return f"{self.study}: {self.variant}" if self.study else self.variant
 
     @cached_property
     def state(self) -> str:
-        """Of all its runs: what goes on first, then what went wrong."""
+        """Over all its runs: live states first, then failures."""
         states = [run.state for run in self.runs]
         moving = next((run.state for run in self.runs if run.live), "")
         bad = next((state for state in states if state in (*ENDED_EARLY, DAMAGED)), "")
@@ -148,7 +123,7 @@ class Group:
 
     @cached_property
     def badges(self) -> dict[str, str]:
-        """Of any of its runs, what makes scores void first; each with how many runs have it, and the first reason."""
+        """Its runs' badges, those that void scores first; each with its number of runs and the first reason."""
         first = {name: run.badges[name] for run in reversed(self.runs) for name in run.badges}
         order = sorted(self.badge_counts, key=lambda name: (not badge(name).void, name != INERT))
         runs = f"of {len(self.runs)} runs" if len(self.runs) > 1 else "of one run"
@@ -156,14 +131,13 @@ class Group:
 
     @cached_property
     def badge_counts(self) -> Counter[str]:
-        """How many of its runs have each badge."""
         return Counter(name for run in self.runs for name in run.badges)
 
     @cached_property
     def void(self) -> str:
-        """The badge because of which its scores mean nothing; "" if there is none.
+        """The badge that makes its scores meaningless; "" if there is none.
 
-        A seed that diverged is left out; the others still mean what they say.
+        A seed that diverged is left out; the others remain valid.
         """
         return next((name for name in self.badges if badge(name).void and name != DIVERGED), "")
 
@@ -173,12 +147,12 @@ class Group:
 
     @property
     def representative(self) -> Entry:
-        """A run that stands for its settings: one that counts, if any does."""
+        """A run that represents its settings: one that counts, if any."""
         return next(iter(self.counted.values()), self.runs[0])
 
     @cached_property
     def drawn(self) -> tuple[Entry, ...]:
-        """The runs whose curves say something of it: those that count, and those that may yet."""
+        """The runs whose curves are drawn: those that count, and those that still may."""
         hidden = {path for path, reason in self.left_out.items() if reason not in ("still training", "ended early")}
         return tuple(run for run in self.runs if run.path not in hidden) or self.runs
 
@@ -188,16 +162,16 @@ class Group:
 
 
 class Grouping:
-    """Puts runs into groups, and keeps the groups in which no run has changed."""
+    """Groups runs, and reuses the groups in which no run has changed."""
 
     def __init__(self) -> None:
         self._settings: dict[Path, tuple[Entry, Hashable]] = {}
         self._made: dict[Path, Group] = {}
 
     def of(self, entries: Iterable[Entry]) -> tuple[Group, ...]:
-        """Return every run in its group: of a study by its variant, any other with those that differ in the seed alone.
+        """Group runs: in a study by variant, otherwise with runs that differ only in the seed.
 
-        Groups come in the order of their first run. What a variant's runs started from is none of them.
+        Groups are in the order of their first run. Runs that a variant started from are not part of it.
         """
         found: dict[Path, list[Entry]] = {}
         earlier: dict[Path, list[Entry]] = {}
@@ -210,21 +184,21 @@ class Grouping:
                     continue
             elif entry.config:
                 path = alike.setdefault(self._of_settings(entry), entry.path)
-            else:  # damaged: nobody knows what it is a seed of
+            else:  # damaged: its variant is unknown
                 path = entry.path
             found.setdefault(path, []).append(entry)
         self._made = {path: self._group(path, runs, earlier.get(path, [])) for path, runs in found.items()}
         return tuple(self._made.values())
 
     def _group(self, path: Path, runs: Sequence[Entry], earlier: Sequence[Entry]) -> Group:
-        """The group as it was made before where all of its runs are as they were."""
+        """The group made earlier if none of its runs has changed."""
         made, ordered, before = self._made.get(path), sorted(runs, key=_by_seed), sorted(earlier, key=_by_seed)
         if made is not None and _same(made.runs, ordered) and _same(made.earlier, before):
             return made
         return replace(_group(path, ordered, self._of_settings), earlier=tuple(before))
 
     def _of_settings(self, entry: Entry) -> Hashable:
-        """What is equal in the seeds of one variant."""
+        """What the seeds of one variant share."""
         kept = self._settings.get(entry.path)
         if kept is None or kept[0] is not entry:
             said = sorted((k, repr(v)) for k, v in entry.config.items() if k != SEED and not is_bookkeeping(k))
@@ -263,7 +237,7 @@ def _group(path: Path, ordered: Sequence[Entry], settings: Callable[[Entry], Has
 
 
 def _unfinished(run: Entry) -> str:
-    """Why the scores of a run are not those of its variant; "" if they are."""
+    """Why a run's scores do not count for its variant; "" if they do."""
     if DIVERGED in run.badges:
         return "diverged"
     if run.live:
@@ -274,7 +248,7 @@ def _unfinished(run: Entry) -> str:
 
 
 def _shared_name(names: Sequence[str]) -> str:
-    """What the names of several runs begin with, without what is left of a number."""
+    """The common prefix of several runs' names, without a trailing partial number."""
     if len(names) == 1:
         return names[0]
     least, most = min(names), max(names)

@@ -1,4 +1,4 @@
-"""The filter and the order of runs: `rope -failed n_heads>=2 badge:LEAK tag:report "recall<110">50%`.
+"""Filtering and sorting runs: `rope -failed n_heads>=2 badge:LEAK tag:report "recall<110">50%`.
 
 Terms are and-ed, `-` negates one. A word matches name, preset, tags, notes and state. A key is any column, probe or
 config setting, in full (`model.n_heads`) or by its last part where that is unambiguous. A mistake is an `InputError`.
@@ -12,12 +12,22 @@ from typing import Any, TypeVar
 
 from engine.config.keys import all_keys
 from engine.errors import InputError, nearest, one_of
-from tui_transformer.lab.analysis.columns import ALIASES, FIXED, Column, Value, probe, score, setting, setting_text
-from tui_transformer.lab.analysis.entry import SCORES, Entry, Listed, probes
+from engine.runs.records import MEASURED
+from tui_transformer.lab.analysis.columns import (
+    ALIASES,
+    FIXED,
+    Column,
+    Value,
+    has_value,
+    probe,
+    score,
+    setting,
+    setting_text,
+)
+from tui_transformer.lab.analysis.entry import SCORES, Entry, probes
 from tui_transformer.lab.records.badges import BADGES
-from tui_transformer.lab.records.facts import number
 
-R = TypeVar("R", bound=Listed)
+R = TypeVar("R")  # a run or a variant
 LONGEST = 1000  # characters of a filter
 UNSET = "none"
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
@@ -38,43 +48,25 @@ Matches = Callable[[Entry, Entry | None], bool]
 
 
 @dataclass(frozen=True)
-class Term:
-    """One condition, as it was written and as it is asked."""
-
-    text: str
-    matches: Matches
-
-
-@dataclass(frozen=True)
 class Query:
-    """What runs must be like."""
-
-    terms: tuple[Term, ...] = ()
+    terms: tuple[tuple[str, Matches], ...] = ()  # each as written and as applied
 
     def __call__(self, entries: Sequence[Entry], baseline: Entry | None = None) -> tuple[Entry, ...]:
-        """The runs that all terms match, in their order."""
-        return tuple(e for e in entries if all(term.matches(e, baseline) for term in self.terms))
+        """Return the runs that match all terms, in order."""
+        return tuple(e for e in entries if all(matches(e, baseline) for _, matches in self.terms))
 
     def why_none(self, entries: Sequence[Entry], baseline: Entry | None = None) -> str:
-        """Which term is to blame where no run matches."""
-        for term in self.terms:
-            if not any(term.matches(entry, baseline) for entry in entries):
-                return f"no run matches {term.text}"
+        """Return the term to blame if no run matches."""
+        for text, matches in self.terms:
+            if not any(matches(entry, baseline) for entry in entries):
+                return f"no run matches {text}"
         if self(entries, baseline):
             return ""
-        return f"no run matches all of this at once: {', '.join(term.text for term in self.terms)}"
+        return f"no run matches all of this at once: {', '.join(text for text, _ in self.terms)}"
 
 
 def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
-    """A filter from what was written.
-
-    Args:
-        text: what was written.
-        entries: the runs, for the names of their probes and of settings of later versions.
-
-    Raises:
-        InputError: one sentence about the first mistake.
-    """
+    """Parse a filter for these runs; raises InputError about the first mistake."""
     query, mistake = begun(text, Known(entries))
     if mistake:
         raise InputError(mistake)
@@ -82,10 +74,10 @@ def parse(text: str, entries: Sequence[Entry] = ()) -> Query:
 
 
 def begun(text: str, known: "Known") -> tuple[Query, str]:
-    """A filter that is still typed: the terms before the first mistake, and one sentence about that."""
+    """Parse a filter still being typed: the terms before the first mistake, and one sentence about that."""
     if len(text) > LONGEST:
         return Query(), f"a filter has at most {LONGEST:,} characters, this one {len(text):,}"
-    terms: list[Term] = []
+    terms: list[tuple[str, Matches]] = []
     at = 0
     while at < len(text):
         if text[at].isspace():
@@ -96,14 +88,14 @@ def begun(text: str, known: "Known") -> tuple[Query, str]:
             matches, at = _term(text, at + negated, known)
         except InputError as error:
             return Query(tuple(terms)), str(error)
-        terms.append(Term(text[start:at], _not(matches) if negated else matches))
+        terms.append((text[start:at], _not(matches) if negated else matches))
     return Query(tuple(terms)), ""
 
 
 def unfinished(text: str, query: Query, entries: Sequence[Entry], known: "Known") -> str:
-    """The key that the end of what is typed may become; "" if it is a word that runs have, or begins no key."""
+    """Return the key that the last typed word may become; "" if runs have that word or it begins no key."""
     last = text.rpartition(" ")[2].removeprefix("-")
-    if not last or not query.terms or any(query.terms[-1].matches(entry, None) for entry in entries):
+    if not last or not query.terms or any(query.terms[-1][1](entry, None) for entry in entries):
         return ""
     return next((name for name in known.names if name.startswith(last)), "")
 
@@ -113,7 +105,7 @@ def _not(matches: Matches) -> Matches:
 
 
 def _term(text: str, at: int, known: "Known") -> tuple[Matches, int]:
-    """The condition that begins here, and where it ends."""
+    """Parse the condition at this place, and find its end."""
     key, end = known.named(text, at)
     if key is None:
         found = _KEY.match(text, at)
@@ -122,98 +114,73 @@ def _term(text: str, at: int, known: "Known") -> tuple[Matches, int]:
     if sign is None:
         word = _WORD.match(text, at)
         assert word is not None
-        if word[0].count('"') == 1:
-            raise InputError(f"{word[0]}: a quotation mark is open")
-        return _word(word[0].strip('"')), word.end()
+        _closed(word[0])
+        sought = word[0].strip('"').casefold()
+
+        def has(entry: Entry, baseline: Entry | None) -> bool:
+            texts = (entry.name, entry.preset, entry.state, entry.notes, *entry.tags)
+            return any(sought in text.casefold() for text in texts)
+
+        return has, word.end()
     if not key:
         raise InputError(f"{text[at : sign.end()].strip()}: a key is missing before it, e.g. loss{sign[1]}1.3")
     value = _WORD.match(text, sign.end())
-    if value is not None and value[0].count('"') == 1:
-        raise InputError(f"{value[0]}: a quotation mark is open")
     if value is None:
         raise InputError(f"{key}{sign[1]}: a value is missing after {sign[1]}")
+    _closed(value[0])
     return _condition(key, sign[1], value[0].strip('"'), known), value.end()
 
 
-def _word(word: str) -> Matches:
-    sought = word.casefold()
-
-    def matches(entry: Entry, baseline: Entry | None) -> bool:
-        texts = (entry.name, entry.preset, entry.state, entry.notes, *entry.tags)
-        return any(sought in text.casefold() for text in texts)
-
-    return matches
+def _closed(word: str) -> None:
+    if word.count('"') == 1:
+        raise InputError(f"{word}: a quotation mark is open")
 
 
 def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
+    size, sought = as_number(value), value.casefold()
     if key in ("badge", "tag"):
         if sign not in (":", "=", "!="):
             raise InputError(f"{key}{sign}{value}: write {key}:{value}")
-        has = _badge(value) if key == "badge" else _tag(value)
+        badge = _badge(value) if key == "badge" else None
+        tag = value.lstrip("#").casefold()
+
+        def has(entry: Entry, baseline: Entry | None) -> bool:
+            return badge in entry.badges if badge is not None else tag in map(str.casefold, entry.tags)
+
         return _not(has) if sign == "!=" else has
     column = known.column(key)
     if sign in COMPARE:
-        return _ordered(column, sign, value)
+        if not column.right and not column.dotted:
+            raise InputError(
+                f"{column.key} is a text: write {column.key}={value}, or {column.key}:{value} for a part of it"
+            )
+        if size is None:
+            raise InputError(f"{column.key}{sign}{value}: after {sign} there must be a number, e.g. 1.3, 10k or 50%")
+        compare, limit = COMPARE[sign], size
+        return lambda e, b: (own := number(column.value(e, b))) is not None and compare(own, limit)
     if sign == ":":
-        return _contains(column, value)
-    return _not(_equals(column, value)) if sign == "!=" else _equals(column, value)
+        return lambda e, b: (found := column.value(e, b)) is not None and sought in _plain(found)
+
+    def equals(entry: Entry, baseline: Entry | None) -> bool:
+        found = column.value(entry, baseline)
+        if not has_value(found):
+            return sought == UNSET
+        shown, own = column.show(found).casefold(), number(found)
+        if own is not None and size is not None:
+            return own == size or sought == shown
+        return sought in (_plain(found), shown)
+
+    return _not(equals) if sign == "!=" else equals
 
 
-def _badge(value: str) -> Matches:
-    names = {name.casefold(): name for name in BADGES} | {
-        b.word.rstrip(".").casefold(): b.name for b in BADGES.values()
-    }
+def _badge(value: str) -> str:
+    names = {name.casefold(): name for name in BADGES}
+    names |= {badge.word.rstrip(".").casefold(): name for name, badge in BADGES.items()}
     found = names.get(value.rstrip(".").casefold())
     if found is None:
         hint = nearest(value.upper(), BADGES) or f"; badges are {one_of(BADGES)}"
         raise InputError(f"no badge is called '{value}'{hint}")
-    return lambda entry, baseline: found in entry.badges
-
-
-def _tag(value: str) -> Matches:
-    sought = value.lstrip("#").casefold()
-    return lambda entry, baseline: any(tag.casefold() == sought for tag in entry.tags)
-
-
-def _ordered(column: Column, sign: str, value: str) -> Matches:
-    limit, compare = as_number(value), COMPARE[sign]
-    if not column.right and not column.dotted:
-        raise InputError(
-            f"{column.key} is a text: write {column.key}={value}, or {column.key}:{value} for a part of it"
-        )
-    if limit is None:
-        raise InputError(f"{column.key}{sign}{value}: after {sign} there must be a number, e.g. 1.3, 10k or 50%")
-
-    def matches(entry: Entry, baseline: Entry | None) -> bool:
-        size = number(column.value(entry, baseline))
-        return size is not None and compare(size, limit)
-
-    return matches
-
-
-def _equals(column: Column, value: str) -> Matches:
-    size, sought = as_number(value), value.casefold()
-
-    def matches(entry: Entry, baseline: Entry | None) -> bool:
-        found = column.value(entry, baseline)
-        if found is None or found == "" or found == ():
-            return sought == UNSET
-        own = number(found)
-        if own is not None and size is not None:
-            return own == size or sought == column.show(found).casefold()
-        return sought in (_plain(found), column.show(found).casefold())
-
-    return matches
-
-
-def _contains(column: Column, value: str) -> Matches:
-    sought = value.casefold()
-
-    def matches(entry: Entry, baseline: Entry | None) -> bool:
-        found = column.value(entry, baseline)
-        return found is not None and sought in _plain(found)
-
-    return matches
+    return found
 
 
 def _plain(value: Any) -> str:
@@ -221,7 +188,7 @@ def _plain(value: Any) -> str:
 
 
 def as_number(text: str) -> float | None:
-    """`1.3`, `41.2k`, `3e-4`, `50%`, `2:30`, `5min`; None if it is no number."""
+    """Parse `1.3`, `41.2k`, `3e-4`, `50%`, `2:30`, `5min`; None if not a number."""
     clock = _CLOCK.match(text)
     if clock:
         hours, minutes, seconds = (int(part or 0) for part in clock.groups())
@@ -232,12 +199,14 @@ def as_number(text: str) -> float | None:
     return number(float(found[1].replace(",", "").replace("_", "")) * _FACTORS[(found[2] or "").lower()])
 
 
-class Known:
-    """Every key that a filter or a sort may name.
+def number(value: Value) -> float | None:
+    """A value that can be compared with a number."""
+    numeric = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MEASURED
+    return float(value) if numeric else None
 
-    Args:
-        entries: the runs, for their probes and for settings of later versions.
-    """
+
+class Known:
+    """Every key that a filter or sort may name, with these runs' probes and later versions' settings."""
 
     def __init__(self, entries: Sequence[Entry] = ()) -> None:
         self._probes = [measure.key for measure in probes(entries)]
@@ -246,10 +215,9 @@ class Known:
         self._odd = sorted((name for name in self._probes if not _KEY.fullmatch(name)), key=len, reverse=True)
 
     def named(self, text: str, at: int) -> tuple[str | None, int]:
-        """A probe whose name has an operator in it (`recall<110`), and where it ends.
+        """A probe with an operator in its name (`recall<110`), and where it ends.
 
-        Raises:
-            InputError: the name alone, which would read as a comparison.
+        Raises InputError for the name alone, which would read as a comparison.
         """
         for name in self._odd:
             end = at + len(name)
@@ -261,11 +229,7 @@ class Known:
         return None, at
 
     def column(self, key: str) -> Column:
-        """The column that a key means.
-
-        Raises:
-            InputError: none, or one of several; names the nearest.
-        """
+        """Return a key's column. Raises InputError if unknown or ambiguous, naming the nearest."""
         key = ALIASES.get(key, key)
         if key in FIXED:
             return FIXED[key]
@@ -285,7 +249,7 @@ class Known:
 
     @property
     def names(self) -> list[str]:
-        """Every key, and every last part of one."""
+        """Every key, and every key's last part."""
         lasts = [full.rpartition(".")[2] for full in self._settings]
         return [*FIXED, *ALIASES, "badge", "tag", *self._probes, *SCORES, *lasts, *self._settings]
 
@@ -293,12 +257,12 @@ class Known:
 def sort(
     entries: Sequence[R], column: Column | None, baseline: Entry | None, *, reverse: bool = False
 ) -> tuple[R, ...]:
-    """The same runs or variants in another order; without a column, as they come."""
+    """Sort runs or variants; without a column, they stay as they are."""
     if column is None:
         return tuple(reversed(entries)) if reverse else tuple(entries)
     valued = [(entry, column.value(entry, baseline)) for entry in entries]
-    known = [pair for pair in valued if pair[1] is not None and pair[1] not in ("", ())]
-    missing = [entry for entry, value in valued if value is None or value in ("", ())]
+    known = [pair for pair in valued if has_value(pair[1])]
+    missing = [entry for entry, value in valued if not has_value(value)]
     known.sort(key=lambda pair: _key(pair[1]), reverse=reverse)
     return (*(entry for entry, _ in known), *missing)
 

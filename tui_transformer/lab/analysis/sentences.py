@@ -1,6 +1,6 @@
-"""Verdicts over seeds in whole sentences: for the end of a study, the detail of a variant, and a report.
+"""Verdicts over seeds in whole sentences, for the end of a study, a variant's detail, and a report.
 
-What is said, and when, is decided here; how it is said is the language's.
+This decides what is said, and when; the language decides how.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,9 +26,9 @@ EXPLORATORY = 5  # seeds below which a study is a first look
 
 
 def verdict_sentence(standing: VariantResult, language: Language = ENGLISH) -> str:
-    """What can be concluded about its primary measure; `evidence_sentence` has the statistics behind it."""
+    """Return the conclusion about its primary measure; `evidence_sentence` has the statistics behind it."""
     group, family = standing.group, standing.family
-    say, seeds, reason = language.say, standing.seeds_in(language), family.reason(group)
+    say, seeds, reason = language.say, standing.seeds(language), family.reason(group)
     if family.baseline is None:
         return say("bracketed", text=say("no-baseline"), facts=seeds)
     if standing.is_baseline:
@@ -69,7 +69,7 @@ def _p(p: float) -> str:
 
 
 def more_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
-    """What has to be known beside the verdict."""
+    """What to know besides the verdict."""
     group, baseline, say = standing.group, standing.family.baseline, language.say
     if baseline is None or standing.is_baseline:
         return
@@ -117,13 +117,13 @@ def expectation_sentence(found: Expectation, language: Language = ENGLISH) -> st
 
 
 def _with_unit(measure: Measure, text: str, language: Language) -> str:
-    """Percentages of a share are points."""
+    """Differences of shares are in points."""
     points = measure.share and ";" not in text and any(character.isdigit() for character in text)
     return language.say("points", text=text) if points else text
 
 
 def probe_sentence(standing: VariantResult, measure: Measure, language: Language = ENGLISH) -> str:
-    """The verdict on a probe or another score, in words; "" where there is none."""
+    """The verdict on a probe or another score, in words; "" if there is none."""
     judged = standing.judgement(measure) if measure.judged else None
     return _with_unit(measure, language.judgement(judged), language) if judged is not None else ""
 
@@ -137,7 +137,7 @@ def outcome_counts(found: Sequence[Expectation], language: Language = ENGLISH) -
 
 
 def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> Iterator[str]:
-    """What the numbers of the table mean; said once below it."""
+    """What the table's numbers mean; shown once below it."""
     families: list[VariantFamily] = list({id(s.family): s.family for s in standings}.values())
     yield language.say("note.interval")
     if any(measure.share for s in standings for measure in s.family.measures):
@@ -168,7 +168,7 @@ def notes(standings: Sequence[VariantResult], language: Language = ENGLISH) -> I
 
 
 def noise_of_sentences(standing: VariantResult, language: Language = ENGLISH) -> Iterator[str]:
-    """Say what the choice of test sentences does to a difference of BLEU: about a second for each seed in common."""
+    """Say how the choice of test sentences affects a BLEU difference; takes about a second per shared seed."""
     baseline = standing.family.baseline
     if baseline is None or standing.is_baseline or standing.why_not:
         return

@@ -1,4 +1,4 @@
-"""What may be concluded from the scores of several seeds. Nothing here knows what was scored, or draws anything.
+"""Statistics on the scores of several seeds. Nothing here knows what was scored, or draws anything.
 
 Two variants are compared over the seeds that both have, by their differences (paired t test). A score that is a count,
 the share of q questions answered, also carries the binomial error of its questions: every seed answers the same ones,
@@ -17,13 +17,15 @@ from typing import Literal, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from engine.measures import Mean
+
 CONFIDENCE = 0.95  # of one interval by itself
 LEVEL = 0.05  # chance of any false verdict in a study: all variants, all measures, all LOOKS together
 LOOKS = 2  # times a study may be judged: with its first seeds, and once more after adding seeds
 PRIMARY = 0.8  # share of the level allotted to the primary measure
 POWER = 0.8  # chance that the suggested number of seeds would settle a verdict
 RANGE = 0.90  # confidence of the range around that number
-MOST_SEEDS = 1_000  # nobody trains more
+MOST_SEEDS = 1_000  # nobody trains more than this
 LARGEST = 1e100  # of a score; the squares of larger ones overflow
 ROUNDING = 1e-12  # of a score: differences that vary by less count as equal
 SMALLEST_P = 1e-15
@@ -39,56 +41,24 @@ Reason = Literal["", "open", "never", "identical", "questions"]
 
 
 @dataclass(frozen=True)
-class Mean:
-    """A mean over seeds.
-
-    Args:
-        mean: in the unit of the values.
-        half: half the width of its 95 % t interval; None with one value.
-        n: values.
-        sd: standard deviation over seeds, with n - 1; None with one value.
-        interval: for a share, its 95 % interval within 0 and 1; None if unknown.
-    """
-
-    mean: float
-    half: float | None
-    n: int
-    sd: float | None
-    interval: tuple[float, float] | None = None
-
-
-@dataclass(frozen=True)
 class Paired:
-    """A variant minus the baseline, seed by seed.
+    """A variant minus the baseline, seed by seed."""
 
-    Args:
-        difference: mean over the seeds that both have.
-        half: half the width of its 95 % interval, uncorrected; None with one seed.
-        n: seeds that both have.
-        sd: standard deviation of the differences; None with one seed.
-        p: of the test, two-sided, uncorrected; None with one seed, or if all differences are equal but not zero.
-        sign_flip_p: of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best.
-        correlation: of the two over seeds (Pearson): what pairing gains; None below three seeds.
-        questions_error: standard error of the difference due to the choice of questions; 0 if it is not a count.
-        share: whether it is a difference of shares, which lies within -1 and 1.
-        adjusted_p: p corrected for all verdicts of the study and a second look; significant below `LEVEL`.
-            None before `corrected`.
-        level: threshold for p if no other comparison is significant.
-        compared: number of comparisons corrected together.
-    """
-
-    difference: float
-    half: float | None
-    n: int
-    sd: float | None
+    difference: float  # mean over the seeds that both have
+    half: float | None  # half the width of its 95 % interval, uncorrected; None with one seed
+    n: int  # seeds that both have
+    sd: float | None  # standard deviation of the differences; None with one seed
+    # of the test, two-sided, uncorrected; None with one seed, or if all differences are equal but not zero
     p: float | None
-    sign_flip_p: float | None
-    correlation: float | None
+    sign_flip_p: float | None  # of the sign-flip test, two-sided, which assumes no bell curve; 2^(1-n) at best
+    correlation: float | None  # of the two over seeds (Pearson): what pairing gains; None below three seeds
+    # standard error of the difference due to the choice of questions; 0 if it is not a count
     questions_error: float = 0.0
-    share: bool = False
+    share: bool = False  # whether it is a difference of shares, between -1 and 1
+    # p corrected for all verdicts of the study and a second look; significant below `LEVEL`. None before `corrected`
     adjusted_p: float | None = None
-    level: float = LEVEL / LOOKS
-    compared: int = 1
+    level: float = LEVEL / LOOKS  # threshold for p if no other comparison is significant
+    compared: int = 1  # number of comparisons corrected together
 
     @property
     def interval(self) -> tuple[float, float] | None:
@@ -100,33 +70,25 @@ class Paired:
 
     @property
     def estimate(self) -> Mean:
-        """The difference as a mean; without an interval where no two seeds differ."""
+        """The difference as a mean; without an interval if no two seeds differ."""
         return Mean(self.difference, self.half, self.n, self.sd, self.interval if self.half else None)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict; `Language.judgement` puts it into words.
+    """A verdict; `Language.judgement` puts it into words."""
 
-    Args:
-        kind: what is concluded.
-        amounts: the numbers that belong to it, as they are written.
-        reason: why it is inconclusive.
-        seeds: about how many would settle it if the difference is as large as observed; None if meaningless.
-        fewest: lower end of the range around `seeds`.
-        most: upper end; None if the difference may be zero.
-    """
-
-    kind: Kind
-    amounts: tuple[str, ...] = ()
-    reason: Reason = ""
+    kind: Kind  # what is concluded
+    amounts: tuple[str, ...] = ()  # its numbers, as written
+    reason: Reason = ""  # why it is inconclusive
+    # about how many would settle it if the difference is as large as observed; None if meaningless
     seeds: int | None = None
-    fewest: int | None = None
-    most: int | None = None
+    fewest: int | None = None  # lower end of the range around `seeds`
+    most: int | None = None  # upper end; None if the difference may be zero
 
 
 def within(t: float, df: int) -> float:
-    """P(|T| < t) of Student's t with a whole number of degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
+    """P(|T| < t) of Student's t with integer degrees of freedom (Abramowitz & Stegun 26.7.3 and 26.7.4)."""
     angle = math.atan2(abs(t), math.sqrt(df))
     cosine = math.cos(angle)
     term = total = cosine if df % 2 else 1.0
@@ -155,16 +117,9 @@ def normal_quantile(confidence: float) -> float:
 
 
 def mean_of(values: Sequence[float], *, share: bool = False, places: int | None = None) -> Mean:
-    """The mean of at least one value, with its 95 % interval.
+    """The mean of at least one value, with its 95 % interval; for `share` and `places` see `Scores`.
 
-    Args:
-        values: a score of each seed.
-        share: whether they are shares, from 0 to 1, so that `interval` must stay in that range.
-        places: questions behind each share, the same for every seed; None if unknown.
-
-    Raises:
-        ValueError: there is none.
-        OverflowError: the squares of values as large as these are no numbers any more.
+    Raises OverflowError if the squares of values overflow.
     """
     if not values:
         raise ValueError("no value has no mean")
@@ -190,17 +145,21 @@ def _share_interval(mean: float, half: float, places: int | None) -> tuple[float
     return max(0.0, min(mean, centre - reach)), min(1.0, max(mean, centre + reach))
 
 
-def paired(
-    ours: Mapping[int, float], baseline: Mapping[int, float], *, share: bool = False, places: int | None = None
-) -> Paired | None:
-    """The difference of two variants, by seed; None where they have no seed in common.
+@dataclass(frozen=True)
+class Scores:
+    by_seed: tuple[tuple[int, float], ...] = ()  # (seed, score) of each run that counts
+    share: bool = False  # whether the scores are shares, from 0 to 1
+    places: int | None = None  # questions behind each share, the same for every seed; None if unknown
 
-    Args:
-        ours: seed → score; scores that are not finite, or larger than `LARGEST`, do not count.
-        baseline: the same of the baseline.
-        share: whether the scores are shares, from 0 to 1.
-        places: questions behind each share, the same for every seed and for both; None if unknown.
+
+@lru_cache(16_384)  # most of a folder is unchanged while one of its runs trains
+def paired(first: Scores, second: Scores) -> Paired | None:
+    """The difference of a variant from its baseline, by seed; None if they share no seed.
+
+    Scores that are not finite, or larger than `LARGEST`, do not count.
     """
+    ours, baseline, share = dict(first.by_seed), dict(second.by_seed), first.share
+    places = min(first.places, second.places) if first.places is not None and second.places is not None else None
     seeds = [seed for seed in ours if _counts(ours[seed]) and _counts(baseline.get(seed, math.nan))]
     if not seeds:
         return None
@@ -258,37 +217,16 @@ def _p(difference: float, seeds_error: float, df: int, questions_error: float) -
     return p_at(high)
 
 
-@dataclass(frozen=True)
-class Scores:
-    """What a variant scored in a measure.
-
-    Args:
-        by_seed: (seed, score) of each run that counts.
-        share: whether the scores are shares, from 0 to 1.
-        places: questions behind each share, the same for every seed; None if unknown.
-    """
-
-    by_seed: tuple[tuple[int, float], ...] = ()
-    share: bool = False
-    places: int | None = None
-
-
 def against_baseline(
     study: Mapping[str, Mapping[Key, Scores]], baseline: Mapping[str, Scores], primary: str = ""
 ) -> dict[str, dict[Key, Paired]]:
-    """Return the differences of a study's variants to its baseline, paired by seed, all at one error rate.
-
-    Args:
-        study: measure → variant → its scores.
-        baseline: measure → the baseline's scores.
-        primary: the measure with most of the weight.
-    """
+    """Differences to the baseline by measure and variant, paired by seed, at one error rate; see `corrected`."""
     return corrected(
         {
             measure: {
                 name: found
                 for name, scores in variants.items()
-                if (found := _paired(scores, baseline[measure])) is not None
+                if (found := paired(scores, baseline[measure])) is not None
             }
             for measure, variants in study.items()
         },
@@ -296,22 +234,11 @@ def against_baseline(
     )
 
 
-@lru_cache(16_384)  # most of a folder stays as it is while one run of it is trained
-def _paired(ours: Scores, baseline: Scores) -> Paired | None:
-    known = (ours.places, baseline.places)
-    places = min(n for n in known if n is not None) if None not in known else None
-    return paired(dict(ours.by_seed), dict(baseline.by_seed), share=ours.share, places=places)
-
-
 def corrected(study: Mapping[str, Mapping[Key, Paired]], primary: str = "") -> dict[str, dict[Key, Paired]]:
     """All differences of a study at one error rate: weighted Holm correction over measures and variants.
 
     The primary measure's comparisons start with `PRIMARY` of the level; all others share the rest equally. A decided
-    comparison passes its part on to those still open.
-
-    Args:
-        study: measure → variant → its difference to the baseline.
-        primary: one of the measures; if it was not scored, all measures have equal weight.
+    comparison passes its part on to those still open. If the primary measure was not scored, all have equal weight.
     """
     keys = [
         (measure, variant) for measure, found in study.items() for variant, p in found.items() if p.half is not None
@@ -343,9 +270,7 @@ def corrected(study: Mapping[str, Mapping[Key, Paired]], primary: str = "") -> d
 def holm(p: Mapping[Key, float], weights: Mapping[Key, float] | None = None) -> dict[Key, float]:
     """Adjusted p-values: each is below a level exactly when Holm's step-down procedure rejects at that level.
 
-    Args:
-        p: of each hypothesis.
-        weights: positive; default: all equal (Holm, 1979).
+    Without weights all are equal (Holm, 1979).
     """
     weight = dict.fromkeys(p, 1.0) if weights is None else weights
     ordered = sorted(p, key=lambda name: p[name] / weight[name])
@@ -365,13 +290,9 @@ def judge(
     margin: float = 0.0,
     digits: Callable[[float], str] = "{:.3f}".format,
 ) -> Judgement:
-    """Return what may be concluded from a difference.
+    """Return the verdict on a difference; `digits` formats an amount, without a sign.
 
-    Args:
-        found: from `against_baseline`; None if nothing can be paired.
-        lower_is_better: as of a loss.
-        margin: a difference below this matters to nobody; an interval inside of it is "no difference".
-        digits: writes an amount, without a sign.
+    A difference below `margin` matters to nobody; an interval inside of it is "no difference".
     """
     if found is None:
         return Judgement("nothing")
@@ -394,7 +315,7 @@ def judge(
 
 
 def _span(found: Paired, digits: Callable[[float], str]) -> str:
-    """`± 0.014`; of a share `[1.2, 3.4]`, which stays on its scale."""
+    """`± 0.014`; for a share `[1.2, 3.4]`, which stays on its scale."""
     assert found.half is not None and found.interval is not None
     if not found.share:
         return f"± {digits(found.half)}"
@@ -420,7 +341,7 @@ def seeds_range(found: Paired) -> tuple[int | None, int | None, int | None]:
 
 
 def _seeds_for(size: float, found: Paired) -> int | None:
-    """The least number of seeds with the power to show a difference of that size; None above `MOST_SEEDS`."""
+    """The fewest seeds with the power to show a difference of that size; None above `MOST_SEEDS`."""
     assert found.sd is not None
     low, high = found.n + 1, MOST_SEEDS
     if high < low or not _enough(high, size, found.sd, found):
@@ -432,7 +353,7 @@ def _seeds_for(size: float, found: Paired) -> int | None:
 
 
 def _enough(n: int, size: float, sd: float, found: Paired) -> bool:
-    """Whether this many seeds show a difference of that size four times in five, if nothing else is significant."""
+    """Return whether so many seeds show such a difference four times in five, if nothing else is significant."""
     spread, questions = sd / math.sqrt(n), found.questions_error
     needed = math.hypot(t_quantile(1 - found.level, n - 1) * spread, normal_quantile(1 - found.level) * questions)
     chance = t_quantile(2 * POWER - 1, n - 1) * math.hypot(spread, questions)
@@ -475,7 +396,7 @@ def noncentrality(t: float, df: int, confidence: float) -> tuple[float, float]:
 
 
 def _sign_flips(differences: Sequence[float]) -> float | None:
-    """The share of all 2^n ways to turn signs round (of 65,536 drawn ones if there are more) as far from zero."""
+    """The share of all 2^n sign flips (65,536 drawn ones if there are more) that end as far from zero."""
     n = len(differences)
     if n == 1:
         return None

@@ -1,7 +1,7 @@
-"""What may be concluded: of a run beside the baseline, of a variant over its seeds, and beside what a study expected.
+"""Verdicts: on a run against the baseline, on a variant over its seeds, and on what a study expected.
 
-All three rest on `statistics.against_baseline` and `judge`. A family is the set of variants that share a baseline and
-one error rate: those of a study, or all outside studies. The correction is over all variants and measures of a family,
+All three use `statistics.against_baseline` and `judge`. A family is the set of variants that share a baseline and one
+error rate: those of a study, or all outside studies. The correction covers all variants and measures of a family,
 whatever part of it a filter shows.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from engine.measures import Measure
+from engine.measures import Mean, Measure
 from tui_transformer.lab.analysis.entry import (
     ENDED_EARLY,
     LAST,
@@ -30,18 +30,18 @@ from tui_transformer.lab.analysis.entry import (
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.groups import INERT, Group, other, other_measure, void
 from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
-from tui_transformer.lab.analysis.statistics import Judgement, Mean, Paired, Scores, against_baseline, judge, mean_of
+from tui_transformer.lab.analysis.statistics import Judgement, Paired, Scores, against_baseline, judge, mean_of
 
 BASELINE = "—"
-OWN, BASELINES = Message("whose.own"), Message("whose.baseline")  # whose scores something is wrong with
+OWN, BASELINES = Message("whose.own"), Message("whose.baseline")  # whose scores have a problem
 UNKNOWN = "unknown"
 AS_EXPECTED, NOT_AS_EXPECTED, OPEN, BEFOREHAND = "as expected", "not as expected", "open", "unknown beforehand"
 
 
 def verdict(entry: Entry, baseline: Entry | None) -> str:
-    """Return what may be concluded from one run and the baseline in a few words; "" where no baseline is pinned.
+    """Return the verdict on one run against the baseline, in a few words; "" if no baseline is pinned.
 
-    With one seed each the best of five variants without any effect beats the baseline five times in six.
+    With one seed each, the best of five variants without any effect beats the baseline five times in six.
     """
     if baseline is None:
         return ""
@@ -69,17 +69,17 @@ def verdict(entry: Entry, baseline: Entry | None) -> str:
 
 
 def brief(judgement: Judgement | None, language: Language = ENGLISH) -> str:
-    """Return a verdict where its numbers stand beside it."""
+    """Return a verdict for use beside its numbers."""
     return language.judgement(judgement, "brief") if judgement is not None else ""
 
 
-@lru_cache(16_384)  # most of a folder stays as it is while one run of it is trained
+@lru_cache(16_384)  # most of a folder is unchanged while one of its runs trains
 def _mean(found: Scores) -> Mean:
     return mean_of([score for _, score in found.by_seed], share=found.share, places=found.places)
 
 
 def scores_of(group: Group, measure: Measure) -> Scores:
-    """Return the scores of the runs that count, with the fewest questions of any, where all of them say how many."""
+    """Return the counted runs' scores, with the fewest questions of any if all of them record the number."""
     found = {seed: value for seed, run in group.counted.items() if (value := run.value(measure)) is not None}
     asked = [group.counted[seed].places.get(measure.key) for seed in found] if measure.share else []
     known = [n for n in asked if n is not None]
@@ -87,13 +87,7 @@ def scores_of(group: Group, measure: Measure) -> Scores:
 
 
 class VariantFamily:
-    """Variants with one baseline. What is asked for is computed once.
-
-    Args:
-        groups: all of them.
-        baseline: what they are held against; it may be none of them.
-        file: of the study, where there is one.
-    """
+    """Variants with one baseline, which need not be among them. Results are computed once."""
 
     def __init__(self, groups: Sequence[Group], baseline: Group | None, file: StudyFile | None = None) -> None:
         self.groups, self.baseline, self.file = tuple(groups), baseline, file
@@ -101,16 +95,16 @@ class VariantFamily:
 
     @property
     def study(self) -> str:
-        """Its name; "" where the runs belong to none."""
+        """Its name; "" if the runs belong to none."""
         return self.groups[0].study if self.groups else ""
 
     @property
     def asked(self) -> bool:
-        """Whether the baseline is the one that the study was planned with, so that what it expected can be judged."""
+        """Whether the baseline is the study's own, so that its expectations can be judged."""
         return bool(self.file and self.baseline and self.file.baseline == self.baseline.variant)
 
     def reason(self, group: Group) -> Message | None:
-        """Return why a variant is not held against the baseline; None if it is."""
+        """Return why a variant is not compared with the baseline; None if it is."""
         if group.path not in self._reasons:
             self._reasons[group.path] = self._reason(group)
         return self._reasons[group.path]
@@ -136,7 +130,7 @@ class VariantFamily:
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
-        """All measures in which its variants are compared, corrected together."""
+        """All measures on which its variants are compared, corrected together."""
         return judged([run for group in self.groups for run in group.runs])
 
     @cached_property
@@ -152,13 +146,13 @@ class VariantFamily:
 
     @cached_property
     def compared(self) -> list[Group]:
-        """Those that can be held against the baseline."""
+        """Those that can be compared with the baseline."""
         baseline = self.baseline
         return [g for g in self.groups if baseline is not None and g is not baseline and self.reason(g) is None]
 
     @cached_property
     def differences(self) -> Mapping[str, Mapping[Path, Paired]]:
-        """By measure, the differences of every comparable variant to the baseline, corrected over all measures."""
+        """By measure, every comparable variant's difference from the baseline, corrected over all measures."""
         baseline = self.baseline
         if baseline is None:
             return {}
@@ -167,7 +161,7 @@ class VariantFamily:
 
     @cached_property
     def ranks(self) -> Mapping[Path, int]:
-        """The place of each by mean last loss, from 1, among those that can be held against the baseline."""
+        """Each one's rank by mean last loss, from 1, among those comparable with the baseline."""
         held = [g for g in self.groups if self.baseline is not None and self.reason(g) is None]
         known = {group.path: scores_of(group, LAST) for group in held}
         ordered = sorted((path for path, s in known.items() if s.by_seed), key=lambda path: _mean(known[path]).mean)
@@ -176,7 +170,7 @@ class VariantFamily:
 
 @dataclass(frozen=True, eq=False)
 class VariantResult:
-    """A variant as it stands in its family: a row of the table."""
+    """A variant's results within its family: a table row."""
 
     group: Group
     family: VariantFamily
@@ -195,7 +189,7 @@ class VariantResult:
 
     @property
     def checked(self) -> bool:
-        """Whether each of its runs, and a score of it, has been checked."""
+        """Whether each of its runs and a score of each has been checked."""
         return all(run.checked for run in self.runs)
 
     @property
@@ -213,22 +207,18 @@ class VariantResult:
 
     @property
     def planned(self) -> int:
-        """Seeds there are to be: as many as it has runs, or as its study says."""
+        """Planned seeds: as many as it has runs, or as its study says."""
         file = self.family.file
         return max(len(self.runs), len(file.seeds) if file is not None and self.group.variant in file.variants else 0)
 
     @property
     def n(self) -> str:
-        """Seeds that count, of how many: `3`, `2/3`."""
+        """Seeds that count, out of how many: `3`, `2/3`."""
         count = len(self.group.counted)
         return f"{count}" if count == self.planned else f"{count}/{self.planned}"
 
-    @property
-    def seeds(self) -> str:
+    def seeds(self, language: Language = ENGLISH) -> str:
         """The same in words: `2 of 3 seeds; 1 diverged`."""
-        return self.seeds_in(ENGLISH)
-
-    def seeds_in(self, language: Language) -> str:
         count, total = len(self.group.counted), self.planned
         left = Counter(self.group.left_out.values()).items()
         why = [language.say("seeds.left-out", n=number, why=Word(reason)) for reason, number in left]
@@ -241,12 +231,11 @@ class VariantResult:
         return self.group is self.family.baseline
 
     def mean(self, measure: Measure) -> Mean | None:
-        """Return the mean over the seeds that count; None where none has it."""
         found = scores_of(self.group, measure)
         return _mean(found) if found.by_seed else None
 
     def says_the_same(self, other: "VariantResult") -> bool:
-        """Return whether it differs from an older one in nothing, though something else in its family has changed."""
+        """Return whether it equals an older one, though something else in its family has changed."""
         if self.group is not other.group or self.family.baseline is not other.family.baseline:
             return False
         if self.family.file != other.family.file or self.rank != other.rank:
@@ -255,11 +244,11 @@ class VariantResult:
         return all(self.difference(measure) == other.difference(measure) for measure in measures)
 
     def difference(self, measure: Measure) -> Paired | None:
-        """Return the difference to the baseline; None where there is none, or nothing in common with it."""
+        """Return the difference from the baseline; None without a baseline or shared seeds."""
         return self.family.differences.get(measure.key, {}).get(self.path)
 
     def judgement(self, measure: Measure) -> Judgement | None:
-        """Return what may be concluded; None where nothing is to be."""
+        """Return the verdict; None if there is none."""
         if self.family.baseline is None or self.is_baseline or self.why_not or self.mean(measure) is None:
             return None
         found = self.difference(measure)
@@ -280,7 +269,6 @@ class VariantResult:
 
     @property
     def verdict(self) -> str:
-        """A few words; the difference stands beside them."""
         return self.verdict_in(ENGLISH)
 
     def verdict_in(self, language: Language) -> str:
@@ -303,7 +291,7 @@ class VariantResult:
 
 
 class VariantResults:
-    """Puts groups into families, and keeps the families in which nothing has changed."""
+    """Puts groups into families, and reuses families in which nothing has changed."""
 
     def __init__(self) -> None:
         self._kept: dict[object, tuple[tuple[Group | None, ...], StudyFile | None, tuple[VariantResult, ...]]] = {}
@@ -311,14 +299,9 @@ class VariantResults:
     def of(
         self, groups: Sequence[Group], files: Mapping[str, StudyFile] | None = None, pinned: Path | None = None
     ) -> tuple[VariantResult, ...]:
-        """Return every group beside its baseline: the pinned run's group where it is of the family, else the study's.
+        """Return every group with its baseline: the pinned run's group if in the family, else the study's.
 
         Without either, the pinned run's group, from wherever it is.
-
-        Args:
-            groups: all that there are.
-            files: the studies that were begun, by name.
-            pinned: a run.
         """
         pin = next((g for g in groups if any(run.path == pinned for run in g.runs)), None) if pinned else None
         families: dict[tuple[Path, str], list[Group]] = {}
@@ -340,7 +323,7 @@ class VariantResults:
                 family = VariantFamily(ordered, baseline, file)
                 before = {result.path: result for result in old[2]} if old is not None else {}
                 made = [VariantResult(group, family) for group in ordered]
-                # What was made of an older one that says the same holds.
+                # An equal older one's derived values still hold.
                 same = (b if (b := before.get(one.path)) is not None and one.says_the_same(b) else one for one in made)
                 old = now, file, tuple(same)
             self._kept[key] = old
@@ -350,28 +333,16 @@ class VariantResults:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a study expected of a variant, said before it ran, beside what came out.
+    """What a study expected of a variant before it ran, beside the outcome."""
 
-    Args:
-        what: "loss", or a family of probes.
-        said: worse, better, same, or unknown.
-        outcome: one of the four.
-        found: what was judged, and how.
-    """
-
-    what: str
-    said: str
-    outcome: str
-    found: tuple[tuple[Measure, Judgement], ...]
+    what: str  # "loss", or a family of probes
+    said: str  # worse, better, same, or unknown
+    outcome: str  # one of the four
+    found: tuple[tuple[Measure, Judgement], ...]  # what was judged, and how
 
 
 def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Expectation, ...]:
-    """Return what was expected of one variant; nothing where another baseline than the study's is pinned.
-
-    Args:
-        result: the variant.
-        measures: probes and scores that its study has.
-    """
+    """Return the expectations of one variant; empty if a baseline other than the study's is pinned."""
     family, made = result.family, []
     if not family.asked or family.file is None:
         return ()
@@ -390,7 +361,7 @@ def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Ex
 
 
 def summary(found: Sequence[Expectation], language: Language = ENGLISH) -> str:
-    """Return a few words for a cell: the outcome they share, or how many had which."""
+    """Return a few words for a cell: the shared outcome, or how many had which."""
     outcomes = [expectation.outcome for expectation in found]
     counts = {outcome: outcomes.count(outcome) for outcome in (NOT_AS_EXPECTED, AS_EXPECTED, OPEN, BEFOREHAND)}
     present = [(outcome, count) for outcome, count in counts.items() if count]

@@ -1,10 +1,11 @@
-"""What the Compare pane shows: the runs that the filter lets through, in order, as cells of text. Pure but for a cache.
+"""What the Compare pane shows: the filtered runs, in order, as text cells. Pure but for a cache.
 
-Cells are made once for each run and kept until the run, the baseline or the columns change: a filter that is typed
-costs no more than looking at five hundred runs.
+A run's cells are made once and kept until the run, the baseline or the columns change: typing a filter costs no more
+than matching five hundred runs.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,43 +14,31 @@ from rich.cells import cell_len
 from engine.clean import clean_line
 from engine.errors import InputError
 from tui_transformer.lab.analysis import group_columns
-from tui_transformer.lab.analysis.columns import Column, columns
-from tui_transformer.lab.analysis.entry import NO_RUN, Entry, Listed, majority_rows
+from tui_transformer.lab.analysis.columns import FIXED, Column, columns
+from tui_transformer.lab.analysis.entry import NO_RUN, Entry, majority_rows
 from tui_transformer.lab.analysis.folder import StudyFile
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.query import Known, Query, begun, sort, unfinished
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
 from tui_transformer.lab.charts.colours import LETTERS
 
-Key = tuple[str, str]  # a setting of a later version may be called as a column is
+Key = tuple[str, str]  # a later version's setting may share a column's name
 RUNS, VARIANTS = "runs", "variants"
-_OF_VARIANTS = {"run": "variant", "seed": "n"}  # what sorts runs -> what sorts variants
+_OF_VARIANTS = {"run": "variant", "seed": "n"}  # sort key of runs -> of variants
+Listed = Entry | VariantResult
 LONGEST_CELL = 120  # characters of a note that a table needs
 
 
 @dataclass(frozen=True)
 class Options:
-    """How runs are shown.
-
-    Args:
-        query: the filter as typed.
-        sort: the key of a column; "" leaves the newest first.
-        reverse: the other way round.
-        baseline: the pinned run.
-        selected: the runs that are drawn.
-        only: leave out what is not selected.
-        all_settings: a column for every setting.
-        by: RUNS, VARIANTS, or "" for variants where all that is shown belongs to one study.
-    """
-
-    query: str = ""
-    sort: str = ""
-    reverse: bool = False
-    baseline: Path | None = None
-    selected: tuple[Path, ...] = ()
-    only: bool = False
-    all_settings: bool = False
-    by: str = ""
+    query: str = ""  # the filter as typed
+    sort: str = ""  # the key of a column; "" leaves the newest first
+    reverse: bool = False  # the other way round
+    baseline: Path | None = None  # the pinned run
+    selected: tuple[Path, ...] = ()  # the runs that are drawn
+    only: bool = False  # leave out what is not selected
+    all_settings: bool = False  # a column for every setting
+    by: str = ""  # RUNS, VARIANTS, or "" for variants if all shown belong to one study
 
 
 @dataclass(frozen=True)
@@ -64,34 +53,24 @@ class Row:
 
 @dataclass(frozen=True)
 class Shown:
-    """What there is to show.
-
-    Args:
-        widths: of the widest cell of each column, its title among them.
-        total: runs in the folder, or variants.
-        by: RUNS or VARIANTS.
-        mistake: what is wrong with the filter; only the terms before it hold.
-        nothing: why no run is shown; "" where some are.
-    """
-
     columns: tuple[Column, ...] = ()
     rows: tuple[Row, ...] = ()
-    widths: tuple[int, ...] = ()
-    total: int = 0
-    by: str = RUNS
+    widths: tuple[int, ...] = ()  # of each column's widest cell, title included
+    total: int = 0  # runs in the folder, or variants
+    by: str = RUNS  # RUNS or VARIANTS
     baseline: Entry | None = None
     sorted_by: Column | None = None
-    mistake: str = ""
-    nothing: str = ""
+    mistake: str = ""  # what is wrong with the filter; only terms before that apply
+    nothing: str = ""  # why no run is shown; "" where some are
 
     @property
     def count(self) -> int:
-        """How many runs, or variants, are shown: without rows that are none."""
+        """How many runs or variants are shown, without the extra rows."""
         return sum(row.entry.state != NO_RUN for row in self.rows)
 
     @property
     def runs(self) -> list[Entry]:
-        """The runs of its rows, and rows beside them that are none."""
+        """The runs in its rows, and the extra rows beside them."""
         return [row.entry for row in self.rows if isinstance(row.entry, Entry)]
 
     @property
@@ -100,7 +79,7 @@ class Shown:
 
 
 class View:
-    """Arranges entries, and keeps the cells it made."""
+    """Arranges entries, and caches their cells."""
 
     def __init__(self) -> None:
         self._cells: dict[Path, _Cells] = {}
@@ -112,103 +91,101 @@ class View:
     def arrange(
         self, entries: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile] | None = None
     ) -> Shown:
-        """What to show of these runs, or of their variants.
-
-        Args:
-            entries: all runs of the folder.
-            options: how.
-            studies: the files of studies, by name.
-        """
         by_path = {entry.path: entry for entry in entries}
         baseline = by_path.get(options.baseline) if options.baseline is not None else None
-        known = self._names(entries)
+        if self._known[0] is not entries:
+            self._known = entries, Known(entries)
+        known = self._known[1]
         query, mistake = begun(options.query, known)
         key = "" if mistake else unfinished(options.query, query, entries, known)
-        if key:  # what is typed would hide every run until it is a term
+        if key:  # a half-typed term would hide every run
             query, mistake = Query(query.terms[:-1]), f"{key} is a key: go on with = != < <= > >= or :"
         chosen = [by_path[path] for path in options.selected if path in by_path]
         among = chosen if options.only else entries
         matching = query(among, baseline)
-        if (options.by or _usual(matching)) == VARIANTS:
-            made = self._of_variants(entries, matching, options, studies or {})
-            nothing = "" if made.rows else _why_nothing(query, among, options, baseline)
-            return replace(made, baseline=baseline, mistake=mistake, nothing=nothing)
-        order = _column(options.sort, known)
+        studies_of = {entry.study.name if entry.study is not None else "" for entry in matching}
+        usual = VARIANTS if len(studies_of) == 1 and studies_of != {""} else RUNS
+        if (options.by or usual) == VARIANTS:
+            shown = self._of_variants(entries, matching, options, studies or {})
+        else:
+            shown = self._of_runs(entries, matching, options, baseline, chosen if len(chosen) > 1 else ())
+        nothing = ""
+        if not shown.rows:
+            none = "no run is selected: i shows all" if options.only else "there is no run yet"
+            nothing = query.why_none(among, baseline) if among else none
+        return replace(shown, baseline=baseline, mistake=mistake, nothing=nothing)
+
+    def _of_runs(
+        self,
+        entries: Sequence[Entry],
+        matching: Sequence[Entry],
+        options: Options,
+        baseline: Entry | None,
+        of: Sequence[Entry],
+    ) -> Shown:
+        order = None
+        with suppress(InputError):  # a probe that no run still has
+            order = self._known[1].column(options.sort) if options.sort else None
         shown = [*sort(matching, order, baseline, reverse=options.reverse), *majority_rows(matching)]
-        of = chosen if len(chosen) > 1 else ()
         offered = columns(shown, baseline, of=of, all_settings=options.all_settings)
-        rows = self._rows(shown, offered, baseline)
-        widths = _widths(offered, rows, order)
-        nothing = "" if rows else _why_nothing(query, among, options, baseline)
-        return Shown(tuple(offered), rows, widths, len(entries), RUNS, baseline, order, mistake, nothing)
+        if baseline is not self._baseline:
+            self._baseline = baseline
+            beside = [_key(column) for column in FIXED.values() if column.beside]
+            for kept in self._cells.values():
+                kept.row = None
+                for key in beside:
+                    kept.made.pop(key, None)
+        rows = _rows(self._cells, shown, offered, baseline)
+        return Shown(tuple(offered), rows, _widths(offered, rows, order), len(entries), RUNS, sorted_by=order)
 
     def _of_variants(
         self, entries: Sequence[Entry], matching: Sequence[Entry], options: Options, studies: Mapping[str, StudyFile]
     ) -> Shown:
-        """Variants of which any run matches, each whole: a filter takes no seeds away."""
+        """Return the variants with any matching run, each with all its seeds."""
         everything = self._standings.of(self._grouping.of(entries), studies, options.baseline)
         paths = {entry.path for entry in matching}
         found = [standing for standing in everything if any(run.path in paths for run in standing.runs)]
         offered = group_columns.columns(found, all_settings=options.all_settings)
         order = next((column for column in offered if column.key == _OF_VARIANTS.get(options.sort, options.sort)), None)
         ordered = sort(found, order, None, reverse=options.reverse)
-        keys = tuple((column.key, column.title + column.dotted) for column in offered)
-        rows = tuple(_kept(self._variants, standing).row(keys, offered, None) for standing in ordered)
+        rows = _rows(self._variants, ordered, offered, None)
         widths = _widths(offered, rows, order)
         return Shown(tuple(offered), rows, widths, len(everything), VARIANTS, sorted_by=order)
 
-    def _names(self, entries: Sequence[Entry]) -> Known:
-        """Every key there is, gathered again only for other entries."""
-        if self._known[0] is not entries:
-            self._known = entries, Known(entries)
-        return self._known[1]
 
-    def _rows(self, entries: Sequence[Entry], offered: Sequence[Column], baseline: Entry | None) -> tuple[Row, ...]:
-        keys = tuple((column.key, column.dotted) for column in offered)
-        if baseline is not self._baseline:
-            self._baseline = baseline
-            for made in self._cells.values():
-                made.forget_baseline()
-        return tuple(_kept(self._cells, entry).row(keys, offered, baseline) for entry in entries)
-
-
+@dataclass
 class _Cells:
-    """The cells of one run or variant, each made when it is first asked for."""
+    """The cells of one run or variant, each made on first use, and the last row made from them."""
 
-    def __init__(self, entry: Listed) -> None:
-        self.entry = entry
-        self._made: dict[Key, tuple[str, int]] = {}
-        self._beside: set[Key] = set()
-        self._row: tuple[tuple[Key, ...], Row] | None = None
-
-    def row(self, keys: tuple[Key, ...], offered: Sequence[Column], baseline: Entry | None) -> Row:
-        """All of these columns; the same object as long as nothing changes."""
-        if self._row is None or self._row[0] != keys:
-            pairs = zip(keys, offered, strict=True)
-            cells = [self._made.get(key) or self._make(key, column, baseline) for key, column in pairs]
-            said = next((text for (text, _), column in zip(cells, offered, strict=True) if column.key == "verdict"), "")
-            row = Row(self.entry, tuple(text for text, _ in cells), tuple(width for _, width in cells), said)
-            self._row = keys, row
-        return self._row[1]
-
-    def _make(self, key: Key, column: Column, baseline: Entry | None) -> tuple[str, int]:
-        text = clean_line(column.shown(self.entry, baseline)[:LONGEST_CELL])
-        if column.beside:
-            self._beside.add(key)
-        self._made[key] = text, cell_len(text)
-        return self._made[key]
-
-    def forget_baseline(self) -> None:
-        for key in self._beside:
-            del self._made[key]
-        self._beside, self._row = set(), None
+    entry: Listed
+    made: dict[Key, tuple[str, int]] = field(default_factory=dict)
+    keys: tuple[Key, ...] = ()
+    row: Row | None = None
 
 
-def _kept(cells: dict[Path, _Cells], entry: Listed) -> _Cells:
-    kept = cells.get(entry.path)
-    if kept is None or kept.entry is not entry:
-        kept = cells[entry.path] = _Cells(entry)
-    return kept
+def _rows(
+    cells: dict[Path, _Cells], shown: Sequence[Listed], offered: Sequence[Column], baseline: Entry | None
+) -> tuple[Row, ...]:
+    """Return a row of these columns for each; the same object while nothing changes."""
+    keys, rows = tuple(map(_key, offered)), []
+    for entry in shown:
+        kept = cells.get(entry.path)
+        if kept is None or kept.entry is not entry:
+            kept = cells[entry.path] = _Cells(entry)
+        if kept.row is None or kept.keys != keys:
+            for key, column in zip(keys, offered, strict=True):
+                if key not in kept.made:
+                    text = clean_line(column.shown(entry, baseline)[:LONGEST_CELL])
+                    kept.made[key] = text, cell_len(text)
+            texts, widths = zip(*(kept.made[key] for key in keys), strict=True)
+            verdict = next((text for text, column in zip(texts, offered, strict=True) if column.key == "verdict"), "")
+            kept.keys, kept.row = keys, Row(entry, texts, widths, verdict)
+        rows.append(kept.row)
+    return tuple(rows)
+
+
+def _key(column: Column) -> Key:
+    return column.key, column.title + column.dotted
 
 
 def _widths(offered: Sequence[Column], rows: Sequence[Row], order: Column | None) -> tuple[int, ...]:
@@ -217,33 +194,11 @@ def _widths(offered: Sequence[Column], rows: Sequence[Row], order: Column | None
     return tuple(max(column) for column in zip(titles, *(row.widths for row in rows), strict=True))
 
 
-def _usual(matching: Sequence[Entry]) -> str:
-    studies = {entry.study.name if entry.study is not None else "" for entry in matching}
-    return VARIANTS if len(studies) == 1 and studies != {""} else RUNS
-
-
-def _column(key: str, known: Known) -> Column | None:
-    try:
-        return known.column(key) if key else None
-    except InputError:  # a probe that no run has any more
-        return None
-
-
-def _why_nothing(query: Query, among: Sequence[Entry], options: Options, baseline: Entry | None) -> str:
-    if among:
-        return query.why_none(among, baseline)
-    return "no run is selected: i shows all" if options.only else "there is no run yet"
-
-
 @dataclass
 class Selection:
-    """Runs by the number of their letter and colour.
+    """Runs by the number of their letter and colour."""
 
-    Args:
-        baseline: the pinned run; it may be drawn or not.
-    """
-
-    baseline: Path | None = None
+    baseline: Path | None = None  # the pinned run; it may be drawn or not
     _slots: dict[Path, int] = field(default_factory=dict)
 
     @property
@@ -259,7 +214,7 @@ class Selection:
         return self._slots.get(run)
 
     def turn(self, run: Path) -> bool:
-        """Draw it, or no longer; False where there is no letter left."""
+        """Toggle drawing it; False if no letter is left."""
         if run in self._slots:
             del self._slots[run]
             return True
@@ -269,7 +224,7 @@ class Selection:
         return True
 
     def pin(self, run: Path) -> bool:
-        """Make it the baseline and draw it, or take that back; whether it is the baseline now."""
+        """Toggle it as the baseline, drawing it; return whether it is the baseline now."""
         if self.baseline == run:
             self.baseline = None
             return False
@@ -283,7 +238,7 @@ class Selection:
         self._slots.clear()
 
     def keep(self, present: set[Path]) -> bool:
-        """Forget runs that are gone; whether there were any."""
+        """Forget runs that are gone; return whether there were any."""
         gone = [run for run in self._slots if run not in present]
         for run in gone:
             del self._slots[run]

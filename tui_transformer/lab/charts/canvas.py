@@ -1,7 +1,7 @@
-"""Charts in characters, drawn by plotext: lines in dots of eight to a cell, bands, levels, marks, axes. They are cells.
+"""Charts as character cells, drawn by plotext: lines in braille dots (eight per cell), bands, levels, marks, axes.
 
-plotext paints in numbered colours; here each number stands for the name of a style, which the screen's theme knows.
-Points are thinned to what the columns can show before they are drawn: a million lines cost no more than a few.
+plotext paints in numbered colours; here each number stands for a style name that the screen's theme defines.
+Points are thinned to what the columns can show before drawing: a million points cost no more than a few.
 """
 
 import math
@@ -19,25 +19,26 @@ from tui_transformer.lab.formatting import short
 
 Cell = tuple[str, str]  # a character, the name of its style
 BLANK: Cell = (" ", "")
-FROM_ZERO = 0.2  # of the largest x: a first point that is nearer to 0 lets the axis begin there
-LOWEST = 1e-12  # whose logarithm is drawn; what is smaller is drawn there
-ROOM_FOR_AXIS = 10  # rows from which the x axis has a line of its own
+FROM_ZERO = 0.2  # share of the largest x: if the first point is nearer to 0, the axis begins at 0
+LOWEST = 1e-12  # on a log axis; smaller values are drawn there
+ROOM_FOR_AXIS = 10  # least rows for the x axis to get its own line
 AXIS = "axis"
 
 
 @dataclass(frozen=True)
 class Line:
-    """Points to join. `dots`: each point is marked as well, where they are few."""
+    """Points to join. `dots`: mark each point too, where they are few."""
 
     x: Sequence[float]
     y: Sequence[float]
     style: str
     dots: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A single character. `on`: the style of the line that it is on; "" for none."""
+    """A single character. `on`: the style of the line under it; "" for none."""
 
     x: float
     y: float
@@ -48,22 +49,12 @@ class Mark:
 
 @dataclass(frozen=True)
 class Canvas:
-    """A drawn chart.
-
-    Args:
-        cells: rows from the top, each as wide as the chart.
-        margin: columns left of the lines.
-        rows: of the lines.
-        low: x at the first column of the lines; `high` at the last.
-        bottom: y at the lowest row, by its logarithm where `log`; `top` at the highest.
-    """
-
-    cells: list[list[Cell]]
-    margin: int
-    rows: int
-    low: float
+    cells: list[list[Cell]]  # rows from the top, each as wide as the chart
+    margin: int  # columns left of the lines
+    rows: int  # of the lines
+    low: float  # x at the first column of the lines; `high` at the last
     high: float
-    bottom: float = 0.0
+    bottom: float = 0.0  # y at the lowest row, by its logarithm where `log`; `top` at the highest
     top: float = 1.0
     log: bool = False
 
@@ -81,7 +72,7 @@ class Canvas:
         return self.margin + round(min(1.0, max(0.0, share)) * self._columns)
 
     def height_of(self, y: float) -> float:
-        """Where y stands between the lowest row (0) and the highest (1); beyond them where it does."""
+        """Return y's place between the lowest row (0) and the highest (1), or beyond them."""
         return (_of(y, self.log) - self.bottom) / (self.top - self.bottom)
 
 
@@ -92,31 +83,14 @@ def draw(
     height: int,
     x_text: Callable[[float], str],
     x_label: str = "",
-    levels: Sequence[tuple[float, str]] = (),
+    levels: Sequence[tuple[float, str]] = (),  # horizontal lines: y, style
     marks: Sequence[Mark] = (),
-    top: float = math.inf,
-    log: bool = False,
-    also_x: Sequence[float] = (),
+    top: float = math.inf,  # higher values are cut off
+    log: bool = False,  # y by its logarithm; every y must be positive
+    also_x: Sequence[float] = (),  # y values that must also be visible, as far as `top` allows
     also_y: Sequence[float] = (),
 ) -> Canvas | None:
-    """Draw lines, the last on top.
-
-    Args:
-        lines: those without points are left out.
-        width: columns in all.
-        height: rows in all.
-        x_text: writes a place on the x axis.
-        x_label: what x is.
-        levels: horizontal lines: y, style.
-        marks: single characters.
-        top: higher values are cut off.
-        log: y by its logarithm; every y must be positive.
-        also_x: places that must be seen as well.
-        also_y: heights that must be seen as well, as far as `top` lets them.
-
-    Returns:
-        None where there is nothing to draw, or no room.
-    """
+    """Draw lines, the last on top; None if there is nothing to draw, or no room."""
     of_y = partial(_of, log=log)
     own_line = height >= ROOM_FOR_AXIS
     rows = height - (2 if own_line else 1)
@@ -139,24 +113,30 @@ def draw(
     styles = list(dict.fromkeys([*(line.style for line in shown), *(style for _, style in levels)]))
     paint = {style: number for number, style in enumerate(styles, 1)}
     end = high_x if high_x > low_x else low_x + 1.0
-    _begin(width, height, own_line=own_line)
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.limit_size(False, False)  # it would ask stdout for a terminal size; a screen has none
+    plotext.plot_size(width, height)
+    plotext.xaxes(own_line, False)
+    plotext.yaxes(True, False)
     plotext.xlim(low_x, end)
     plotext.ylim(low_y, high_y)
     plotext.yticks(places, texts)
     left = max(len(text) for text in texts) + 1 if texts else 1
     across = _x_labels(low_x, high_x, width - left, x_text, x_label)
     plotext.xticks([x for x, _ in across], [text for _, text in across])
-    for y, style in levels:
-        plotext.plot([low_x, end], [of_y(y)] * 2, marker="┄", color=paint[style])
+    for level, style in levels:
+        plotext.plot([low_x, end], [of_y(level)] * 2, marker="┄", color=paint[style])
     for line in shown:
-        points = _points(line, width - left)
-        plotext.plot([x for x, _ in points], [of_y(y) for _, y in points], marker="braille", color=paint[line.style])
-        if line.dots and len(points) <= (width - left) // 4:
-            marks = [*(Mark(x, y, "•", line.style, on=line.style) for x, y in points), *marks]
+        x, y = thin(line.x, line.y, 2 * (width - left))
+        plotext.plot(x, [*map(of_y, y)], marker="braille", color=paint[line.style])
+        if line.dots and len(x) <= (width - left) // 4:
+            marks = [*(Mark(*at, "•", line.style, on=line.style) for at in zip(x, y, strict=True)), *marks]
     cells = _cells({number: style for style, number in paint.items()})
     plotext.clear_figure()
     margin = 1 + max((i for i, (c, _) in enumerate(cells[0]) if c in "│┤" and i <= left), default=left - 1)
-    _name_x(cells, x_label)
+    if x_label and all(cell == BLANK for cell in cells[-1][-len(x_label) :]):
+        cells[-1][-len(x_label) :] = [(c, AXIS) for c in x_label]
     canvas = Canvas(cells, margin, rows, low_x, high_x, low_y, high_y, log)
     for mark in marks:
         if canvas.height_of(mark.y) <= 1.0:
@@ -168,19 +148,10 @@ def _of(y: float, log: bool) -> float:
     return math.log10(max(y, LOWEST)) if log else float(y)
 
 
-def _begin(width: int, height: int, *, own_line: bool) -> None:
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.limit_size(False, False)  # it would ask what stdout is for the size of a terminal, and a screen is none
-    plotext.plot_size(width, height)
-    plotext.xaxes(own_line, False)
-    plotext.yaxes(True, False)
-
-
 def _cells(styles: dict[int, str]) -> list[list[Cell]]:
-    """What plotext made of its figure, from the top: each character with the name of its style, or that of the axes."""
+    """Return plotext's figure from the top: each character with its style's name, or the axes'."""
     figure = plotext._core._figure
-    figure._build_matrix()  # what its `build` does before it turns characters and colours into one text
+    figure._build_matrix()  # what its `build` does before it joins characters and colours into one text
     made = figure.monitor.matrix
     painted = zip(reversed(made.marker), reversed(made.fullground), strict=True)
     return [
@@ -189,7 +160,7 @@ def _cells(styles: dict[int, str]) -> list[list[Cell]]:
 
 
 def _put(canvas: Canvas, mark: Mark) -> None:
-    """A mark in its line's cell: plotext rounds a line's dots and a character's cell differently."""
+    """Put a mark in its line's cell: plotext rounds dots and characters differently."""
     column, row = canvas.column_of(mark.x), round((1.0 - canvas.height_of(mark.y)) * (canvas.rows - 1))
     rows = [at for at in (row, row - 1, row + 1) if 0 <= at < canvas.rows]
     beside = [at for at in (column - 1, column + 1) if canvas.margin <= at < len(canvas.cells[0])]
@@ -201,34 +172,24 @@ def _put(canvas: Canvas, mark: Mark) -> None:
     canvas.cells[y][x] = (mark.sign, mark.style)
 
 
-def _points(line: Line, columns: int) -> list[tuple[float, float]]:
-    if len(line.x) <= 4 * columns:
-        return list(zip(line.x, line.y, strict=True))
-    return list(zip(*thin(line.x, line.y, 2 * columns), strict=True))
-
-
 def _y_labels(low: float, high: float, rows: int, log: bool) -> tuple[list[float], list[str]]:
-    """Places and texts of round numbers."""
+    """Round numbers; on a log axis 1, 2 and 5 times powers of ten, unless these are too few."""
     wanted = max(2, min(8, rows // 3))
     if not log:
         values = ticks(low, high, wanted)
         return values, _numbers(values)
-    values = _log_ticks(low, high, wanted)
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        values = [f * 10.0**p for p in powers for f in factors if low - 1e-9 <= math.log10(f * 10.0**p) <= high + 1e-9]
+        if len(values) >= min(3, wanted):
+            break
+    else:
+        values = [value for value in ticks(10.0**low, 10.0**high, wanted) if value > 0]
     return [math.log10(value) for value in values], _numbers(values)
 
 
-def _log_ticks(low: float, high: float, wanted: int) -> list[float]:
-    """One, two and five times powers of ten; where these are too few, evenly round numbers."""
-    powers = range(math.floor(low), math.ceil(high) + 1)
-    for factors in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7)):
-        found = [f * 10.0**p for p in powers for f in factors if low - 1e-9 <= math.log10(f * 10.0**p) <= high + 1e-9]
-        if len(found) >= min(3, wanted):
-            return found
-    return [value for value in ticks(10.0**low, 10.0**high, wanted) if value > 0]
-
-
 def _numbers(values: Sequence[float]) -> list[str]:
-    """All with as many decimals as the finest needs."""
+    """All with the decimals that the finest needs."""
     if not values:
         return []
     if max(abs(value) for value in values) >= 100_000:
@@ -242,7 +203,7 @@ def _numbers(values: Sequence[float]) -> list[str]:
 def _x_labels(
     low: float, high: float, columns: int, x_text: Callable[[float], str], x_label: str
 ) -> list[tuple[float, str]]:
-    """Round numbers with room between them, and room for the name of x at the end."""
+    """Round numbers with gaps between them, and room for the x name at the end."""
     found: list[tuple[float, str]] = []
     span, free = high - low, 0
     end = columns - len(x_label) - 1 if x_label else columns
@@ -255,51 +216,23 @@ def _x_labels(
     return found
 
 
-def _name_x(cells: list[list[Cell]], x_label: str) -> None:
-    """The name of x at the end of the last row, where nothing stands there."""
-    room = len(x_label)
-    if room and all(cell == BLANK for cell in cells[-1][-room:]):
-        cells[-1][-room:] = [(c, AXIS) for c in x_label]
-
-
-@dataclass(frozen=True)
-class Series:
-    """One line of a chart: x and y of equal length."""
-
-    label: str
-    x: Sequence[float]
-    y: Sequence[float]
-    colour: str
-
-
 def line_chart(
-    series: Sequence[Series],
+    series: Sequence[Line],
     *,
-    title: str,
+    title: str,  # what y is, with its unit
     x_label: str,
     width: int,
     height: int,
-    levels: Sequence[tuple[str, float, str]] = (),
-    top: float = math.inf,
+    levels: Sequence[tuple[str, float, str]] = (),  # horizontal lines: label, y, colour
+    top: float = math.inf,  # higher values are cut off, so that a steep start does not flatten the rest
     colour: bool = True,
 ) -> str:
-    """Return a chart as lines of text, or the empty string if nothing is finite.
-
-    Args:
-        series: lines to draw; what is not finite of them is left out.
-        title: what y is, with its unit.
-        x_label: what x is, with its unit.
-        width: columns.
-        height: rows.
-        levels: horizontal lines: label, y, colour.
-        top: higher values are cut off, so that a steep start does not flatten the rest.
-        colour: with escape codes for colour, or plain.
-    """
+    """Return a chart as lines of text; "" if nothing is finite."""
     known = [(one, thin(one.x, one.y, width)) for one in series]
     known = [(one, points) for one, points in known if points[0]]
     seen = [(label, y, paint) for label, y, paint in levels if math.isfinite(y)]
     canvas = draw(
-        [Line(*points, one.colour) for one, points in known],
+        [Line(*points, one.style) for one, points in known],
         width=width,
         height=height - 1,
         x_text=lambda x: f"{x:,.10g}",
@@ -310,7 +243,7 @@ def line_chart(
     if canvas is None:
         return ""
     head = [(c, "bold") for c in title]
-    legend = [("━", one.label, one.colour) for one, _ in known] + [("┄", label, paint) for label, _, paint in seen]
+    legend = [("━", one.label, one.style) for one, _ in known] + [("┄", label, paint) for label, _, paint in seen]
     for sign, label, paint in legend:
         if cell_len("".join(c for c, _ in head) + label) + 5 <= width:
             head += [*[BLANK] * 3, (sign, paint), BLANK, *((c, paint) for c in label)]
@@ -329,7 +262,7 @@ def _printed(row: Sequence[Cell], *, colour: bool) -> str:
 
 
 def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[float], list[float]]:
-    """Finite points, at most two a column: the lowest and highest y of each bucket, in order of x."""
+    """Finite points, at most two per column: each bucket's lowest and highest y, in x order."""
     points = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
     if len(points) > 2 * columns:
         size = -(-len(points) // columns)
@@ -342,7 +275,7 @@ def thin(x: Sequence[float], y: Sequence[float], columns: int) -> tuple[list[flo
 
 
 def usual_top(values: Sequence[float], low: float) -> float:
-    """Where a chart ends: the fall of the first steps, if it is many times the rest of the way, is cut off."""
+    """The top of a chart: cuts off the initial fall if it dwarfs the rest of the curve."""
     if len(values) < 20:
         return math.inf
     usual = sorted(values)[int(0.9 * len(values))]
@@ -360,8 +293,8 @@ def ticks(low: float, high: float, wanted: int = 6) -> list[float]:
     return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-# What is drawn between the lines. A band is a texture of dots, so that it is seen without colours and where it is
-# thinner than a row; thick where something can be said there, thin where not. It never covers a line, and is thinner
+# What is drawn between the lines. A band is a texture of dots, visible without colours and where it is
+# thinner than a row; dense where a conclusion holds, sparse where not. It never covers a line, and is sparser
 # than one.
 
 DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))  # of a braille character: [column][row from the top]
@@ -372,24 +305,15 @@ ACROSS, UPRIGHT = "┄", "┊"
 
 @dataclass(frozen=True)
 class Shade:
-    """A band.
-
-    Args:
-        x: of its points.
-        low: its lower edge there; `high` the upper.
-        style: of its dots.
-        thick: at which points every second place is a dot, not every fourth; () nowhere.
-    """
-
-    x: Sequence[float]
-    low: Sequence[float]
+    x: Sequence[float]  # of its points
+    low: Sequence[float]  # its lower edge there; `high` the upper
     high: Sequence[float]
-    style: str
-    thick: Sequence[bool] = ()
+    style: str  # of its dots
+    thick: Sequence[bool] = ()  # points where every second place is a dot, not every fourth; () for none
 
 
 def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
-    """Fill bands where nothing else is; of two that overlap, both are seen in the colour of the later one."""
+    """Fill bands in empty cells; where two overlap, both show in the later one's colour."""
     dots: dict[tuple[int, int], tuple[int, str]] = {}
     for band in bands:
         if not band.x:
@@ -402,8 +326,10 @@ def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
 
 
 def _column(canvas: Canvas, band: Shade, column: int, dots: dict[tuple[int, int], tuple[int, str]]) -> None:
-    left, share = _between(band.x, canvas.x_at(column))
-    right = min(left + 1, len(band.x) - 1)
+    x, at = band.x, canvas.x_at(column)
+    left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
+    right = min(left + 1, len(x) - 1)
+    share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
     edges = (edge[left] + share * (edge[right] - edge[left]) for edge in (band.low, band.high))
     places = 4 * canvas.rows - 1
     low, high = (canvas.height_of(y) * places for y in edges)
@@ -411,29 +337,21 @@ def _column(canvas: Canvas, band: Shade, column: int, dots: dict[tuple[int, int]
     first, last = max(0, round(low)), min(places, round(high))
     for row in range(first // 4, last // 4 + 1):
         pattern = _pattern(max(0, first - 4 * row), min(3, last - 4 * row), thick)
-        at = (canvas.rows - 1 - row, column)
+        place = (canvas.rows - 1 - row, column)
         if pattern:
-            dots[at] = dots.get(at, NOTHING)[0] | pattern, band.style
+            dots[place] = dots.get(place, NOTHING)[0] | pattern, band.style
 
 
 @cache
 def _pattern(first: int, last: int, thick: bool) -> int:
-    """The dots of a cell from one height to another, 0 to 3 from its foot: every fourth place, or every second."""
+    """The dots of a cell between two heights, 0 to 3 from its bottom: every fourth place, or every second."""
     every = {(height, half) for height in range(first, last + 1) for half in (0, 1)}
     chosen = [(h, half) for h, half in every if (h % 2 == half if thick else h == 2 * half)]
     return sum(DOTS[half][3 - height] for height, half in chosen)
 
 
-def _between(x: Sequence[float], at: float) -> tuple[int, float]:
-    """The point left of a place, and how far on the way to the next one it is."""
-    left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
-    if left == len(x) - 1:
-        return left, 0.0
-    return left, min(1.0, max(0.0, (at - x[left]) / (x[left + 1] - x[left])))
-
-
 def across(canvas: Canvas, y: float, style: str) -> None:
-    """A line at y from side to side, behind everything else, in the row where a line of dots at y is."""
+    """Draw a horizontal line at y, behind everything else, in the row where dots at y would be."""
     row = canvas.rows - 1 - round(canvas.height_of(y) * (4 * canvas.rows - 1)) // 4
     if 0 <= row < canvas.rows:
         for column in range(canvas.margin, len(canvas.cells[0])):
@@ -442,7 +360,7 @@ def across(canvas: Canvas, y: float, style: str) -> None:
 
 
 def upright(canvas: Canvas, x: float, style: str, top: Sequence[Cell] = ()) -> None:
-    """A line from the top to the bottom at x, behind everything else, and letters on its top."""
+    """Draw a vertical line at x, behind everything else, with letters at its top."""
     if not canvas.low <= x <= canvas.high:
         return
     column = canvas.column_of(x)

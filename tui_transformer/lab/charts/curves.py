@@ -1,24 +1,25 @@
-"""From records to lines: what can be drawn, over which axis, how smooth. Pure; knows no widget."""
+"""Chart lines from records: what can be drawn, over which axis, how smooth. Pure; no widgets."""
 
 import bisect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TypeVar
 
 from engine.measures import MEASURES, Measure
-from engine.runs.records import LARGEST
+from engine.runs.records import LARGEST, Measured, TrainRecord, ValidationRecord
 from tui_transformer.lab.formatting import duration, short
-from tui_transformer.lab.records.facts import Record, number, table
 
 CHARTED = tuple(measure for measure in MEASURES if measure.charted)
+R = TypeVar("R", bound=Measured)
 AXES = ("step", "tokens", "seconds")
 AXIS_LABELS = {"step": "steps", "tokens": "tokens", "seconds": "time", "distance": "characters back"}
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """How far back a mean of the train loss reaches, as a share of the run; 0 is not at all."""
+    """How far back the train-loss mean reaches, as a share of the run; 0 is not at all."""
 
     label: str
     reach: float
@@ -29,10 +30,13 @@ SMOOTHINGS = (Smoothing("off", 0.0), Smoothing("some", 0.005), Smoothing("strong
 
 @dataclass(frozen=True)
 class Curve:
-    """Points in order of x."""
-
     x: tuple[float, ...] = ()
     y: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, points: Iterable[tuple[float, float]]) -> "Curve":
+        x, y = zip(*points, strict=True) if (points := list(points)) else ((), ())
+        return cls(x, y)
 
     def near(self, x: float) -> int | None:
         if not self.x:
@@ -43,60 +47,41 @@ class Curve:
 
 @dataclass(frozen=True)
 class Picture:
-    """What one chart draws: a measure of a run.
-
-    Args:
-        raw: the train curve before it was smoothed; empty where it was not.
-        floors: losses of perfect predictors: given its window first, then the whole past. Runs of earlier
-            versions have only the latter.
-        best: index into `validation`, None where there is none.
-    """
-
     measure: Measure
     axis: str = "step"
     log: bool = False
-    raw: Curve = Curve()
+    raw: Curve = Curve()  # the train curve before smoothing; empty if not smoothed
     train: Curve = Curve()
     validation: Curve = Curve()
+    # losses of perfect predictors: given the window, then the whole past. Runs of earlier versions have only the
+    # latter
     floors: tuple[float, ...] = ()
-    best: int | None = None
+    best: int | None = None  # index into `validation`; None if there is none
 
     @property
     def empty(self) -> bool:
         return not (self.train.x or self.validation.x)
 
 
-def value_of(record: Record, measure: Measure) -> float | None:
-    """Return the value of a measure in an evaluation's record; None where it has none."""
-    return number((table(record.get("probes")) if measure.probe else record).get(measure.key))
+def value_of(record: ValidationRecord, measure: Measure) -> float | None:
+    return record.probes.get(measure.key) if measure.probe else record.value(measure.key)
 
 
-def known(measure: Measure, validation: Sequence[Record]) -> bool:
-    """Whether a run's evaluations have this measure."""
+def known(measure: Measure, validation: Sequence[ValidationRecord]) -> bool:
     return measure.of_loss is not None or any(value_of(record, measure) is not None for record in validation[-1:])
 
 
 def picture(
     measure: Measure,
-    train: Sequence[Record],
-    validation: Sequence[Record],
+    train: Sequence[TrainRecord],
+    validation: Sequence[ValidationRecord],
     *,
     axis: str,
     smoothing: Smoothing,
     log: bool,
     floors: Sequence[float],
 ) -> Picture:
-    """The curves of a measure.
-
-    Args:
-        measure: which.
-        train: records.
-        validation: records.
-        axis: one of `AXES`.
-        smoothing: of the train curve.
-        log: whether y is to be logarithmic.
-        floors: of the loss.
-    """
+    """The curves of a measure, the train curve smoothed; `floors` are of the loss."""
     of_loss = measure.of_loss
     raw = curve_of(train, axis, "loss") if of_loss is not None else Curve()
     smooth = smoothed(raw, smoothing)
@@ -112,44 +97,37 @@ def picture(
         floors=levels,
         best=scored.y.index((min if measure.lower else max)(scored.y)) if scored.y else None,
     )
-    return replace(made, log=log and _positive(made))
+    return replace(made, log=log and min([*made.train.y, *made.validation.y], default=0.0) > 0)
 
 
-def _positive(made: Picture) -> bool:
-    values = [*made.train.y, *made.validation.y]
-    return bool(values) and min(values) > 0
+def curve_of(records: Sequence[Measured], axis: str, key: str) -> Curve:
+    """A field of records over an axis, in axis order, without non-numbers."""
+    return _curve(records, axis, lambda record: record.value(key))
 
 
-def curve_of(records: Sequence[Record], axis: str, key: str) -> Curve:
-    """A field of records over an axis, in its order; what is no number is left out."""
-    return _curve(records, axis, lambda record: number(record.get(key)))
-
-
-def _curve(records: Sequence[Record], axis: str, of: Callable[[Record], float | None]) -> Curve:
+def _curve(records: Sequence[R], axis: str, of: Callable[[R], float | None]) -> Curve:
     points = []
     for record in records:
-        x, y = number(record.get(axis)), of(record)
+        x, y = record.value(axis), of(record)
         if x is not None and y is not None and max(abs(x), abs(y)) <= LARGEST:
-            points.append((x, y))
-    points.sort(key=lambda point: point[0])
-    return Curve(tuple(x for x, _ in points), tuple(y for _, y in points))
+            points.append((float(x), float(y)))
+    return Curve.of(sorted(points, key=lambda point: point[0]))
 
 
 def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
     if of_loss is None:
         return curve
     pairs = [(x, of_loss(y)) for x, y in zip(curve.x, curve.y, strict=True)]
-    pairs = [(x, y) for x, y in pairs if math.isfinite(y)]
-    return Curve(tuple(x for x, _ in pairs), tuple(y for _, y in pairs))
+    return Curve.of((x, y) for x, y in pairs if math.isfinite(y))
 
 
 def smoothed(curve: Curve, smoothing: Smoothing) -> Curve:
-    """The curve as smooth as asked for; itself where there is nothing to smooth."""
+    """The curve smoothed as asked; unchanged if there is nothing to smooth."""
     return _smooth(curve, smoothing.reach) if smoothing.reach and len(curve.x) > 2 else curve
 
 
 def _smooth(curve: Curve, reach: float) -> Curve:
-    """An exponential mean without its bias to the start; how dense the points are makes no difference."""
+    """A bias-corrected exponential mean, independent of how dense the points are."""
     span = (curve.x[-1] - curve.x[0]) * reach or 1.0
     total = weight = 0.0
     before, smooth = curve.x[0], []

@@ -1,7 +1,7 @@
-"""A design in the making: a preset, perhaps on another base, the changes to it, and its cost. No widget, no torch.
+"""A draft of a design: a preset, perhaps on another base, changes to it, and its cost. No widgets, no torch.
 
-A draft means exactly what its command line means: it is resolved by the same calls, in the same order. It is never
-changed: every change gives a new one.
+A draft means exactly what its command line means: the same calls resolve it, in the same order. It is immutable:
+every change gives a new one.
 """
 
 import json
@@ -22,26 +22,25 @@ from engine.config.keys import diff, flatten, parse_override
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
 from engine.config.toml import write
-from engine.data.catalogue import names_of
-from engine.data.corpora import REGISTRY
-from engine.data.documents.registry import DOCUMENTS
+from engine.data.catalogue import CORPORA, names_of
 from engine.errors import InputError
 from engine.lints import Lint, lint
 from engine.model import size
 from engine.model.size import BatchShape, memory_bytes
 from tui_transformer.lab.formatting import about
+from tui_transformer.lab.studies.study import nested
 
 OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option of their own
 PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
 NOTHING: Mapping[str, Any] = MappingProxyType({})
-Differences = dict[str, tuple[Any, Any]]
+Differences = Mapping[str, tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
 class Characters:
-    """The numbers of different characters in a corpus that had to be read; words where these are tokens."""
+    """The distinct characters (or words, if these are tokens) counted in a corpus that had to be read."""
 
-    text: int  # of sentence pairs, of the targets, or of both sides where these share a vocabulary
+    text: int  # for sentence pairs, those of the targets, or of both sides if they share a vocabulary
     sources: int | None = None  # where these have a vocabulary of their own
 
 
@@ -49,9 +48,9 @@ class Characters:
 class Vocabulary:
     """How many tokens a model is built for, special ones included."""
 
-    tokens: int  # that it predicts
+    tokens: int  # tokens it predicts
     sources: int | None = None  # where these have a vocabulary of their own
-    at_most: bool = False  # byte pairs are learned in training, and a small corpus has fewer than were asked for
+    at_most: bool = False  # byte pairs are learned in training, and a small corpus has fewer than requested
 
     @property
     def words(self) -> str:
@@ -64,7 +63,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a design costs before it is measured; upper bounds where the vocabulary is one."""
+    """What a design costs before measuring; an upper bound if the vocabulary is one."""
 
     vocabulary: Vocabulary
     parts: Mapping[str, int]  # parameters by component
@@ -79,8 +78,6 @@ class Cost:
 
 @dataclass(frozen=True)
 class CheckVerdict:
-    """What one check before training found."""
-
     check: str
     good: bool
     why: str
@@ -88,11 +85,9 @@ class CheckVerdict:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What was measured of a design."""
-
     device: str
     seconds_per_step: float
-    seconds: float  # of all steps, evaluations aside
+    seconds: float  # all steps, without evaluations
     memory: float  # bytes at the peak
     verdicts: tuple[CheckVerdict, ...] = ()
 
@@ -105,18 +100,17 @@ class Benchmark:
 
 
 def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocabulary | None:
-    """Return the vocabulary of an unresolved config, None where its corpus has to be read first."""
+    """Return an unresolved config's vocabulary; None if its corpus must be read first."""
     model, data = config.model, config.data
-    entry = REGISTRY.get(data.corpus)
+    entry = CORPORA.get(data.corpus)
     if characters is None and entry is not None and entry.characters is not None:
         characters = Characters(entry.characters)
-    documents, bound = DOCUMENTS.get(data.corpus), False
-    known = documents.vocabulary if documents is not None and data.tokenizer != "bpe" else None
+    known, bound = entry.vocabulary if entry is not None and data.tokenizer != "bpe" else None, False
     if characters is None and known is not None:
         text, bound = known(data)[data.tokenizer]
         characters = Characters(text)
     elif data.tokenizer == "words" and not config.on_documents:
-        characters = None  # how many words there are, no number of characters says
+        characters = None  # character counts do not tell the number of words
     if data.tokenizer == "bpe":
         characters = Characters(data.bpe_size, data.bpe_size)
     tokens = model.vocab_size or (config.needed_tokens(characters.text) if characters else None)
@@ -134,7 +128,7 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
 
 
 def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None:
-    """Return what an unresolved config costs, None where its corpus has to be read first."""
+    """Return an unresolved config's cost; None if its corpus must be read first."""
     known = vocabulary(config, characters)
     if known is None:
         return None
@@ -149,16 +143,14 @@ def cost(config: RunConfig, characters: Characters | None = None) -> Cost | None
 
 @dataclass(frozen=True)
 class Draft:
-    """One design."""
-
     preset: presets.Preset  # what it starts from
-    on: str | None = None  # the base that an overlay is put on
+    on: str | None = None  # the base of an overlay
     changes: Mapping[str, Any] = field(default_factory=lambda: NOTHING)  # dotted key → value, on top
     path: Path | None = None  # of the user's own preset file; None for a shipped preset
 
     @classmethod
     def of(cls, name: str) -> "Draft":
-        """Return a shipped preset as it is; raise InputError where there is none of that name."""
+        """Return a shipped preset unchanged; raises InputError if none has that name."""
         return cls(presets.find(name))
 
     # What it is
@@ -169,15 +161,14 @@ class Draft:
 
     @cached_property
     def _resolved(self) -> tuple[RunConfig | None, str]:
-        overrides = [nested(key, value) for key, value in self.changes.items()]
         try:
-            return presets.resolve(self.preset, on=self.on, overrides=overrides, where="here"), ""
+            return presets.resolve(self.preset, on=self.on, overrides=[nested(self.changes)], where="here"), ""
         except InputError as error:
             return None, str(error).removeprefix("here: ")
 
     @property
     def config(self) -> RunConfig | None:
-        """The complete config; None where a setting cannot be (`problem` says which)."""
+        """The complete config; None if a setting is invalid (`problem` says which)."""
         return self._resolved[0]
 
     @cached_property
@@ -186,16 +177,20 @@ class Draft:
 
     @property
     def problem(self) -> str:
-        """Why it cannot be trained, in one line; "" if it can."""
         return self._resolved[1] or (self.refusal.reason if self.refusal else "")
 
     @cached_property
     def unchanged(self) -> "Draft":
         return replace(self, changes=NOTHING) if self.changes else self
 
+    @property
+    def nearest_config(self) -> RunConfig | None:
+        """The preset's, if the changes make none."""
+        return self.config or self.unchanged.config
+
     @cached_property
     def values(self) -> Mapping[str, Any]:
-        """Every set key's value; of a draft that is no config, the preset's with the changes over it."""
+        """Every set key's value; for an invalid draft, the preset's with the changes on top."""
         if self.config is not None:
             return flatten(self.config.dump())
         usual = self.unchanged.config
@@ -204,7 +199,7 @@ class Draft:
     # Changing it
 
     def with_change(self, key: str, value: Any) -> "Draft":
-        """The same with one key changed; None takes the change back, as does the value it has anyway."""
+        """Return a copy with one key changed; None, or the key's original value, undoes the change."""
         rest = {k: v for k, v in self.changes.items() if k != key and k != _other_way(key)}
         without = replace(self, changes=rest)
         if value is None:
@@ -215,19 +210,11 @@ class Draft:
         return changed
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Draft":
-        """The same with several keys changed, whether or not they had these values anyway."""
         gone = {_other_way(key) for key in changes}
         return replace(self, changes={k: v for k, v in self.changes.items() if k not in gone} | dict(changes))
 
-    def without(self, key: str) -> "Draft":
-        return self.with_change(key, None)
-
     def with_text(self, text: str) -> "Draft":
-        """The same with `KEY=VALUE`, read as `--set` reads it.
-
-        Raises:
-            InputError: what `--set` would complain about; what cannot be combined is no such thing.
-        """
+        """Return a copy with `KEY=VALUE`, read as by `--set`."""
         ((key, value),) = flatten(parse_override(text)).items()
         changed = self.with_change(key, value)
         if changed.config is None:
@@ -240,24 +227,24 @@ class Draft:
     # What could be chosen
 
     def choices(self, key: str) -> list[tuple[Any, str]]:
-        """Every value of a key that has few, each with why it cannot be chosen here, or ""."""
+        """Every value of an enumerable key, each with why it cannot be chosen here, or ""."""
         return [(value, self.objection(key, value)) for value in values_of(key)]
 
     def objection(self, key: str, value: Any) -> str:
-        """Why a value cannot be chosen here, "" if it can; what is wrong already is not its fault."""
+        """Why a value cannot be chosen here, "" if it can; existing errors do not count."""
         problem = self.with_change(key, value).problem
         return "" if problem == self.problem else problem
 
-    def way(self, key: str, value: Any) -> dict[str, Any] | None:
-        """The fewest changes that make a refused value possible: itself, and what it cannot be combined with."""
+    def way(self, key: str, value: Any) -> Mapping[str, Any] | None:
+        """The fewest changes that allow a refused value: itself, and replacements for its conflicts."""
         for partners in range(1, PARTNERS + 1):
             found = self._way({key: value}, partners)
             if found is not None:
                 return found
         return None
 
-    def _way(self, changes: dict[str, Any], partners: int) -> dict[str, Any] | None:
-        """These changes with up to so many more, chosen from what is refused with them."""
+    def _way(self, changes: Mapping[str, Any], partners: int) -> Mapping[str, Any] | None:
+        """These changes plus up to so many more, chosen from what they conflict with."""
         tried = self.with_changes(changes)
         if not tried.problem:
             return changes
@@ -267,10 +254,10 @@ class Draft:
         for other in sorted(others, key=lambda k: k == "model.causal"):
             usual = flatten(RunConfig().dump()).get(other)
             for candidate in sorted(values_of(other), key=lambda value: value != usual):
-                with_it = changes | {other: candidate}
+                with_it = {**changes, other: candidate}
                 refusal = self.with_changes(with_it).refusal
                 if refusal is not None and refusal.keys == tried.refusal.keys:
-                    continue  # it was no help
+                    continue  # it did not help
                 found = self._way(with_it, partners - 1)
                 if found is not None:
                     return found
@@ -279,11 +266,10 @@ class Draft:
     # What it comes to
 
     def against_preset(self) -> Differences:
-        """What was changed in the preset: dotted key → (before, after)."""
         return _differences(self.unchanged.config, self.config)
 
     def against_parent(self) -> Differences:
-        """What the whole differs in from what the preset extends; nothing for a base."""
+        """The differences from what the preset extends; nothing for a base."""
         try:
             parent = presets.parent_config(self.preset, self.on)
         except InputError:
@@ -295,18 +281,17 @@ class Draft:
         return self.on or self.preset.extends
 
     def cost(self, characters: Characters | None = None) -> Cost | None:
-        """Return what it costs; None while the vocabulary is not known, or it cannot be trained."""
+        """Return its cost; None if the vocabulary is unknown or it cannot be trained."""
         return None if self.config is None or self.refusal is not None else cost(self.config, characters)
 
     def lints(self, train_tokens: int | None = None) -> list[Lint]:
         return [] if self.config is None or self.problem else lint(self.config, train_tokens)
 
     def toml(self) -> str:
-        """The complete config as TOML; "" where there is none."""
         return "" if self.config is None else write(self.config)
 
     def arguments(self) -> list[str]:
-        """What says it on a command line, after `run` or `check`."""
+        """Its command-line arguments, after `run` or `check`."""
         words = ["--preset", self.preset.name] if self.path is None else ["--config", str(self.path)]
         words += ["--on", self.on] if self.on else []
         for key, option in OPTIONS.items():
@@ -322,7 +307,7 @@ class Draft:
 
 @cache
 def values_of(key: str) -> tuple[Any, ...]:
-    """The values of a key that has few of them; none for numbers and texts."""
+    """The values of an enumerable key; none for numbers and texts."""
     if key == "data.corpus":
         return (*names_of("text"), *names_of("pairs"), *names_of("documents"))
     section, _, name = key.rpartition(".")
@@ -331,11 +316,6 @@ def values_of(key: str) -> tuple[Any, ...]:
     if annotation is bool:
         return (True, False)
     return get_args(annotation) if get_origin(annotation) is Literal else ()
-
-
-def nested(key: str, value: Any) -> dict[str, Any]:
-    section, _, name = key.rpartition(".")
-    return {section: {name: value}} if section else {name: value}
 
 
 def as_set(value: Any) -> str:
@@ -361,7 +341,6 @@ def shown(value: Any) -> str:
 
 
 def _other_way(key: str) -> str | None:
-    """The key that says the same thing in another way."""
     section, _, name = key.rpartition(".")
     for pair in EXCLUSIVE.get(section, ()):
         if name in pair:

@@ -1,6 +1,6 @@
-"""What a design or a study asks of `check` and `ablate`, each in a process of its own. No widget, no torch.
+"""Run `check` and `ablate` for a design or a study, each in its own process. No widgets, no torch.
 
-A process that measures is killed when whoever waits for it no longer does; one that was told to train goes on.
+A measuring process is killed when nobody waits for it any more; a training one continues.
 """
 
 import asyncio
@@ -11,35 +11,26 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-from pydantic import Field
 
 from engine.command_line import command_line
+from engine.config.keys import flatten
 from engine.errors import InputError, no_process
-from engine.runs.records import Count, Number, Raw, Record
+from engine.runs.records import Number, Raw
 from tui_transformer.lab.design.draft import Benchmark, CheckVerdict, Draft
 from tui_transformer.lab.design.study_draft import Estimate
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.study import SUFFIX, Study
 
-LEFT_OUT = (("train", "steps"), ("seed",), ("preset",), ("description",))  # no part of a step's time
+LEFT_OUT = ("train.steps", "seed", "preset", "description")  # not part of a step's time
 
 
-class _Price(Record):
-    """What a run of a variant costs, in the plan of `ablate`."""
-
-    seconds: Number | None = None
-    parameters: Count = 0
-
-
-class Answer(Record):
-    """A line of JSON that `check` or `ablate` printed."""
+class Answer(Estimate):
+    """A JSON line printed by `check` or `ablate`."""
 
     kind: Raw = ""
-    seconds: Number | None = None
+    measured: bool = True
     # verdict, of `check`
     check: Raw = ""
     verdict: Raw = ""
@@ -48,12 +39,6 @@ class Answer(Record):
     device: Raw = ""
     seconds_per_step: Number | None = None
     memory_bytes: Number | None = None
-    # plan, of `ablate`
-    prices: dict[str, _Price] = Field(default_factory=dict)
-    devices: tuple[Raw, ...] = ()
-    disk_bytes: Count = 0
-    jobs: Count = 0
-    threads: Count = 0
 
 
 def _answers(lines: Iterable[str]) -> list[Answer]:
@@ -65,12 +50,9 @@ def _answers(lines: Iterable[str]) -> list[Answer]:
 
 
 async def _run(command: list[str], *, stays: bool = False) -> tuple[int, list[str], str]:
-    """Return a process's exit code, the lines that it printed, and the last words it complained with.
+    """Return a process's exit code, its stdout lines, and the last line of its complaint.
 
-    Cancelling this kills the process and what it started, unless it `stays`.
-
-    Raises:
-        OSError: it cannot be started.
+    Cancelling this kills the process and its children, unless it `stays`.
     """
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     starting = asyncio.ensure_future(
@@ -80,7 +62,7 @@ async def _run(command: list[str], *, stays: bool = False) -> tuple[int, list[st
         process = await asyncio.shield(starting)
         out, complaints = await process.communicate()
     except asyncio.CancelledError:
-        process = await starting  # it may have come to life by now
+        process = await starting  # it may have started by now
         if process.returncode is None and not stays:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -95,36 +77,36 @@ async def _run(command: list[str], *, stays: bool = False) -> tuple[int, list[st
 
 @dataclass
 class Benchmarks:
-    """The benchmarks of designs, so that none is made twice."""
+    """Benchmarks of designs, so that none runs twice."""
 
     device: str  # to measure on, as on the command line
-    data_dir: Path | None  # where named corpora are looked for first
-    runs_dir: Path | None = None  # where a run that the design starts from is looked for; None for the usual folder
-
-    def __post_init__(self) -> None:
-        self._known: dict[str, Benchmark] = {}
+    data_dir: Path | None  # searched first for named corpora
+    runs_dir: Path | None = None  # searched for a run that the design starts from; None for the usual folder
+    _known: dict[str, Benchmark] = field(default_factory=dict)
 
     def known(self, draft: Draft) -> Benchmark | None:
-        """Return what was measured of a design; another number of steps only changes the sum."""
-        found = self._known.get(_key(draft))
+        """Return a design's measurement; a different number of steps only changes the total."""
+        found = self._known.get(self._key(draft))
         config = draft.config
         if found is None or config is None or config.train.epochs is not None:
             return found
         return replace(found, seconds=found.seconds_per_step * config.train.steps)
 
     async def measure(self, draft: Draft) -> Benchmark:
-        """Measure a design; cancelling this kills the process.
-
-        Raises:
-            InputError: what `check` complains about, in one line.
-        """
+        """Measure a design; cancelling this kills the process. Raises as `measure` below."""
         found = self.known(draft)
         if found is None:
-            found = self._known[_key(draft)] = await measure(self.command(draft))
+            found = self._known[self._key(draft)] = await measure(self.command(draft))
         return found
 
+    @staticmethod
+    def _key(draft: Draft) -> str:
+        data = flatten(draft.config.dump()) if draft.config else {"problem": draft.problem}
+        data = {key: value for key, value in data.items() if key not in LEFT_OUT}
+        return json.dumps([str(draft.path or draft.preset.name), draft.on, data], sort_keys=True)
+
     def command(self, draft: Draft) -> list[str]:
-        """Return `check` with the draft's own arguments, so that its switches are compared with its preset's."""
+        """Return `check` with the draft's arguments, which compares its switches with its preset's."""
         words = [sys.executable, "-m", "tui_transformer", "check", *draft.arguments(), "--json"]
         words += ["--device", self.device]
         words += ["--runs-dir", str(self.runs_dir)] if self.runs_dir is not None else []
@@ -132,11 +114,7 @@ class Benchmarks:
 
 
 async def measure(command: list[str]) -> Benchmark:
-    """Run `check … --json` and read its answer; what it finds wrong is an answer too.
-
-    Raises:
-        InputError: it could not be started, or gave no answer.
-    """
+    """Run `check … --json`; problems it finds are an answer. Raises InputError only if there is none."""
     try:
         _, lines, complaint = await _run(command)
     except OSError as error:
@@ -148,7 +126,6 @@ async def measure(command: list[str]) -> Benchmark:
 
 
 def read_benchmark(lines: Iterable[str]) -> Benchmark | None:
-    """Read the lines of `check --json`; None where they say no cost."""
     answers = _answers(lines)
     verdicts = tuple(CheckVerdict(a.check, a.verdict == "ok", a.why) for a in answers if a.kind == "verdict")
     for cost in answers:
@@ -158,71 +135,31 @@ def read_benchmark(lines: Iterable[str]) -> Benchmark | None:
     return None
 
 
-def _key(draft: Draft) -> str:
-    """What the time of a step and the checks depend on."""
-    data: dict[str, Any] = draft.config.dump() if draft.config else {"problem": draft.problem}
-    for *sections, last in LEFT_OUT:
-        table = data
-        for section in sections:
-            table = table.get(section, {})
-        table.pop(last, None)
-    return json.dumps([str(draft.path or draft.preset.name), draft.on, data], sort_keys=True)
-
-
 # A study: `ablate`
 
 
 @dataclass(frozen=True)
 class LaunchTarget:
-    """Where and on what a study is run, as on the command line."""
-
     runs_dir: Path
     data_dir: Path | None
-    device: str  # `auto`, or devices with commas between
+    device: str  # `auto`, or comma-separated devices
 
     def words(self, file: Path) -> list[str]:
-        """Return the command that runs the study in a file."""
         words = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", self.device]
         words += ["--runs-dir", str(self.runs_dir.resolve()), "--json"]
         return [*words, "--data-dir", str(self.data_dir.resolve())] if self.data_dir is not None else words
 
 
 async def plan(study: Study, target: LaunchTarget) -> Estimate:
-    """Time a step of each variant; cancelling this ends the process.
-
-    Raises:
-        InputError: what `ablate` complains about, in one line.
-    """
+    """Time a step of each variant; cancelling this ends the process. Raises as `start`."""
     for answer in await _ask_ablate(study, target, "--dry-run"):
-        estimate = read_estimate(answer)
-        if estimate is not None:
-            return estimate
+        if answer.kind == "plan" and answer.seconds is not None:
+            return answer
     raise InputError("nothing could be measured: ablate gave no plan")
 
 
-def read_estimate(answer: Answer) -> Estimate | None:
-    """Read the plan that `ablate --dry-run --json` prints; None where it is none."""
-    if answer.kind != "plan" or answer.seconds is None:
-        return None
-    prices = answer.prices.items()
-    return Estimate(
-        parameters={name: price.parameters for name, price in prices if price.parameters},
-        each={name: price.seconds for name, price in prices if price.seconds is not None},
-        seconds=answer.seconds,
-        disk=answer.disk_bytes or None,
-        measured=True,
-        at_once=answer.jobs or 1,
-        threads=answer.threads,
-        devices=answer.devices,
-    )
-
-
 async def start(study: Study, target: LaunchTarget) -> str:
-    """Leave a study to a process that outlives this one; return what became of it, in one sentence.
-
-    Raises:
-        InputError: what `ablate` complains about, in one line.
-    """
+    """Hand a study to a process that outlives this one; return the outcome in one sentence."""
     if not any(answer.kind == "study" for answer in await _ask_ablate(study, target, "--detach", stays=True)):
         listed = command_line("runs", runs_dir=target.runs_dir)
         raise InputError(f"study '{study.name}' did not report that it started; `{listed}` lists the runs")
@@ -231,7 +168,6 @@ async def start(study: Study, target: LaunchTarget) -> str:
 
 
 async def _ask_ablate(study: Study, target: LaunchTarget, option: str, *, stays: bool = False) -> list[Answer]:
-    """Return what `ablate` answers; the study travels as a file that is gone afterwards."""
     with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, encoding="utf-8", delete=False) as file:
         file.write(study.to_toml())
     path, left = Path(file.name), False

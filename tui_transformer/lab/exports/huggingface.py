@@ -1,12 +1,12 @@
-"""A folder as Hugging Face's hub shows it: weights, config, tokenizer and a model card. Nothing is sent anywhere.
+"""A Hugging Face model folder: weights, config, tokenizer and a model card. Nothing is uploaded.
 
-The card says what is wrong with the scores first, then the scores and what they were taken over.
+The card states problems with the scores first, then the scores and what they were measured on.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from engine.data.catalogue import catalogue
+from engine.data.catalogue import CORPORA
 from engine.measures import MEASURES
 from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block as block
@@ -40,11 +40,6 @@ LOADED_BY = (
 
 
 def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
-    """One folder a run.
-
-    Raises:
-        InputError: no such checkpoint, or a folder that is not empty.
-    """
     from engine.training.pretrained import write_pretrained
 
     folder = out / run.name
@@ -53,14 +48,22 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
 
 
 def card(run: ExportedRun, which: str, step: int) -> str:
-    """README.md of an exported model: of the checkpoint `which`, as it was asked for, which is of this step."""
-    # Badges, those that make a score void before the others.
+    """README.md of an exported model, for checkpoint `which`, as requested, at this step."""
+    config, model, parameters = run.config, run.config.model, run.model.parameters
+    size = "" if parameters is None else f", {parameters:,} parameters"
+    preset = f" Preset {text(config.preset)}." if config.preset else ""
+    notes = f"\n\nNotes:\n\n{block(run.notes.text)}" if run.notes.text else ""
+    # Badges, those that void a score first.
     badges = sorted(run.badges, key=lambda name: (not badge(name).void, name != "LEAK"))
     sections = [
         f"# {text(run.name)}",
         LOADED_BY,
         *(f"> **{text(name)}** {text(badge(name).means)} {text(run.badges[name])}" for name in badges),
-        _about(run, which, step),
+        f"A Transformer ({text(model.architecture)}{size}): {model.n_layers} layers, {model.n_heads} heads, width "
+        f"{model.d_model}, context {model.context_length}, {text(model.position)} positions, "
+        f"{text(model.attention)} attention; trained for {text(config.objective.kind)} by tui\\-transformer."
+        f"{preset} Seed {config.seed}, checkpoint {text(which)} \\(step {step:,} of {config.train.steps:,}\\); the "
+        f"run is {text(run.state)}.{notes}",
         "## Scores",
         *_scores(run, which, step),
         "## Data",
@@ -74,20 +77,6 @@ def card(run: ExportedRun, which: str, step: int) -> str:
     sections += (f"## A sample\n\n{block(one.prompt)}\n\n→\n\n{block(one.text)}" for one in written)
     front = FRONT.format(task="translation" if run.config.translates else "text-generation")
     return front + "\n" + "\n\n".join(sections) + "\n"
-
-
-def _about(run: ExportedRun, which: str, step: int) -> str:
-    config, model, parameters = run.config, run.config.model, run.model.parameters
-    size = "" if parameters is None else f", {parameters:,} parameters"
-    preset = f" Preset {text(config.preset)}." if config.preset else ""
-    notes = f"\n\nNotes:\n\n{block(run.notes.text)}" if run.notes.text else ""
-    return (
-        f"A Transformer ({text(model.architecture)}{size}): {model.n_layers} layers, {model.n_heads} heads, width "
-        f"{model.d_model}, context {model.context_length}, {text(model.position)} positions, "
-        f"{text(model.attention)} attention; trained for {text(config.objective.kind)} by tui\\-transformer."
-        f"{preset} Seed {config.seed}, checkpoint {text(which)} \\(step {step:,} of {config.train.steps:,}\\); the "
-        f"run is {text(run.state)}.{notes}"
-    )
 
 
 def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
@@ -113,7 +102,7 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
 
 
 def _taken_over(run: ExportedRun, record: ValidationRecord, which: str, evaluations: int) -> str:
-    """What the scores are of; without it they mean nothing."""
+    """What the scores were measured on; meaningless without."""
     tokens = run.data.splits.get("validation", {}).get("tokens")
     size = "" if tokens is None else f" \\({tokens:,} tokens\\)"
     how = f"Taken over the whole validation split{size} of {text(run.data.corpus)}, without smoothing"
@@ -132,7 +121,7 @@ def _taken_over(run: ExportedRun, record: ValidationRecord, which: str, evaluati
 
 
 def _data(run: ExportedRun) -> Iterator[str]:
-    listed = catalogue().get(run.data.corpus.split("@")[0])
+    listed = CORPORA.get(run.data.corpus.split("@")[0])
     yield text(run.data.corpus) + (f": {text(listed.description)}" if listed is not None else "")
     if listed is not None and not listed.remotes:
         yield "Licence of the data: none is needed, tui\\-transformer generates it from a seed."

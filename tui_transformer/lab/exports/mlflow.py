@@ -12,14 +12,14 @@ from tui_transformer.lab.exports.recorded import ExportedRun, scalars
 
 EXPERIMENT = "tui-transformer"
 QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_LOGGING_LEVEL": "WARNING"}
-ENDED = {"finished": "FINISHED", "failed": "FAILED"}  # else KILLED: it was ended early
-AT_ONCE = 100  # parameters and metrics that any server takes in one request
-LONGEST = 500  # characters of a parameter that any server takes
-_STRANGE = re.compile(r"[^A-Za-z0-9_\-. :/]")  # what MLflow refuses in a name
+ENDED = {"finished": "FINISHED", "failed": "FAILED"}  # else KILLED: ended early
+AT_ONCE = 100  # parameters and metrics any server takes per request
+LONGEST = 500  # parameter length any server takes, characters
+_STRANGE = re.compile(r"[^A-Za-z0-9_\-. :/]")  # characters MLflow refuses in names
 
 
 def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
-    """A run of MLflow: metrics by step with their times, every setting, samples and config as files; no weights."""
+    """Write an MLflow run: metrics by step with times, every setting, samples and config as files; no weights."""
     for variable, value in QUIET.items():
         os.environ.setdefault(variable, value)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -34,7 +34,7 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     client = MlflowClient(tracking_uri=uri)
     files = None if server else (out / "artifacts").as_uri()
     start = int(1000 * run.start)
-    # What is wrong with the scores first, then what people wrote.
+    # Problems with the scores first, then people's notes.
     note = [f"**{markdown_text(badge)}** {markdown_text(why)}" for badge, why in run.badges.items()]
     note += [markdown_block(run.notes.text)] if run.notes.text else []
     tags = {"state": run.state, "badges": " ".join(run.badges), "mlflow.note.content": "\n\n".join(note)}
@@ -46,8 +46,8 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     for part in _parts([Param(key, str(value)[:LONGEST]) for key, value in run.settings.items()]):
         client.log_batch(identity, params=part)
     metrics = [
-        Metric(_STRANGE.sub("_", name), value, int(1000 * time), record["step"])
-        for record, time in zip(run.lines, run.times, strict=True)
+        Metric(_STRANGE.sub("_", name), value, int(1000 * time), step)
+        for (step, record), time in zip(run.lines, run.times, strict=True)
         for name, value in scalars(record)
     ]
     for part in _parts(metrics):

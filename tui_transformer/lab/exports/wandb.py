@@ -11,7 +11,7 @@ QUIET = {"WANDB_ERROR_REPORTING": "false", "WANDB_SILENT": "true"}
 
 
 def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
-    """An offline run of W&B, or one on the server that `WANDB_MODE=online` asks for; no weights."""
+    """Write an offline W&B run, or an online one if `WANDB_MODE=online`; no weights."""
     mode = os.environ.setdefault("WANDB_MODE", "offline")
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
@@ -30,8 +30,8 @@ def write(run: ExportedRun, out: Path, checkpoint: str) -> tuple[Path, str]:
     ) as logged:
         folder = Path(logged.dir).parent
         steps: dict[int, dict[str, float]] = {}
-        for record in run.lines:
-            steps.setdefault(record["step"], {}).update(scalars(record))
+        for step, record in run.lines:
+            steps.setdefault(step, {}).update(scalars(record))
         for step, values in sorted(steps.items()):
             logged.log(values, step=step)
         if run.texts:

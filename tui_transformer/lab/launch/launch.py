@@ -1,7 +1,7 @@
-"""Runs that belong to nobody's window: in a thread of this process, in a process of their own, or handed over.
+"""Start training: in a thread of this process, in a separate process, or handed over from one to the other.
 
-A process of its own has its own session and no terminal: a hang-up, a closed laptop or a crash of what started it does
-not reach it. What it prints goes into the run's log.txt.
+A separate process has its own session and no terminal: a hang-up, a closed laptop or a crash of its parent does not
+reach it. Its output goes into the run's log.txt.
 """
 
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,31 +32,25 @@ if TYPE_CHECKING:
     from engine.training.assemble import Ready
     from engine.training.control import Outcome
 
-LOOK = 0.05  # seconds between two looks at a run that is starting
-GIVES_WAY = 5  # niceness; costs nothing where nobody else computes
-PATIENCE = 120.0  # seconds for it to start: a large model, a cold disk
+LOOK = 0.05  # seconds between polls of a starting run
+GIVES_WAY = 5  # niceness; costs nothing on an idle machine
+PATIENCE = 120.0  # seconds to start: large model, cold disk
 
 
-def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: dict[str, object]) -> Path:
+def enqueue(
+    config: RunConfig, *, runs_dir: Path, name: str | None, command: str, **places: Mapping[str, object]
+) -> Path:
     """Make a run directory that waits for a process to begin it.
 
-    Args:
-        config: not yet resolved.
-        runs_dir: the runs folder.
-        name: of the run; by default the preset's, with a number if that is taken.
-        command: the command line, for run.json.
-        places: more entries of run.json: `queue` for a runner of a device (see `tui_transformer.lab.launch.queue`),
-            `study` for one of a study (see `tui_transformer.lab.studies`).
-
-    Raises:
-        InputError: what cannot be combined, no run to start from, a bad name, or one that is taken.
+    Its name defaults to the preset's, numbered if taken. `places` are further entries of run.json: `queue` for a
+    device's runner, `study` for a study's. Raises InputError if it cannot be trained or named so.
     """
-    from engine import capabilities  # these know every corpus, and take as long to import as everything else here
+    from engine import capabilities  # these load every corpus, and double the import time
     from engine.data.catalogue import kind_by_name
     from engine.data.parallel.by_path import absolute
 
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
-    corpus = config.data.corpus  # whoever begins it may stand elsewhere
+    corpus = config.data.corpus  # it may be begun from another folder
     if config.translates and kind_by_name(corpus) is None:
         config = capabilities.with_value(config, "data.corpus", absolute(corpus))
     elif kind_by_name(corpus) is None and Path(corpus).exists():
@@ -70,26 +64,18 @@ def enqueue(config: RunConfig, *, runs_dir: Path, name: str | None, command: str
     return writer.path
 
 
+def detached(log: Path, *words: str) -> "subprocess.Popen[bytes]":
+    """Start a command in a separate process that outlives this one. Raises OSError if it cannot be started."""
+    command = [sys.executable, "-m", "tui_transformer", *words]
+    with log.open("ab") as file:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True)
+
+
 def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | None = None) -> "subprocess.Popen[bytes]":
-    """Start a process of its own that begins or resumes a run. It gives way to what people type at this machine.
-
-    Args:
-        verb: `begin` or `resume`.
-        run: its directory.
-        options: more of the command line.
-        device: as on the command line.
-        data_dir: as on the command line.
-
-    Raises:
-        OSError: it could not be started.
-        InputError: something in its directory is a link.
-    """
-    arguments = [sys.executable, "-m", "tui_transformer", verb, str(run.resolve()), "--device", device, *options]
-    if data_dir is not None:
-        arguments += ["--data-dir", str(data_dir.resolve())]
+    """Start a separate process that begins or resumes a run, at low priority so that the machine stays usable."""
+    folder = () if data_dir is None else ("--data-dir", str(data_dir.resolve()))
     refuse_links(run)
-    with (run / "log.txt").open("ab") as log:
-        process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+    process = detached(run / "log.txt", verb, str(run.resolve()), "--device", device, *options, *folder)
     if os.name == "posix":
         with suppress(psutil.Error):
             psutil.Process(process.pid).nice(GIVES_WAY)
@@ -97,16 +83,7 @@ def spawn(verb: str, run: Path, *options: str, device: str, data_dir: Path | Non
 
 
 def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: int) -> None:
-    """Wait until the process trains the run.
-
-    Args:
-        reader: the run.
-        process: which begins it or resumes it.
-        before: the attempt that was the last one; 0 for a queued run.
-
-    Raises:
-        InputError: it ended without; says with what words.
-    """
+    """Wait until the process trains the run; `before` is its last attempt so far, 0 for a queued run."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         ended = process.poll() is not None
@@ -125,13 +102,7 @@ def await_start(reader: RunReader, process: "subprocess.Popen[bytes]", before: i
 
 
 class Training:
-    """The one training thread of this process.
-
-    Args:
-        prepare: makes the run ready; called in the thread.
-        device: for the process it may be handed to.
-        data_dir: for that process.
-    """
+    """This process's one training thread; device and folder are for the process it may be handed to."""
 
     _one = threading.Lock()
 
@@ -144,11 +115,7 @@ class Training:
         self._thread = threading.Thread(target=self._work, name="training", daemon=True)
 
     def start(self) -> None:
-        """Begin.
-
-        Raises:
-            InputError: this process trains already; dropout and threads are settings of a process.
-        """
+        """Begin. Raises InputError if this process already trains: dropout and threads are process-wide settings."""
         if not self._one.acquire(blocking=False):
             raise InputError("this process trains a run already; stop it first, or start the other one with --detach")
         self._thread.start()
@@ -161,15 +128,13 @@ class Training:
         self._thread.join(timeout)
 
     def stop(self, reason: str = "", *, signal: int | None = None) -> None:
-        """Ask for a checkpoint and the end."""
         self.control.request(Command.STOP, reason, signal=signal)
 
     def hand_over(self, reason: str = "handed over") -> "subprocess.Popen[bytes] | None":
-        """Leave the run to a process of its own and wait until this one has let go of it.
+        """Hand the run to a separate process, which is returned, and wait until this one has released it.
 
-        Returns:
-            That process; None where there was nothing to hand over, or it could not be started: the run is then
-            interrupted, with a checkpoint to resume from.
+        None if there was nothing to hand over, or it could not be started: the run is then interrupted, with a
+        checkpoint to resume from.
         """
         process = None
         if self.alive and self.path is not None:
@@ -196,7 +161,7 @@ class Training:
         finally:
             import torch
 
-            with suppress(RuntimeError):  # a device that is gone has nothing to give back
+            with suppress(RuntimeError):  # a lost device has nothing to release
                 if torch.cuda.is_available():
                     torch.cuda.empty_cache()
             self._one.release()

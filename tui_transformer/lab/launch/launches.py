@@ -1,4 +1,4 @@
-"""What the studio does with runs, apart from showing them: launch, hand over, stop, resume. Knows no widget.
+"""The studio's actions on runs: launch, hand over, stop, resume. Knows no widgets.
 
 Call from a worker thread: everything here may wait for a disk or a process. It returns one sentence or raises
 `InputError`.
@@ -25,24 +25,15 @@ LaunchMode = Literal["thread", "process", "queue"]
 
 
 class Launches:
-    """The runs that this app started.
-
-    Args:
-        runs_dir: where runs are.
-        data_dir: where named corpora are looked for first.
-        device: to train on, as on the command line.
-    """
-
     def __init__(self, runs_dir: Path, data_dir: Path | None, device: str = "auto") -> None:
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
         self.training: Training | None = None  # the one in this process
         self.here: Path | None = None  # its run
         self._new = False  # whether this is its first start
-        self._beginning: set[Path] = set()  # runs that a process is being started for
+        self._beginning: set[Path] = set()  # runs whose process is starting
 
     @property
     def busy(self) -> bool:
-        """Whether a run trains in this process."""
         return self.training is not None and self.training.alive
 
     def _require_free(self, instead: str) -> None:
@@ -50,15 +41,11 @@ class Launches:
             raise InputError(f"{self.here.name if self.here else 'a run'} trains here already: {instead}")
 
     def begins(self, run: Path) -> bool:
-        """Whether this app is about to begin a run that still looks as if it waited for somebody."""
+        """Return whether this app is about to begin a run that still looks queued."""
         return run in self._beginning or (self.busy and self.here == run)
 
     def create(self, config: RunConfig, how: LaunchMode, command: str) -> Path:
-        """Make a run directory, at once; `start` begins it.
-
-        Raises:
-            InputError: what cannot be combined, or a run trains here already and `how` is "thread".
-        """
+        """Make a run directory, at once; `start` begins it."""
         if how == "thread":
             self._require_free("launch this one detached (f6), or queue it (a)")
         if how == "queue":
@@ -71,11 +58,7 @@ class Launches:
         return run
 
     def start(self, run: Path, how: LaunchMode) -> str:
-        """Begin a run made by `create`. Where it trains here, `busy` says until when, and `outcome` how it ended.
-
-        Raises:
-            InputError: it could not be begun; nothing is left behind.
-        """
+        """Begin a run made by `create`. If it trains here, `busy` tells while it does, and `outcome` how it ended."""
         if how == "queue":
             try:
                 queue.ensure_runner(self.runs_dir, self._device())
@@ -94,11 +77,7 @@ class Launches:
             self._beginning.discard(run)
 
     def resume(self, run: Path, how: LaunchMode) -> str:
-        """Go on with a run that ended early, or begin one that waits, here or in a process of its own.
-
-        Raises:
-            InputError: it is alive, or cannot be taken up.
-        """
+        """Resume a run that ended early, or begin a waiting one, here or in a separate process."""
         reader = RunReader(run)
         state = reader.state
         if state in (*LIVE_STATES, "finished"):
@@ -111,11 +90,7 @@ class Launches:
         return self._spawned(verb, run)
 
     def outcome(self) -> str:
-        """Say what became of the run that trained here.
-
-        Raises:
-            InputError: it could not be begun, or failed.
-        """
+        """Describe how the run that trained here ended. Raises InputError if it did not begin, or failed."""
         training, run = self.training, self.here
         assert training is not None and run is not None
         if isinstance(training.error, StopRequested):
@@ -137,18 +112,13 @@ class Launches:
         return said
 
     def tell(self, run: Path, command: Command) -> None:
-        """Send a command to whoever trains a run; the run shows when it is obeyed.
-
-        Raises:
-            InputError: nobody does.
-        """
+        """Send a command to a run's process; the run shows when it is obeyed. Raises InputError if none trains it."""
         reader = RunReader(run)
         if reader.state not in LIVE_STATES:
             raise InputError(f"{run.name} is {reader.state}: there is nothing to {command.value}")
         send(run, command)
 
     def hand_over(self) -> str:
-        """Leave the run that trains here to a process of its own."""
         training, run = self.training, self.here
         if training is None or run is None or not training.alive:
             return ""
@@ -158,18 +128,16 @@ class Launches:
             return f"{run.name} is {state}; its last checkpoint can be resumed"
         return f"{run.name} continues in the background (process {process.pid}): {RunReader(run).command('watch')}"
 
-    def stop_here(self, reason: str = "the studio was left") -> str:
-        """Stop the run that trains here, with a checkpoint."""
+    def stop_here(self) -> str:
         training, run = self.training, self.here
         if training is None or run is None or not training.alive:
             return ""
-        training.stop(reason)
+        training.stop("the studio was left")
         training.join()
         reader = RunReader(run)
         return f"{run.name} {reader.state}: {reader.command('resume', data_dir=self.data_dir)} resumes it"
 
     def forget(self, run: Path) -> None:
-        """Remove a run that never began."""
         reader = RunReader(run)
         if reader.status.checkpoint is None and reader.state not in LIVE_STATES:
             shutil.rmtree(run, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Where a process's words go: the engine's log into the run's own file, stderr of C libraries off a full screen."""
+"""Process output: the engine's log goes to the run's own file, C libraries' stderr off the full screen."""
 
 import logging
 import os
@@ -14,10 +14,10 @@ END = 1 << 20  # bytes at the end of a log to search for its last words
 
 
 class _Log(logging.FileHandler):
-    """A log that finds no room, or whose folder is gone, is no reason to fail, nor to write over the screen."""
+    """A log that, on a full disk or a vanished folder, neither fails nor writes over the screen."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        with suppress(OSError):  # opening the file is not covered by logging's own care
+        with suppress(OSError):  # logging does not handle errors of opening the file
             super().emit(record)
 
     def close(self) -> None:
@@ -26,7 +26,6 @@ class _Log(logging.FileHandler):
 
 
 def log_to(path: Path) -> None:
-    """Write what the engine says from now on into a file."""
     log = logging.getLogger("engine")
     log.propagate = False
     logging.raiseExceptions = False
@@ -37,13 +36,13 @@ def log_to(path: Path) -> None:
 
 
 def last_words(said: str) -> str:
-    """Return the last line of what a process said that says anything; "" where it said nothing."""
+    """Return the last non-empty line of a process's output; "" if there is none."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return lines[-1].removeprefix("tui-transformer: ") if lines else ""
 
 
 def last_words_in(log: Path) -> str:
-    """Return the last words in a log file, or what is the matter with it."""
+    """Return a log file's last line, or what is wrong with it."""
     if not log.is_file():
         return "its log cannot be read"
     return last_words(end_of(log, END).decode("utf-8", "replace")) or "it said nothing"
@@ -69,7 +68,7 @@ def stderr_into(log: Path) -> Iterator[None]:
 
 
 def hung_up() -> bool:
-    """Return whether the terminal that keys come from is gone."""
+    """Return whether stdin's terminal is gone."""
     if not hasattr(select, "poll"):
         return False
     poll = select.poll()

@@ -1,13 +1,11 @@
-"""The queue: runs in the state `queued` that name a device, trained one after the other by a runner of that device.
+"""The queue: runs in state `queued` that name a device, trained one after another by that device's runner.
 
-The runner is a process of its own and outlives the app or the terminal that queued the runs; killed, it leaves them
-queued, and the next one takes them up. It waits while another run, started by whomever, is on the device, paused or
-not. One that fails does not hold up the rest.
+The runner is a separate process that outlives the app or terminal that queued the runs; if killed, it leaves them
+queued for the next one. It waits while any other run, however started, is on the device, paused or not. A failed run
+does not hold up the rest.
 """
 
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,22 +17,21 @@ from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
 from engine.runs.records import QueuePlace
 from engine.runs.writer import RunWriter
-from tui_transformer.lab.launch.launch import enqueue, spawn
+from tui_transformer.lab.launch.launch import detached, enqueue, spawn
 from tui_transformer.lab.launch.logs import last_words_in
 
-LOOK = 1.0  # seconds between two looks at whether the device is free
+LOOK = 1.0  # seconds between checks for a free device
 
 
 def add(
     config: RunConfig, *, runs_dir: Path, name: str | None, command: str, device: str, data_dir: Path | None
 ) -> Path:
     """Put a run at the end of a device's queue; see `launch.enqueue`."""
-    place: dict[str, object] = {"device": device, "data_dir": None if data_dir is None else str(data_dir.resolve())}
-    return enqueue(config, runs_dir=runs_dir, name=name, command=command, queue=place)
+    place = QueuePlace(device=device, data_dir=None if data_dir is None else str(data_dir.resolve()))
+    return enqueue(config, runs_dir=runs_dir, name=name, command=command, queue=place.dump())
 
 
 def waiting(runs_dir: Path, device: str) -> list[RunReader]:
-    """The runs that wait for a device, first come first."""
     return [
         reader
         for reader in list_runs(runs_dir)
@@ -43,7 +40,6 @@ def waiting(runs_dir: Path, device: str) -> list[RunReader]:
 
 
 def at_work(runs_dir: Path, device: str) -> list[RunReader]:
-    """The runs that are on a device now."""
     return [reader for reader in list_runs(runs_dir) if reader.state in LIVE_STATES and reader.status.device == device]
 
 
@@ -52,36 +48,13 @@ def _lock(runs_dir: Path, device: str) -> FileLock:
 
 
 def ensure_runner(runs_dir: Path, device: str) -> None:
-    """Start a runner in a process of its own, unless one is at work. Of two that come at once, one leaves again.
-
-    Raises:
-        OSError: it could not be started.
-    """
-    with (runs_dir / ".queue.log").open("ab") as log:
-        subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tui_transformer",
-                "queue",
-                "--device",
-                device,
-                "--runs-dir",
-                str(runs_dir.resolve()),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    """Start a runner in a separate process, unless one is running. Of two started at once, one exits."""
+    folder = str(runs_dir.resolve())
+    detached(runs_dir / ".queue.log", "queue", "--device", device, "--runs-dir", folder)
 
 
 def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
-    """Train what waits for a device until nothing does; gives back how many runs that were.
-
-    Raises:
-        InputError: another runner is at work.
-    """
+    """Train the runs queued for a device until none is left; return how many there were."""
     lock, done, left = _lock(runs_dir, device), 0, set[Path]()
 
     def next_one() -> RunReader | None:
@@ -94,24 +67,20 @@ def work(runs_dir: Path, device: str, said: Callable[[str], None]) -> int:
             raise InputError(f"another process works through the queue of {device} in {runs_dir}") from None
         try:
             while next_one() is not None:
-                _until_free(runs_dir, device, said)
+                told = ""
+                while others := at_work(runs_dir, device):
+                    if told != others[0].name:
+                        told = others[0].name
+                        said(f"waiting for {told}, which is on {device}")
+                    time.sleep(LOOK)
                 if (found := next_one()) is not None:  # some may have been removed meanwhile
                     _train(found, said)
-                    left.add(found.path)  # should it still say that it waits, it cannot be written to
+                    left.add(found.path)  # if still queued, it cannot be written to
                     done += found.state != "queued"
         finally:
             lock.release()
-        if next_one() is None:  # one may have come while the lock was let go
+        if next_one() is None:  # one may have come while the lock was released
             return done
-
-
-def _until_free(runs_dir: Path, device: str, said: Callable[[str], None]) -> None:
-    told = ""
-    while others := at_work(runs_dir, device):
-        if told != others[0].name:
-            told = others[0].name
-            said(f"waiting for {told}, which is on {device}")
-        time.sleep(LOOK)
 
 
 def _train(reader: RunReader, said: Callable[[str], None]) -> None:
@@ -122,9 +91,9 @@ def _train(reader: RunReader, said: Callable[[str], None]) -> None:
         process = spawn("begin", reader.path, device=place.device, data_dir=folder)
         process.wait()
         reason = last_words_in(reader.path / "log.txt")
-    except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, no name of a folder
+    except (OSError, InputError, ValueError) as error:  # no process, a link in its directory, an invalid name
         reason = str(error)
-    if reader.state == "queued":  # its process did not get so far as to take it
+    if reader.state == "queued":  # its process ended before taking it
         try:
             RunWriter.adopt(reader.path).close("failed", reason)
         except (OSError, InputError) as error:

@@ -1,7 +1,6 @@
-"""A model of documents as a writer: it answers a question, or fills in a document.
+"""A writer for document models: answers a question, or fills in a document.
 
-What stands before the answer is the prompt that the model was trained with (`engine.generation.answering`), and ⁇ is a
-mark in it.
+The answer follows the prompt that the model was trained with (`engine.generation.answering`), in which ⁇ is a mark.
 """
 
 import math
@@ -17,7 +16,7 @@ from tui_transformer.lab.play.writer import (
     END,
     MARK,
     Writer,
-    alternatives_of,
+    answer_tokens,
     sampling_of,
     split_at_arrow,
     token_scores,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 GAP = re.compile(r"⁇|_{2,}")
 _BARE = re.compile(rf"\s*{MARK}\s*")
-FOLLOWED = 8  # hypotheses of the search for the likeliest answers
+FOLLOWED = 8  # beam width of the search for the likeliest answers
 GREEDY: Settings = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 50}
 INVITATIONS = {
     "question-answer": "type a question; temperature 0 is greedy",
@@ -42,16 +41,10 @@ INVITATIONS = {
 
 @dataclass(frozen=True)
 class Example:
-    """A held-out question, or document with gaps, and the greedy answer; not cleaned.
-
-    Args:
-        asked: a question, or a document with gaps.
-        reference: what is right; "" where that is not told.
-        written: the greedy answer.
-    """
+    """A held-out question, or document with gaps, and the greedy answer; not cleaned."""
 
     asked: str
-    reference: str
+    reference: str  # the right answer; "" if not given
     written: str
 
     @property
@@ -64,8 +57,6 @@ class Example:
 
 
 class DocumentWriter(Writer):
-    """A checkpoint of a run on documents or on questions about them; see `Writer`."""
-
     ranks = True
     crossing = "cross-attention: each token of the answer sees all that was read"
 
@@ -77,19 +68,17 @@ class DocumentWriter(Writer):
         self._size = self.tokenizer.vocab_size
         self._asks = QuestionAnswer(self.config, self._size) if self.config.answers else None
         self._fills = None if self.config.answers else span_corruption(self.config, self._size)
-        self._joins = self.tokenizer.kind == "bpe"  # the space before a word is a part of its first token
+        self._joins = self.tokenizer.kind == "bpe"  # the space before a word belongs to its first token
         self.defaults, self.invitation = dict(GREEDY), INVITATIONS[self.config.objective.kind]
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        from engine.generation.answering import sample_answer
+        from engine.generation.answering import require_room, sample_answer
 
         how, seed = sampling_of(settings, answer)
         prompt, most = self._prompt(text), int(settings["length"])
+        require_room(self.model, prompt)
         found = sample_answer(self.model, prompt, how, seed, allowed=self._size, most=most, alternatives=alternatives)
-        marks, text_of = len(prompt.marks), self._decoder()
-        for one in found:
-            others = alternatives_of(one.alternatives, lambda token: self._named(token, marks))
-            yield AnswerToken(text_of(one.token), one.probability, one.chance, others)
+        yield from answer_tokens(found, self._decoder(), lambda token: self._named(token, prompt))
 
     def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
         from engine.generation.answering import beam_answers
@@ -111,24 +100,20 @@ class DocumentWriter(Writer):
         return first, *[one for one in ranked if one.text != first.text][:others]
 
     def filled(self, text: str, written: str) -> str:
-        """Return the document with what was written in its gaps, each in brackets; "" where a question is answered."""
+        """Return the document with its gaps filled in brackets; "" if a question is answered."""
         if self.config.answers:
             return ""
         spans = iter(written.split(MARK))
         return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
 
     def examples(self) -> list[Example]:
-        """Return a few held-out questions, or documents with gaps, always the same ones; the corpus is loaded.
-
-        Raises:
-            InputError: the corpus cannot be found, or something is wrong with it.
-        """
+        """Return a few held-out questions or documents with gaps, always the same ones; loads the corpus."""
         from engine.training.tasks import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
         config = self.config.model_copy(update={"evaluation": evaluation})
-        rows = make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step)["translations"]
-        return [Example(row["source"], row["reference"], row["text"]) for row in rows]
+        rows = make_task(config, None, self.tokenizer).sampler(config).sample(self.model, self.step).translations
+        return [Example(row.source, row.reference, row.text) for row in rows]
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import answer_surprise
@@ -141,9 +126,9 @@ class DocumentWriter(Writer):
             self.model, prompt, self._answer(_BARE.sub(MARK, answer), prompt), self._size, alternatives
         )
         decoder = self.tokenizer.decoder()
-        texts = [decoder.feed(one.token) if one.token < self._size else END for one in found]
         rule = f"each token given “{asked}” and the answer before it; {END} is its end"
-        return token_scores(found, texts, lambda token: self.tokenizer.decode([token]), asked, rule)
+        text_of = lambda token: decoder.feed(token) if token < self._size else END
+        return token_scores(found, text_of, lambda token: self.tokenizer.decode([token]), asked, rule)
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
         found = super().attention(text, written, layer, head, which)
@@ -151,19 +136,14 @@ class DocumentWriter(Writer):
         return replace(found, rule=found.rule + first)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
-        import numpy as np
-        import torch
-
         prompt = self._prompt(text)
-        tokens = np.concatenate((prompt.tokens, self._answer(written, prompt)))[: self.config.model.context_length]
-        source = None if prompt.source is None else torch.from_numpy(prompt.source).to(self.device)
-        return torch.from_numpy(tokens).to(self.device), source
+        return self._prompted(prompt, self._answer(written, prompt))
 
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         return tuple(map(self._decoder(), ids.tolist()))
 
     def _decoder(self) -> Callable[[int], str]:
-        """Return what gives the text of one token after the other, with spaces before words; special ones as marks."""
+        """Return a token-by-token decoder that puts spaces before words and shows special tokens as marks."""
         decoder = self.tokenizer.decoder()
 
         def text_of(token: int) -> str:
@@ -199,7 +179,6 @@ class DocumentWriter(Writer):
         return "'Where was Ada Lovelace born?'" if self.config.answers else "'Ada Lovelace was born in ___.'"
 
     def _answer(self, written: str, prompt: "Prompt") -> "Tokens":
-        """Return the tokens of an answer, as they stand after the prompt."""
         import numpy as np
 
         spans = written.split(MARK)
@@ -210,13 +189,12 @@ class DocumentWriter(Writer):
         joined = [rows[0], *(part for pair in zip(marks, rows[1:], strict=False) for part in pair)]
         return np.concatenate(joined).astype(np.int64)
 
-    def _named(self, token: int, marks: int) -> str:
-        """Return an alternative: of the text, a mark, or after them the end."""
+    def _named(self, token: int, prompt: "Prompt") -> str:
         if token < self._size:
             return self.tokenizer.decode([token])
-        return MARK if token < self._size + marks else END
+        return END if token == prompt.end else MARK
 
 
 def _on_a_line(written: str) -> str:
-    """An answer without white space around it, and a space on either side of its marks."""
+    """Strip an answer's white space, and put a space on either side of its marks."""
     return _BARE.sub(f" {MARK} ", written).strip()

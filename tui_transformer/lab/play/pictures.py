@@ -1,7 +1,7 @@
-"""Pictures in characters: who may look at whom, and what a position scheme adds, from the very objects a model uses.
+"""Character pictures: who may look at whom, and what a position scheme adds, from a model's own objects.
 
-A picture shows the first N positions as they are: nothing is averaged. Only what asks a scheme for its numbers imports
-torch. Notation: N positions drawn, D model width, Dh head width, H heads.
+A picture shows the first N positions unaveraged. Only functions that ask a scheme for its numbers import torch.
+Notation: N positions drawn, D model width, Dh head width, H heads.
 """
 
 import itertools
@@ -22,54 +22,37 @@ if TYPE_CHECKING:
 SHADES = " ░▒▓█"  # lowest to highest
 HALVES = " ▄▀█"  # by 2 · upper half + lower half
 GREYS = (0x38, 0xE8)  # lowest and highest: neither is a terminal's background
-MARGIN = 5  # columns left of a picture: a position and the frame
-LARGEST_TABLE = 2**26  # numbers; more are not made only to draw a few of them
+MARGIN = 5  # columns left of a picture: position and frame
+LARGEST_TABLE = 2**26  # most numbers to compute for drawing a few of them
 
 Values = Sequence[Sequence[float | None]]
 
 
 @dataclass(frozen=True)
 class Canvas:
-    """The room there is.
-
-    Args:
-        width: columns.
-        lines: of a picture itself; by default a terminal of 24 has room for its captions too.
-        colour: greys, two positions a line; else characters, and shades one position a line.
-    """
-
     width: int = 80
-    lines: int = 20
-    colour: bool = False
+    lines: int = 20  # of a picture alone; 24 lines have room for its captions too
+    colour: bool = False  # greys, two positions a line; else characters, and shades one position a line
 
     def rows(self, length: int) -> int:
-        """How many of `length` positions fit down a picture of shades."""
         return max(1, min(length, 2 * self.lines if self.colour else self.lines))
 
     def columns(self, characters: int) -> int:
-        """How many cells of so many characters fit side by side."""
         return max(1, (self.width - MARGIN - 1) // characters)
 
 
 @dataclass(frozen=True)
 class StackPlan:
-    """One stack of layers, as far as pictures need it.
+    """One stack of layers, as pictures need it."""
 
-    Args:
-        name: "encoder", "decoder", or "" for the only one: initial weights depend on it.
-        attention: the kind of its self-attention.
-        see: who may look at whom.
-        length: tokens it ever gets at once.
-    """
-
-    name: str
+    name: str  # "encoder", "decoder", or "" for the only one: initial weights depend on it
     attention: str
     see: Visibility
-    length: int
+    length: int  # most tokens it gets at once
 
 
 def stacks(model: ModelConfig) -> list[StackPlan]:
-    """The stacks of a network: one, or an encoder and a decoder."""
+    """A network's stacks: one, or encoder and decoder."""
     kind = model.attention
     if model.architecture != "encoder-decoder":
         return [StackPlan("", kind, self_attention(model), model.context_length)]
@@ -80,25 +63,21 @@ def stacks(model: ModelConfig) -> list[StackPlan]:
 
 
 def pictures(model: ModelConfig, seed: int, canvas: Canvas) -> Iterator[Text]:
-    """All there is to draw of a network: each stack's mask, then what its positions add.
+    """All pictures of a network: each stack's mask, then what its positions add.
 
-    Args:
-        model: the network.
-        seed: the run's; learned numbers are drawn as it starts them.
-        canvas: the room there is.
+    Learned numbers are drawn as initialized with this seed.
     """
     plans = stacks(model)
     for plan in plans:
         yield mask_picture(plan, canvas)
     if len(plans) > 1:
         yield Text("cross-attention: each query of the decoder sees all of the source; no mask but padding")
-    alike = model.position in ("none", "sinusoidal", "rope", "xl")  # neither learned nor about who sees whom
+    alike = model.position in ("none", "sinusoidal", "rope", "xl")  # neither learned nor a mask
     for plan in plans[-1:] if alike else plans:
         yield position_picture(model, plan, seed, canvas)
 
 
 def visible(see: Visibility, n: int) -> list[list[bool]]:
-    """The first N × N cells of a visibility: [query][key]."""
     return [[bool(see(q, k)) for k in range(n)] for q in range(n)]
 
 
@@ -111,7 +90,7 @@ def half_blocks(cells: Sequence[Sequence[bool]]) -> list[str]:
 
 
 def drawn(length: int, canvas: Canvas) -> int:
-    """N: how many of `length` positions a mask's picture shows, two rows of them a line."""
+    """N: how many of `length` positions a mask's picture shows, two rows per line."""
     return min(length, 2 * canvas.lines, canvas.columns(1))
 
 
@@ -124,7 +103,7 @@ def mask_picture(stack: StackPlan, canvas: Canvas) -> Text:
 
 
 def who_sees_whom(stack: StackPlan, n: int) -> str:
-    """The mask of a stack in a sentence, of which the first N positions are drawn."""
+    """A stack's mask in a sentence; its first N positions are drawn."""
     see = stack.see
     if see.window is None:
         what, far = "its own key and all before it" if see.causal else "all keys", 0
@@ -148,19 +127,16 @@ def _share(n: int, length: int) -> str:
 
 
 def _step(n: int) -> int:
-    """Positions between two labels."""
     return 4 if n <= 20 else 8
 
 
 def _ruler(n: int, characters: int) -> Text:
-    """Positions across, above cells of so many characters."""
     step = _step(n)
     marks = "".join(str(at).ljust(step * characters) for at in range(0, n, step))
     return Text(" " * MARGIN + marks.rstrip())
 
 
 def _framed(rows: Sequence[Text], n: int, rows_a_line: int) -> list[Text]:
-    """Lines between two bars, their positions on the left."""
     labels = [str(at) if at % _step(n) == 0 else "" for at in range(0, n, rows_a_line)]
     return [Text.assemble(f"{label:>{MARGIN - 2}} │", row, "│") for label, row in zip(labels, rows, strict=True)]
 
@@ -168,11 +144,7 @@ def _framed(rows: Sequence[Text], n: int, rows_a_line: int) -> list[Text]:
 def shaded(values: Values, *, colour: bool, characters: int, shades: str) -> list[Text]:
     """Numbers (N × M) as shades from their lowest to their highest; None is blank.
 
-    Args:
-        values: by row and column.
-        colour: greys in half blocks, two rows a line; else one of `shades`, a row a line.
-        characters: side by side for one number.
-        shades: lowest to highest.
+    In colour these are greys in half blocks, two rows per line; else each number is a few of the `shades` side by side.
     """
     low, high = _extremes(values)
 
@@ -201,7 +173,7 @@ def _extremes(values: Values) -> tuple[float, float]:
 
 
 def grey(share: float) -> str:
-    """The colour of a share, 0 to 1, of what is drawn brightest."""
+    """The grey for a share, 0 to 1, of the brightest value."""
     level = round(GREYS[0] + share * (GREYS[1] - GREYS[0]))
     return f"#{level:02x}{level:02x}{level:02x}"
 
@@ -211,7 +183,7 @@ def _number(value: float) -> str:
 
 
 def _legend(values: Values, *, colour: bool, shades: str) -> Text:
-    """The range of values, highest first, and how it looks: `0 … −9.75 █▓▒░`."""
+    """The range of values, highest first, and its shades: `0 … −9.75 █▓▒░`."""
     low, high = _extremes(values)
     if not high > low:
         return Text(f"{_number(high)} everywhere")
@@ -224,15 +196,11 @@ def _legend(values: Values, *, colour: bool, shades: str) -> Text:
 
 
 def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> Text:
-    """One head's bias over queries (down) and keys (across), as shades, under two lines of words.
+    """One head's bias, N × N, over queries (down) and keys (across), as shades, under two lines of words.
 
-    Args:
-        values: N × N, [query][key]; None, drawn as nothing, where the key is not seen.
-        length: tokens there are, of which N are drawn.
-        title: whose it is.
-        canvas: the room there is, enough for N.
+    None, where a key is not seen, stays blank; there are `length` tokens, and room for N of them.
     """
-    n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # a cell is square in either case
+    n, characters, shades = len(values), 1 if canvas.colour else 2, SHADES[1:]  # cells are square in both cases
     legend = _legend(values, colour=canvas.colour, shades=shades)
     words = f"rows: queries, columns: keys; nothing where a key is not seen{_share(n, length)}"
     head = [Text.assemble(f"{title}: ", legend, " added to the score"), Text(words), _ruler(n, characters)]
@@ -241,15 +209,9 @@ def bias_picture(values: Values, *, length: int, title: str, canvas: Canvas) -> 
 
 
 def table_picture(values: Values, *, length: int, title: str, rows: str, columns: str, canvas: Canvas) -> Text:
-    """Numbers by position (down), as shades, under two lines of words; of many columns some pairs are left out.
+    """Numbers by position (down), as shades, under two lines of words; skips pairs if there are many columns.
 
-    Args:
-        values: N × columns.
-        length: positions there are, of which N are drawn.
-        title: what it is.
-        rows: what they are, e.g. "positions".
-        columns: what they are, e.g. "features".
-        canvas: the room there is, enough for N.
+    `rows` and `columns` say what they are; there are `length` positions, and room for the N that have values.
     """
     n, width = len(values), len(values[0])
     every = math.ceil(width / 2 / max(1, canvas.columns(2)))
@@ -263,16 +225,8 @@ def table_picture(values: Values, *, length: int, title: str, rows: str, columns
     return Text("\n").join([*head, *_framed(lines, n, 2 if canvas.colour else 1)])
 
 
-def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Canvas, head: int = 0) -> Text:
-    """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line.
-
-    Args:
-        model: the network.
-        stack: of it.
-        seed: the run's; learned numbers are drawn as it starts them.
-        canvas: the room there is.
-        head: which, from 0, where each has its own.
-    """
+def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Canvas) -> Text:
+    """What a stack's position scheme adds, and where: a head's bias, a table, turned pairs, or one line."""
     kind, n = model.position, canvas.rows(stack.length)
     if kind == "none":
         return Text("position none: nothing is added, neither to embeddings nor to scores")
@@ -298,14 +252,14 @@ def position_picture(model: ModelConfig, stack: StackPlan, seed: int, canvas: Ca
     if table is not None:
         title = f"position {kind}{learned}{owner if learned else ''}, added to the embeddings"
         return picture(table, title=title, rows="positions", columns="features")
-    bias = bias_values(scheme, stack.see, min(n, canvas.columns(1 if canvas.colour else 2)), head)
+    bias = bias_values(scheme, stack.see, min(n, canvas.columns(1 if canvas.colour else 2)))
     assert bias is not None
-    title = f"position {kind}{learned}{owner}, head {head + 1} of {model.n_heads}"
+    title = f"position {kind}{learned}{owner}, head 1 of {model.n_heads}"
     return bias_picture(bias, length=stack.length, title=title, canvas=canvas)
 
 
 def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "PositionScheme | None":
-    """A stack's position scheme with the numbers that a run of this seed starts from; None if it is too large.
+    """A stack's position scheme as initialized with this seed; None if it is too large.
 
     Not through `build_model`: the rest of the network may be large, and a parameter's first numbers depend only on
     the seed, its name and its shape.
@@ -318,7 +272,7 @@ def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "Positio
 
     with torch.device("meta"):
         scheme = make_schemes(model, 1, stack.length, causal=stack.see.causal)[0]
-    if model.position == "xl":  # each layer learns its own, and none of it is drawn
+    if model.position == "xl":  # learned per layer, and not drawn
         return scheme
     if sum(parameter.numel() for parameter in scheme.parameters()) > LARGEST_TABLE:
         return None
@@ -328,8 +282,8 @@ def starting_scheme(model: ModelConfig, stack: StackPlan, seed: int) -> "Positio
     return scheme
 
 
-def bias_values(scheme: "PositionScheme", see: Visibility, n: int, head: int = 0) -> list[list[float | None]] | None:
-    """What a scheme adds to one head's scores, N × N, None where the key is not seen; None if it adds nothing."""
+def bias_values(scheme: "PositionScheme", see: Visibility, n: int) -> list[list[float | None]] | None:
+    """What a scheme adds to the first head's scores, N × N, None where the key is not seen; None if it adds nothing."""
     import torch
 
     at = torch.arange(n)[None]
@@ -337,7 +291,7 @@ def bias_values(scheme: "PositionScheme", see: Visibility, n: int, head: int = 0
         bias = scheme.bias(at, at)  # (1, H, N, N)
     if bias is None:
         return None
-    rows: list[list[float]] = bias[0, head].tolist()
+    rows: list[list[float]] = bias[0, 0].tolist()
     return [[v + 0.0 if see(q, k) else None for k, v in enumerate(row)] for q, row in enumerate(rows)]
 
 
@@ -356,6 +310,6 @@ def turned_values(scheme: "PositionScheme", model: ModelConfig, n: int) -> list[
 
     firsts = slice(model.head_width // 2) if model.rope_pairing == "half" else slice(0, None, 2)
     x = torch.zeros(1, 1, n, model.head_width, dtype=torch.float64)
-    x[..., firsts] = 1.0  # the first feature of each pair: turned by an angle, its cosine is left
+    x[..., firsts] = 1.0  # the first feature of each pair: rotating it leaves the angle's cosine
     rows: list[list[float]] = scheme.rotate(x, torch.arange(n)[None])[0, 0, :, firsts].tolist()
     return rows

@@ -1,7 +1,7 @@
-"""The prompt: text to make something of, or a /command that changes how.
+"""The prompt: text for the model, or a /command that changes settings.
 
-One table of commands drives the line prompt of `sample` and the Playground's. What makes no sense in one of the two
-places says why.
+One table of commands drives the line prompt of `sample` and the Playground's. A command that makes no sense in one of
+the two says why.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,8 +14,6 @@ Settings = dict[str, float | int]
 
 
 class Setting(NamedTuple):
-    """A number that the prompt can change."""
-
     kind: type
     low: float
     high: float
@@ -31,7 +29,7 @@ SETTINGS: dict[str, Setting] = {
 }
 
 
-# What a translation can be told.
+# Settings of a translation.
 SEARCH: dict[str, Setting] = {
     "beam": Setting(int, 1, 100, "hypotheses that are followed; 1 takes the likeliest token each time"),
     "nbest": Setting(int, 1, 100, "translations that are shown, at most as many as the beam"),
@@ -40,11 +38,6 @@ SEARCH: dict[str, Setting] = {
 
 
 def checked(name: str, value: float | int | str, settings: Mapping[str, Setting] = SETTINGS) -> float | int:
-    """Return a setting's value within its bounds.
-
-    Raises:
-        InputError: not a number, or out of bounds.
-    """
     setting = settings[name]
     right = (
         f"must be {'a whole number' if setting.kind is int else 'a number'} from {setting.low:g} to {setting.high:g}"
@@ -60,17 +53,9 @@ def checked(name: str, value: float | int | str, settings: Mapping[str, Setting]
 
 @dataclass(frozen=True)
 class Command:
-    """Something a line that begins with a slash can do.
-
-    Args:
-        argument: what follows the name, as the help shows it.
-        what: a few words for the help.
-        why_not: place → why it makes no sense there.
-    """
-
-    argument: str
+    argument: str  # what follows the name in the help
     what: str
-    why_not: Mapping[str, str] = field(default_factory=dict)
+    why_not: Mapping[str, str] = field(default_factory=dict)  # place → why it does not apply there
 
 
 Place = Literal["line", "pane"]
@@ -104,19 +89,10 @@ OTHER_NAMES = {"exit": "quit", "?": "help"}
 
 @dataclass(frozen=True)
 class Table:
-    """What can be typed at a kind of prompt.
-
-    Args:
-        settings: numbers that can be changed.
-        commands: everything that begins with a slash, settings too.
-        words: commands that need no slash.
-        first: what any other line is.
-    """
-
     settings: Mapping[str, Setting]
-    commands: Mapping[str, Command]
-    words: tuple[str, ...]
-    first: str
+    commands: Mapping[str, Command]  # everything with a slash, settings too
+    words: tuple[str, ...]  # commands that need no slash
+    first: str  # how any other line is treated
 
 
 WRITING = Table(SETTINGS, COMMANDS, ("quit", "exit"), "any other line is continued by the model")
@@ -138,32 +114,19 @@ TRANSLATING = Table(
 
 @dataclass
 class Prompt:
-    """The state of one session at a prompt.
-
-    Args:
-        settings: current values of the table's settings.
-        answer: makes something of a text and shows it as it comes.
-        actions: what the commands do that are not settings, by name; each gets its argument.
-        table: what can be typed.
-        place: where it is asked.
-        remark: shows what it did besides.
-        say: shows an answer of the prompt itself.
-        complain: shows a mistake.
-    """
-
     settings: Settings
-    answer: Callable[[str], None]
-    actions: Mapping[str, Callable[[str], None]] = field(default_factory=dict)
+    answer: Callable[[str], None]  # answers a text, shown as it comes
+    actions: Mapping[str, Callable[[str], None]] = field(default_factory=dict)  # commands; each takes its argument
     table: Table = WRITING
     place: Place = "line"
-    remark: Callable[[str], None] = print
-    say: Callable[[str], None] = print
-    complain: Callable[[str], None] = print
+    remark: Callable[[str], None] = print  # shows what else it did
+    say: Callable[[str], None] = print  # shows an answer of the prompt itself
+    complain: Callable[[str], None] = print  # shows a mistake
     done: bool = field(default=False, init=False)
     history: list[str] = field(default_factory=list, init=False)
 
     def take(self, line: str) -> None:
-        """Take one line from the person: a command or a text. A mistake is said, never raised."""
+        """Handle a line: a command or a text. Mistakes are shown, never raised."""
         try:
             if line.startswith("/"):
                 self._command(line[1:])
@@ -209,7 +172,7 @@ class Prompt:
 
 
 def help_text(settings: Settings, place: Place = "line", table: Table = WRITING) -> str:
-    """List the commands that make sense in a place, settings with their values, then the others with the reason."""
+    """List the commands that apply in a place, settings with their values, then the others with the reason."""
     rows, missing = [], []
     for name, command in table.commands.items():
         left = f"/{name} {settings[name]}" if name in table.settings else f"/{name} {command.argument}".rstrip()

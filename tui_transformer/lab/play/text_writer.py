@@ -1,4 +1,4 @@
-"""A model of text as a writer: it goes on with a text, fills its gaps, or makes a target of a source."""
+"""A writer for text models: continues a text, fills its gaps, or turns a source into a target."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -6,20 +6,16 @@ from typing import TYPE_CHECKING
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.prompt import SETTINGS, Settings
-from tui_transformer.lab.play.writer import START, Writer, alternatives_of, sampling_of, token_scores
+from tui_transformer.lab.play.writer import START, Writer, answer_tokens, sampling_of, token_scores
 from tui_transformer.lab.play.written import AnswerToken, TokenScores
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engine.generation.sampling import SampledToken
-
 INVITATIONS = {"next-token": "type a text to continue", "masked": "type a text with a _ for each character to fill in"}
 
 
 class TextWriter(Writer):
-    """A checkpoint of a run on a text; see `Writer`."""
-
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.training.checkpoint import load_trained
 
@@ -30,7 +26,7 @@ class TextWriter(Writer):
         self.continues, self.invitation = kind == "next-token", INVITATIONS.get(kind, "type a source")
 
     def notice(self, text: str, settings: Settings) -> str:
-        """Say that the context will be full, or that the source is of another length than in training."""
+        """Warn that the context will be full, or that the source's length differs from training."""
         if self.config.objective.kind == "masked":
             return ""
         if not self.continues:
@@ -57,22 +53,18 @@ class TextWriter(Writer):
         size = self.tokenizer.vocab_size
         if self.config.objective.kind != "masked":
             ids, length = self._encoded(text), int(settings["length"])
-            for drawn in write(self.model, self.config, size, ids, length, how, seed, alternatives):
-                yield self._piece(drawn)
+            drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
+            yield from answer_tokens(drawn, self._decoded, self._decoded)
             return
         assert isinstance(self.model, EncoderLM)
         ids, gaps = self._with_gaps(text)
-        filled, choices = fill(self.model, self.config, size, ids, gaps, how, seed, alternatives)
-        found = iter(choices)
+        filled, choices = fill(self.model, size, ids, gaps, how, seed, alternatives)
+        found = answer_tokens(choices, self._decoded, self._decoded)
         for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
-            yield self._piece(next(found)) if gap else AnswerToken(self.tokenizer.decode([token]))
-
-    def _piece(self, drawn: "SampledToken") -> AnswerToken:
-        others = alternatives_of(drawn.alternatives, self._decoded)
-        return AnswerToken(self._decoded(drawn.token), drawn.probability, drawn.chance, others)
+            yield next(found) if gap else AnswerToken(self._decoded(token))
 
     def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
-        """Return (T,) ids of a text, something at its gaps, and (T,) bool where they are."""
+        """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
         import torch
 
         from engine.generation.samples import GAP
@@ -105,8 +97,7 @@ class TextWriter(Writer):
             else f"each character given those before it, at most {found.context}; past that, at least "
             f"{found.context - found.stride}"
         )
-        texts = [self._decoded(token.token) for token in found.tokens]
-        return token_scores(found.tokens, texts, self._decoded, source, rule)
+        return token_scores(found.tokens, self._decoded, self._decoded, source, rule)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch

@@ -1,4 +1,4 @@
-"""A trained translator as a writer: a sentence is the prompt, its translation the answer."""
+"""A writer for translators: a sentence is the prompt, its translation the answer."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from tui_transformer.lab.play.writer import (
     END,
     START,
     Writer,
-    alternatives_of,
+    answer_tokens,
     sampling_of,
     split_at_arrow,
     token_scores,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class TranslationWriter(Writer):
     """A checkpoint of a run that translates; see `Writer`.
 
-    It does not rank whole answers: what `translate --nbest` ranks is compared by a length penalty, not by probability.
+    It does not rank whole answers: `translate --nbest` ranks with a length penalty, not by probability.
     """
 
     invitation = "type a sentence to translate; temperature 0 is greedy"
@@ -38,32 +38,29 @@ class TranslationWriter(Writer):
         self.defaults = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 200}
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
+        from engine.generation.answering import sample_answer
+
         if not text.strip():
             raise InputError("prompt '': it needs a sentence to translate")
         how, seed = sampling_of(settings, answer)
-        decoder = self.tokenizer.target.decoder()
-        for one in self.translator.sample(text, how, seed, int(settings["length"]), alternatives):
-            others = alternatives_of(one.alternatives, self._shown)
-            yield AnswerToken(decoder.feed(one.token), one.probability, one.chance, others)
+        prompt, size = self.translator.prompt(text), self.tokenizer.vocab_size
+        assert prompt.source is not None
+        most = min(int(settings["length"]), self.translator.most(len(prompt.source)))
+        drawn = sample_answer(self.model, prompt, how, seed, allowed=size, most=most, alternatives=alternatives)
+        yield from answer_tokens(drawn, self.tokenizer.target.decoder().feed, self._shown)
 
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import translation_surprise
 
         source, target = split_at_arrow(text, "a sentence and its translation are needed, e.g. I see. → Ich sehe.")
-        found = translation_surprise(self.translator, source, target, alternatives).tokens
+        found = translation_surprise(self.translator, source, target, alternatives)
         rule = f"each token given the source “{source}” and the target before it; ■ is its end"
-        return token_scores(found, [self._shown(token.token) for token in found], self._shown, source, rule)
+        return token_scores(found, self._shown, self._shown, source, rule)
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
-        import torch
-
-        source = self.translator.encoded(text)
-        target = torch.from_numpy(self.tokenizer.target.encode(written)).to(source.device)
-        tokens = torch.cat((source.new_tensor([self.translator.special.target.start]), target))
-        return tokens[: self.config.model.context_length], source
+        return self._prompted(self.translator.prompt(text), self.tokenizer.target.encode(written))
 
     def _shown(self, token: int) -> str:
-        """Return a target token; the end comes after the text's tokens, as in drawing, or as a special one."""
         return self.tokenizer.target.decode([token]) if token < self.tokenizer.vocab_size else END
 
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
-"""A trained model that makes something of a text: the one source of writing for the prompt and for the Playground.
+"""The base of writers: a trained model that generates text, for both the prompt and the Playground.
 
-torch is imported only when a model is loaded, and whoever asks for one does so off the event loop. Which kind of writer
-a run needs, `writers` knows.
+torch is imported only when a model is loaded, so load one off the event loop. `writers` chooses the kind of writer for
+a run.
 """
 
 import math
@@ -16,39 +16,24 @@ from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from torch import Tensor
 
     from engine.config.schema import RunConfig
-    from engine.generation.sampling import Alternative as Likely
-    from engine.generation.sampling import Sampling
+    from engine.data.padding import Tokens
+    from engine.generation.answering import Prompt
+    from engine.generation.sampling import SampledToken, Sampling
     from engine.generation.surprise import TokenSurprise
     from engine.model.transformer import Network
 
-START, MARK, END = "▷", "⁇", "■"  # how special tokens are shown: a start, a gap, an end
-ARROWS = (" → ", " => ", "\t")  # between what is asked and its answer
+START, MARK, END = "▷", "⁇", "■"  # marks for special tokens: start, gap, end
+ARROWS = (" → ", " => ", "\t")  # between a prompt and its answer
 
 
 class Writer(ABC):
-    """A checkpoint of a run.
+    """A checkpoint of a run: best, last, or a step. Raises InputError if it is missing or damaged."""
 
-    Args:
-        reader: the run.
-        checkpoint: best, last, or a step.
-        device: as on the command line.
-
-    Attributes:
-        continues: its text goes on from the prompt; else it is an answer of its own.
-        ranks: whether it knows the likeliest whole answers, see `wholes`.
-        invitation: what to type.
-
-    Raises:
-        InputError: no such checkpoint, or a damaged one.
-    """
-
-    continues: bool = False
-    ranks: bool = False
+    continues: bool = False  # its text continues the prompt; else it is a separate answer
+    ranks: bool = False  # it can rank whole answers, see `wholes`
     invitation: str = ""
     crossing: ClassVar[str] = "cross-attention: each token of the target sees all of the source"
     step: int
@@ -58,7 +43,7 @@ class Writer(ABC):
     def __init__(self, reader: RunReader, checkpoint: str, device: str) -> None:
         from engine.training.devices import resolve_device
 
-        self.name = reader.name
+        self.reader, self.name = reader, reader.name
         self.config: RunConfig = reader.config
         self.device = resolve_device(device)
         self._load(reader, checkpoint)
@@ -68,73 +53,39 @@ class Writer(ABC):
         """Set `step`, `model` and `defaults`."""
 
     def notice(self, text: str, settings: Settings) -> str:
-        """Return what is to be known before an answer, "" if nothing."""
         return ""
 
     @abstractmethod
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        """Yield one answer as it comes.
+        """Yield one answer as it comes, with the likeliest tokens in each place.
 
-        Args:
-            text: to go on with, to fill, to answer, or a source.
-            settings: see `SETTINGS`.
-            answer: counts answers to the same prompt.
-            alternatives: how many of the likeliest tokens to tell in each place.
-
-        Raises:
-            InputError: an empty prompt, unknown characters or words, or no gap where gaps are filled.
+        `answer` counts answers to the same prompt. Raises InputError: an empty prompt, unknown characters, no gap.
         """
 
     def wholes(self, text: str, written: str, others: int) -> tuple[Answer, ...]:
-        """Return what was written as a whole answer with its probability, and the likeliest others, best first.
+        """Return what was written as a whole answer with its probability, and the likeliest others.
 
-        () where answers have no end, or are not ranked by probability.
-
-        Args:
-            text: what was asked.
-            written: the answer.
-            others: how many others.
+        () if answers have no end, or are not ranked by probability.
         """
         return ()
 
     @abstractmethod
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
-        """Return how surprised the model is by a text.
-
-        Raises:
-            InputError: not defined for this kind of model, unknown characters, no arrow, or too short a text.
-        """
+        """Return how surprised the model is by a text."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of attention there are to look at: "self", or also "cross" and "encoder"."""
         from engine.generation.inspection import places
 
         return places(self.model)
 
     def shape(self, which: str) -> tuple[int, int]:
-        """Return layers and heads of a kind of attention.
-
-        Raises:
-            InputError: this network has no such kind.
-        """
         from engine.generation.inspection import attentions
 
         return len(attentions(self.model, which)), self.config.model.n_heads
 
     def attention(self, text: str, written: str, layer: int, head: int, which: str = "self") -> AttentionView:
-        """Return where a head looks.
-
-        Args:
-            text: the prompt, or the source.
-            written: what came after it.
-            layer: from 1.
-            head: from 1.
-            which: "self", "cross" or "encoder".
-
-        Raises:
-            InputError: no such layer, head or kind, no weights, or as `pieces`.
-        """
+        """Return a head's attention over a prompt or source and the text written after it; layer and head from 1."""
         from engine.generation.inspection import head_attention
 
         tokens, source = self._read(text, written)
@@ -156,39 +107,50 @@ class Writer(ABC):
 
     @abstractmethod
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
-        """Return what the network reads to write this: (T,) tokens, and a source where it has one."""
+        """Return the network's input for writing this: (T,) tokens, and a source if it has one."""
+
+    def _prompted(self, prompt: "Prompt", answer: "Tokens") -> "tuple[Tensor, Tensor | None]":
+        import numpy as np
+        import torch
+
+        tokens = np.concatenate((prompt.tokens, answer)).astype(np.int64)[: self.config.model.context_length]
+        source = None if prompt.source is None else torch.from_numpy(prompt.source).to(self.device)
+        return torch.from_numpy(tokens).to(self.device), source
 
     @abstractmethod
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
-        """Return tokens one by one, special ones as marks."""
+        """Return each token's text, special ones as marks."""
 
 
-def alternatives_of(found: "Iterable[Likely]", name: Callable[[int], str]) -> tuple[Alternative, ...]:
-    """Return the likeliest tokens in a place by their texts."""
+def alternatives_of(found: "Iterable[SampledToken]", name: Callable[[int], str]) -> tuple[Alternative, ...]:
     return tuple(Alternative(name(one.token), one.probability, one.chance) for one in found)
 
 
-def token_scores(
-    found: "Sequence[TokenSurprise]", texts: Iterable[str], name: Callable[[int], str], source: str, rule: str
-) -> TokenScores:
-    """Return the tokens of a text with how surprising they are.
+def answer_tokens(
+    drawn: "Iterable[SampledToken]", text_of: Callable[[int], str], name: Callable[[int], str]
+) -> Iterator[AnswerToken]:
+    """Yield drawn tokens: `text_of` decodes them in sequence, `name` any token by itself."""
+    for one in drawn:
+        yield AnswerToken(text_of(one.token), one.probability, one.chance, alternatives_of(one.alternatives, name))
 
-    Args:
-        found: of each token.
-        texts: of each token.
-        name: the text of an alternative.
-        source: what was given before.
-        rule: what each token was predicted from, in a sentence.
-    """
-    pieces = []
-    for token, text in zip(found, texts, strict=True):
+
+def token_scores(
+    found: "Iterable[TokenSurprise]",
+    text_of: Callable[[int], str],
+    name: Callable[[int], str],
+    source: str,
+    rule: str,
+) -> TokenScores:
+    """Return a text's tokens with their surprise; functions are as in `answer_tokens`."""
+    pieces, nats = [], []
+    for token in found:
         probability = None if token.nats is None else math.exp(-token.nats)
-        pieces.append(AnswerToken(text, probability, None, alternatives_of(token.alternatives, name)))
-    return TokenScores(tuple(pieces), tuple(token.nats for token in found), source, rule)
+        pieces.append(AnswerToken(text_of(token.token), probability, None, alternatives_of(token.alternatives, name)))
+        nats.append(token.nats)
+    return TokenScores(tuple(pieces), tuple(nats), source, rule)
 
 
 def sampling_of(settings: Settings, answer: int, overflow: str = "restart") -> "tuple[Sampling, int]":
-    """Return how tokens are drawn, and the seed of an answer."""
     from engine.generation.sampling import Sampling
     from engine.seeds import seed_for
 
@@ -197,11 +159,7 @@ def sampling_of(settings: Settings, answer: int, overflow: str = "restart") -> "
 
 
 def split_at_arrow(text: str, needed: str, *, last: bool = False) -> tuple[str, str]:
-    """Return what stands before an arrow (the last one, or the first) and after it, without white space around.
-
-    Raises:
-        InputError: no arrow.
-    """
+    """Return the text before and after an arrow (the last, or the first), stripped."""
     arrow = next((sign for sign in ARROWS if sign in text), None)
     if arrow is None:
         raise InputError(f"surprise: {needed}")

@@ -1,6 +1,5 @@
-"""The writer that a run needs, and the writers that are kept in memory."""
+"""Choose the writer for a run, and keep loaded writers in memory."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 from engine.errors import InputError
@@ -11,42 +10,24 @@ from tui_transformer.lab.play.text_writer import TextWriter
 from tui_transformer.lab.play.translation_writer import TranslationWriter
 from tui_transformer.lab.play.writer import Writer
 
-KEPT = 3  # models that stay in memory
+KEPT = 3  # models kept in memory
 
 
 def load_writer(reader: RunReader, checkpoint: str, device: str) -> Writer:
-    """Load what writes with a run's checkpoint.
-
-    Raises:
-        InputError: no such checkpoint, or a damaged one.
-    """
     config = reader.config
     kind = DocumentWriter if config.on_documents else TranslationWriter if config.translates else TextWriter
     return kind(reader, checkpoint, device)
 
 
 class Writers:
-    """Loaded models, by run and checkpoint: what was loaded is not loaded again until its files are others.
+    """Loaded models, by run and checkpoint; one is reloaded only when its files change."""
 
-    Args:
-        device: as on the command line.
-        load: makes a writer; called off the event loop.
-    """
-
-    def __init__(self, device: str, load: Callable[[RunReader, str, str], Writer] = load_writer) -> None:
-        self.device, self._load = device, load
+    def __init__(self, device: str) -> None:
+        self.device = device
         self._kept: dict[tuple[Path, object], Writer] = {}
 
     def get(self, run: Path, which: str) -> Writer:
-        """Return the model of a run's checkpoint; blocks while it loads.
-
-        Args:
-            run: its directory.
-            which: best, last, or a step.
-
-        Raises:
-            InputError: no such checkpoint, or a damaged one.
-        """
+        """Return the model of a run's checkpoint; blocks while it loads. Raises InputError as `load_writer`."""
         try:
             return self._get(run, which)
         except OSError as error:
@@ -54,7 +35,7 @@ class Writers:
         except InputError:
             if RunReader(run).status.state not in ("running", "paused", "handing-over"):
                 raise
-            return self._get(run, which)  # training may have put a newer checkpoint in its place while it was read
+            return self._get(run, which)  # training may have replaced it with a newer checkpoint meanwhile
 
     def _get(self, run: Path, which: str) -> Writer:
         from engine.training.checkpoint import MANIFEST, find
@@ -62,13 +43,13 @@ class Writers:
         reader = RunReader(run)
         folder = find(reader, which)
         key = (folder, stamp(folder / MANIFEST))
-        found = self._kept.pop(key, None) or self._load(reader, which, self.device)
-        self._kept[key] = found  # the newest last
+        found = self._kept.pop(key, None) or load_writer(reader, which, self.device)
+        self._kept[key] = found  # newest last
         while len(self._kept) > KEPT:
             del self._kept[next(iter(self._kept))]
         return found
 
 
 def checkpoints(run: Path) -> tuple[object, ...]:
-    """Return what changes when a run has a newer checkpoint; looks at two files."""
+    """Return a value that changes with each new checkpoint; looks at two files."""
     return tuple(stamp(run / "checkpoints" / name) for name in ("last", "best"))

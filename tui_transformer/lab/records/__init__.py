@@ -1,1 +1,1 @@
-"""What run directories say, as the studio and the command line show it."""
+"""Run directories, as the studio and the command line show them."""

@@ -1,4 +1,4 @@
-"""What the checks of a run found, in words: one line for what was found at many evaluations. No Textual, no torch."""
+"""A run's check findings in words, with repeats over evaluations in one line. No Textual, no torch."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,17 +12,9 @@ SIGNS = {"good": "✓", "bad": "✗", "warn": "!"}
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a check.
-
-    Args:
-        badge: what is wrong; None if nothing is.
-        words: what it found, and when.
-        why: one sentence.
-    """
-
-    badge: str | None
-    words: str
-    why: str
+    badge: str | None  # what is wrong; None if nothing is
+    words: str  # what it found, and when
+    why: str  # one sentence
 
     @property
     def fine(self) -> bool:
@@ -42,9 +34,6 @@ def findings(verdicts: Iterable[VerdictRecord]) -> tuple[Finding, ...]:
 
     The same verdict at many evaluations is one finding, with the newest reason; so are all checks that passed before
     training, except the leak probe. checks.json and `check` have every reason.
-
-    Args:
-        verdicts: as checks.json has them.
     """
     alike: dict[tuple[str, str, str], list[VerdictRecord]] = {}
     for verdict in verdicts:

@@ -1,4 +1,4 @@
-"""The floors of a run's text, from its data.json: the loss of a perfect predictor. Pure."""
+"""Loss floors of a run's text, from data.json: the loss of a perfect predictor. Pure."""
 
 from dataclasses import dataclass
 
@@ -7,19 +7,12 @@ from engine.runs.records import DataFacts
 
 @dataclass(frozen=True)
 class Floor:
-    """The loss of a predictor that knows the grammar.
+    """The loss of a predictor that knows the grammar."""
 
-    Args:
-        nats: per character.
-        se: standard error; None if it was not recorded.
-        context: characters that it sees at most; 0 for the whole past.
-        stride: characters between two windows.
-    """
-
-    nats: float
-    se: float | None
-    context: int = 0
-    stride: int = 0
+    nats: float  # per character
+    se: float | None  # standard error; None if it was not recorded
+    context: int = 0  # characters that it sees at most; 0 for the whole past
+    stride: int = 0  # characters between window starts
 
     @property
     def words(self) -> str:

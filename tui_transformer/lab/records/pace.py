@@ -1,24 +1,23 @@
-"""How fast a run goes, and how often to look at it. Pure: every time is given by the caller."""
+"""A run's pace, and how often to poll it. Pure: the caller gives every time."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from engine.runs.records import MEASURED, TrainRecord
 
-WARM_UP = 5  # train records before a time left means something
-RECENT = 40  # train records that the pace is taken over
-WATCHED = 10.0  # seconds of looking before what was seen counts
-QUICK, SLOW = 0.25, 2.0  # seconds between two looks: the shortest, the longest
-SHARE = 8.0  # a look waits this many times what the last one cost to draw
+WARM_UP = 5  # train records before the time left is meaningful
+RECENT = 40  # train records averaged for the pace
+WATCHED = 10.0  # seconds of watching before they count
+QUICK, SLOW = 0.25, 2.0  # seconds between looks: shortest, longest
+SHARE = 8.0  # a look waits this multiple of the last one's drawing time
 MOVING = ("training", "evaluating", "checkpointing", "warming-up")  # phases whose time counts
-PATIENCE = 4  # looks without news before they get rarer
+PATIENCE = 4  # looks without news before slowing down
 
 
 class Pace:
-    """A run's time left: from its records, which leave evaluations out, or from watching it, whichever is longer.
+    """A run's time left: from its records, which exclude evaluations, or from watching it, whichever is longer.
 
-    Only what belongs to the attempt at hand counts: a run may go on elsewhere than where it began.
+    Only the current attempt counts: a run may resume on another machine.
     """
 
     def __init__(self) -> None:
@@ -27,28 +26,16 @@ class Pace:
         self._attempt: int | None = None
         self._last: tuple[float, int] | None = None
 
-    def take(self, train: Sequence[Mapping[str, Any]], *, reset: bool) -> None:
-        """Take in the train records that came.
-
-        Args:
-            train: lines of metrics.jsonl, oldest first.
-            reset: whether they are all there are, and none of those before count.
-        """
+    def take(self, train: Sequence[TrainRecord], *, reset: bool) -> None:
+        """Take in new train records, oldest first; `reset` drops the earlier ones."""
         if reset:
             self._records.clear()
-        for record in map(TrainRecord.read, train[-RECENT:]):
+        for record in train[-RECENT:]:
             if record.seconds is not None:
                 self._records.append((record.step, record.seconds))
 
     def see(self, *, step: int, moving: bool, attempt: int, clock: float) -> None:
-        """Take in where a run is now.
-
-        Args:
-            step: of its status.
-            moving: whether it trains, evaluates or saves; a pause does not count.
-            attempt: another one starts over.
-            clock: seconds.
-        """
+        """Note a run's step at `clock` seconds; it is `moving` if it trains, evaluates or saves."""
         if attempt != self._attempt or (self._last is not None and step < self._last[1]):
             self._attempt, self._last = attempt, None
             self._watched, self._went = 0.0, 0
@@ -58,13 +45,7 @@ class Pace:
         self._last = (clock, step) if moving else None
 
     def left(self, steps: int, step: int, *, since: int = 0) -> float | None:
-        """Return the seconds left, or None while it warms up.
-
-        Args:
-            steps: of the whole run.
-            step: that it is at.
-            since: the step that its attempt began at.
-        """
+        """Return the seconds left, None while warming up; the attempt began at step `since`."""
         recent = [record for record in self._records if record[0] > since]
         if len(recent) < WARM_UP:
             return None
@@ -79,18 +60,13 @@ class Pace:
 
 
 class PollInterval:
-    """The time between two looks: short while something changes and drawing is cheap, longer otherwise."""
+    """The time between looks: short while something changes and drawing is cheap, else longer."""
 
     def __init__(self) -> None:
         self._quiet = 0  # looks without news
 
     def next(self, *, changed: bool, cost: float) -> float:
-        """Return the seconds until the next look.
-
-        Args:
-            changed: whether the last look found anything new.
-            cost: seconds that looking and drawing took.
-        """
+        """Return the seconds until the next look, after one that took so many to look and draw."""
         self._quiet = 0 if changed else self._quiet + 1
         idle = QUICK * 2 ** max(0, self._quiet - PATIENCE) if self._quiet < 20 else SLOW
         return max(QUICK, min(SLOW, idle), min(4 * SLOW, SHARE * cost))

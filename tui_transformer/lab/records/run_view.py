@@ -1,4 +1,4 @@
-"""A run as it is shown: its row in the list, and all there is of it, read anew only where its files changed.
+"""A run for display: its list row and its full contents, reread only if its files changed.
 
 No Textual, no torch.
 """
@@ -19,50 +19,42 @@ from engine.runs.records import (
     Event,
     ModelFacts,
     Origin,
-    Record,
     Run,
+    RunFile,
     Sample,
     Summary,
     TrainRecord,
     ValidationRecord,
 )
-from engine.runs.tail import History, Stamp, newest_lines, newest_records, stamp
+from engine.runs.tail import FollowedMetrics, Stamp, newest_lines, newest_records, stamp
 from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.findings import Finding, findings
 from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.pace import MOVING, Pace
 
-POINTS = 1500  # train records kept for a chart, up to twice as many before they are thinned
+POINTS = 1500  # train records kept for a chart; thinned at twice as many
 LOG = (200, 1 << 16)  # lines, bytes
 EVENTS = (100, 1 << 16)
 SAMPLES = (8, 1 << 18)
-FEW = 100  # places assumed where a run does not say: few enough that noise is not taken for skill
-SOUND = ("next-token", "", "character")  # objective, corpus, unit, where there is no config yet
+FEW = 100  # assumed number of places if unknown: so few that noise is not taken for skill
+SOUND = ("next-token", "", "character")  # objective, corpus, unit, without a config
 
 T = TypeVar("T")
-R = TypeVar("R", DataFacts, Summary, Checks, ModelFacts, Environment)
+R = TypeVar("R", bound=RunFile)
 
 
 @dataclass(frozen=True)
 class Probe:
-    """A tested skill: how often it was right, in how many places, and how often guessing would be.
-
-    Args:
-        right: share of its places.
-        chance: the same for guessing; None if unknown.
-        what: what must be remembered.
-        places: number of places tested; 0 if unknown.
-    """
+    """A tested skill: its accuracy, in how many places, and the accuracy of guessing."""
 
     name: str
-    right: float
-    chance: float | None
-    what: str
-    places: int = 0
+    right: float  # share of its places
+    chance: float | None  # the same for guessing; None if unknown
+    what: str  # what must be remembered
+    places: int = 0  # number of places tested; 0 if unknown
 
     @property
     def beats_chance(self) -> bool:
-        """Whether it beats chance: the 95 % Wilson interval excludes chance."""
         if self.chance is None:
             return True
         share, n, z = min(1.0, max(0.0, self.right)), self.places or FEW, 1.96
@@ -73,37 +65,28 @@ class Probe:
 
 @dataclass(frozen=True)
 class RunRow:
-    """What the list says of a run, from its status.json and summary.json.
-
-    Args:
-        state: the one to show: `lost` where its process is gone, `damaged` where status.json cannot be read.
-        loss: of the newest evaluation, else of the newest train record; None before both.
-        scored: whether the loss is of an evaluation, not of a train record.
-        created: when, to the second; `made` breaks ties, and means nothing else.
-        badges: what is wrong with its scores, worst first.
-        waits_for: the device that a queued run waits for; "" where it waits for a process of its own.
-    """
+    """A run's list row, from its status.json and summary.json."""
 
     path: Path
-    state: str
+    state: str  # the state to show: `lost` if its process is gone, `damaged` if status.json is unreadable
     phase: str = ""
     reason: str = ""
     step: int = 0
     steps: int = 0
-    loss: float | None = None
-    scored: bool = False
-    badges: tuple[str, ...] = ()
-    created: str = ""
+    loss: float | None = None  # of the newest evaluation, else the newest train record; None before both
+    scored: bool = False  # whether the loss is from an evaluation, not a train record
+    badges: tuple[str, ...] = ()  # problems with its scores, worst first
+    created: str = ""  # when, to the second; `made` only breaks ties
     made: int = 0
     device: str = ""
-    waits_for: str = ""
+    waits_for: str = ""  # the device that a queued run waits for; "" if it waits for its own process
     attempt: int = 0
     control_id: int = 0
     checkpoint: str = ""
 
     @property
     def name(self) -> str:
-        """The folder's name, as it is: to be cleaned before it is shown."""
+        """The raw folder name: clean it before showing it."""
         return self.path.name
 
     @property
@@ -112,121 +95,93 @@ class RunRow:
 
     @property
     def share(self) -> float:
-        """How much is done, 0 to 1."""
         return min(1.0, self.step / self.steps) if self.steps > 0 else 0.0
 
     @property
     def saved(self) -> int | None:
-        """The step of its last checkpoint; None where there is none."""
+        """The step of its last checkpoint; None without one."""
         digits = self.checkpoint.rpartition("-")[2]
         return int(digits) if digits.isdecimal() and len(digits) < 16 else None
 
 
 @dataclass(frozen=True)
 class RunView:
-    """The chosen run.
-
-    Args:
-        corpus: what it is trained on.
-        unit: what a loss is the mean over.
-        floors: losses of perfect predictors in nats per unit, with the one that `excess` refers to first.
-        train: its records, thinned; `newest` is the last one that was written.
-        version: another one whenever `train` or `validation` changed.
-        best: the best validation record so far; `last` the newest.
-        origin: the checkpoint that it started from; None where from weights of its own.
-        eta: seconds left; None while it warms up, or does not run.
-        samples: the newest first.
-        continues: whether a sample's text goes on where its prompt ends.
-        log: not cleaned.
-        before: the runs that a queued one waits for.
-        problems: files that are damaged.
-    """
-
     path: Path
-    version: int
-    corpus: str = ""
-    unit: str = "character"
+    version: int  # changes whenever `train` or `validation` does
+    corpus: str = ""  # what it is trained on
+    unit: str = "character"  # unit a loss averages over
+    # losses of perfect predictors in nats per unit, first the one `excess` refers to
     floors: tuple[Floor, ...] = ()
-    train: tuple[dict[str, Any], ...] = ()
-    validation: tuple[dict[str, Any], ...] = ()
+    train: tuple[TrainRecord, ...] = ()  # its records, thinned; `newest` is the last one written
+    validation: tuple[ValidationRecord, ...] = ()
     newest: TrainRecord | None = None
-    best: ValidationRecord | None = None
+    best: ValidationRecord | None = None  # the best validation record so far; `last` the newest
     last: ValidationRecord | None = None
     seconds: float | None = None
-    eta: float | None = None
+    eta: float | None = None  # seconds left; None while warming up or not running
     parameters: int = 0
-    origin: Origin | None = None
+    origin: Origin | None = None  # the checkpoint it started from; None for fresh weights
     memory_total: float | None = None
     findings: tuple[Finding, ...] = ()
     probes: tuple[Probe, ...] = ()
-    samples: tuple[Sample, ...] = ()
-    continues: bool = True
+    samples: tuple[Sample, ...] = ()  # the newest first
+    continues: bool = True  # whether a sample's text continues its prompt
     events: tuple[Event, ...] = ()
-    log: tuple[str, ...] = ()
-    before: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
+    log: tuple[str, ...] = ()  # not cleaned
+    before: tuple[str, ...] = ()  # the runs that a queued one waits for
+    problems: tuple[str, ...] = ()  # files that are damaged
 
 
 class Followed:
-    """One run as it is watched."""
-
     def __init__(self, path: Path) -> None:
         self._path, self._reader = path, RunReader(path)
-        self._tail, self._history, self._pace = self._reader.follow(), History(POINTS), Pace()
-        self._loaded = False
-        self._version = 0
-        self._train: tuple[dict[str, Any], ...] = ()
-        self._validation: tuple[dict[str, Any], ...] = ()
+        self._metrics, self._pace = FollowedMetrics(path, POINTS), Pace()
         self._read: dict[str, tuple[Stamp, Any]] = {}
 
     def view(self, clock: float, row: RunRow, before: tuple[str, ...] = ()) -> RunView:
-        """Return everything there is now of the run of a row, which waits for the runs `before` it."""
-        self._poll()
+        """Return everything about a row's run, which waits for the runs `before` it."""
+        reset, new = self._metrics.poll()
+        if reset or new:
+            self._pace.take(new.train, reset=reset)
+        metrics = self._metrics.metrics
         running = row.state == "running"
         self._pace.see(step=row.step, moving=running and row.phase in MOVING, attempt=row.attempt, clock=clock)
         since = self._cached("begun", "events.jsonl", begun_at, 0)
         objective, corpus, counted = self._cached("config", "config.toml", self._config, SOUND)
 
-        data, summary, model = self._record(DataFacts), self._record(Summary), self._record(ModelFacts)
-        environment = self._record(Environment)
-        files: dict[str, Record | None] = {
-            "data": data,
-            "summary": summary,
-            "checks": self._record(Checks),
-            "model": model,
-        }
-        files["environment"] = environment
-        problems = [f"{name}.json" for name, record in files.items() if record is None]
+        files = (DataFacts, Summary, Checks, ModelFacts, Environment)
+        problems = [kind.file for kind in files if self._record(kind) is None]
         problems += [] if counted else ["config.toml"]
-        data, summary = data or DataFacts(), summary or Summary()
-
+        data, summary = self._record(DataFacts) or DataFacts(), self._record(Summary) or Summary()
+        model = self._record(ModelFacts) or ModelFacts()
+        attempts = (self._record(Environment) or Environment()).attempts
         best, last = summary.best, summary.last
-        if last is None and self._validation:
-            last = ValidationRecord.read(self._validation[-1])
+        if last is None and metrics.validation:
+            last = metrics.validation[-1]
         if best is None:
-            scored = [record for record in map(ValidationRecord.read, self._validation) if record.loss is not None]
+            scored = [record for record in metrics.validation if record.loss is not None]
             best = min(scored, key=lambda record: record.loss or 0.0, default=None)
-        newest = self._history.latest_train
-        attempts = environment.attempts if environment is not None else ()
         return RunView(
             path=self._path,
-            version=self._version,
+            version=metrics.version,
             corpus=data.corpus or corpus,
             unit=counted or "character",
             floors=floors(data),
-            train=self._train,
-            validation=self._validation,
-            newest=None if newest is None else TrainRecord.read(newest),
+            train=metrics.train,
+            validation=metrics.validation,
+            newest=self._metrics.history.latest_train,
             best=best,
             last=last,
             seconds=summary.seconds,
             eta=self._pace.left(row.steps, row.step, since=since) if running else None,
-            parameters=(model.parameters if model is not None else 0) or 0,
+            parameters=model.parameters or 0,
             origin=self._cached("origin", "run.json", lambda path: Run.read(read_json(path)).origin, None),
             memory_total=attempts[-1].memory_bytes if attempts else None,
             findings=self._cached("findings", "checks.json", lambda path: findings(self._reader.verdicts), ()),
             probes=_probes(last, data),
-            samples=self._cached("samples", "samples.jsonl", _samples, ()),
+            samples=self._cached(
+                "samples", "samples.jsonl", lambda path: tuple(newest_records(path, Sample, *SAMPLES)[::-1]), ()
+            ),
             continues=objective == "next-token",
             events=self._cached("events", "events.jsonl", _events, ()),
             log=self._cached("log", "log.txt", lambda path: newest_lines(path, *LOG), ()),
@@ -234,21 +189,7 @@ class Followed:
             problems=tuple(problems),
         )
 
-    def _poll(self) -> None:
-        if self._loaded:
-            reset, new = self._tail.poll()
-        else:
-            reset, new, self._loaded = True, self._tail.load(), True
-        if not (reset or new.train or new.validation):
-            return
-        (self._history.reset if reset else self._history.add)(new)
-        self._pace.take(new.train, reset=reset)
-        self._version += 1
-        self._train = tuple(self._history.columns.train)
-        self._validation = tuple(self._history.columns.validation)
-
     def _cached(self, key: str, file: str, read: Callable[[Path], T], missing: T) -> T:
-        """Return what a file says, read again only where it changed."""
         path = self._path / file
         now = stamp(path)
         then, value = self._read.get(key, (None, missing))
@@ -260,8 +201,6 @@ class Followed:
         return value  # type: ignore[no-any-return]
 
     def _record(self, kind: type[R]) -> R | None:
-        """Return a file as a record; None where it is damaged."""
-
         def read(path: Path) -> R | None:
             found = read_json(path)
             return None if found is None else kind.read(found)
@@ -270,7 +209,7 @@ class Followed:
         return self._cached(kind.file, kind.file, read, missing)
 
     def _config(self, path: Path) -> tuple[str, str, str]:
-        """Return objective, corpus, and what a loss is the mean over, which is "" where the file is damaged."""
+        """Return objective, corpus, and the loss's unit, which is "" if the file is damaged."""
         try:
             config = RunReader(self._path).config
         except (InputError, OSError, ValueError, RecursionError):
@@ -290,15 +229,11 @@ def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]
     return tuple(found)
 
 
-def _samples(path: Path) -> tuple[Sample, ...]:
-    return tuple(map(Sample.read, reversed(newest_records(path, *SAMPLES))))
-
-
 def _events(path: Path) -> tuple[Event, ...]:
-    return tuple(map(Event.read, newest_records(path, *EVENTS)))
+    return tuple(newest_records(path, Event, *EVENTS))
 
 
 def begun_at(events: Path) -> int:
-    """Return the step that a run's newest attempt began at, from its events.jsonl; 0 where that is the first one."""
+    """Return the step at which a run's newest attempt began, from events.jsonl; 0 for the first."""
     steps = [event.step for event in _events(events) if event.event == "resumed"]
     return steps[-1] if steps else 0

@@ -1,30 +1,101 @@
-"""What every section of a report is given: the runs, the language of its words and that of its pictures."""
+"""A report's input: runs and studies with everything in their files. Damage raises nothing."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from engine.clean import clean
+from engine.plain_files import read_plain
+from engine.runs.reader import RunReader
+from engine.runs.records import DataFacts
+from engine.runs.tail import Metrics
+from tui_transformer.lab.analysis.curves import Curves
+from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.analysis.folder import ENDING, StudyFile
+from tui_transformer.lab.analysis.groups import Grouping, other
 from tui_transformer.lab.analysis.language import Language
-from tui_transformer.lab.analysis.verdict import VariantResult
-from tui_transformer.lab.reports.document import Cell, Table
-from tui_transformer.lab.reports.report_data import ReportData
+from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
+from tui_transformer.lab.records.floors import Floor, floors
 
-NONE = "–"
+LONGEST_STUDY = 64_000  # most bytes of a study's file
 
 
 @dataclass(frozen=True)
 class ReportContext:
-    """A report in the making.
+    """The input of every section: runs by variant, their measurements, and the language to use."""
 
-    Args:
-        data: what it is of.
-        language: of its words.
-        drawn: of the words in its pictures; another one where this machine has no letters for the first.
-    """
+    standings: tuple[VariantResult, ...]  # every variant beside its baseline; the baseline first
+    studies: Mapping[str, StudyFile]  # the named studies, by name
+    metrics: Mapping[Path, Metrics]  # of each run
+    language: Language  # of its words
+    drawn: Language  # of its pictures; differs if this machine lacks the first one's letters
+    _facts: dict[Path, DataFacts] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    data: ReportData
-    language: Language
-    drawn: Language
+    @property
+    def runs(self) -> tuple[Entry, ...]:
+        return tuple(run for standing in self.standings for run in standing.runs)
+
+    @property
+    def several(self) -> bool:
+        return len(self.standings) > 1
+
+    @cached_property
+    def first(self) -> VariantResult:
+        """The representative variant: the baseline, or the first."""
+        return next((s for s in self.standings if s.is_baseline), self.standings[0])
+
+    @cached_property
+    def parts(self) -> tuple[tuple[VariantResult, ...], ...]:
+        """Variants grouped by measure: each part has one corpus, unit, context and stride."""
+        parts: list[list[VariantResult]] = []
+        for standing in self.standings:
+            run = standing.group.representative
+            found = next((p for p in parts if not other(run, p[0].group.representative)), None)
+            parts.append([standing]) if found is None else found.append(standing)
+        return tuple(map(tuple, parts))
+
+    @property
+    def corpora(self) -> list[str]:
+        return list(dict.fromkeys(corpus_name(run) for run in self.runs))
+
+    @property
+    def folder_name(self) -> str:
+        names = list(self.studies) or [run.name for run in self.runs]
+        return "-".join(names[:3]) + (f"-and-{len(names) - 3}-more" if len(names) > 3 else "")
+
+    def name(self, standing: VariantResult) -> str:
+        """A variant's name, with its study's if there are several."""
+        several = len({s.group.study for s in self.standings}) > 1
+        return standing.group.title if several else standing.name
+
+    def facts(self, run: Entry) -> DataFacts:
+        """data.json of a run, read once."""
+        if run.path not in self._facts:
+            self._facts[run.path] = RunReader(run.path).data
+        return self._facts[run.path]
+
+    def floor(self, run: Entry) -> Floor | None:
+        """The floor that its excess refers to."""
+        return next(iter(floors(self.facts(run))), None)
+
+    def common_floor(self, standings: Sequence[VariantResult]) -> Floor | None:
+        found = {self.floor(standing.group.representative) for standing in standings}
+        return found.pop() if len(found) == 1 else None
+
+    def study_text(self, study: StudyFile) -> str:
+        """A study's own file; "" if it cannot be read."""
+        try:
+            found = read_plain(self.runs[0].path.parent / f"{study.name}{ENDING}", LONGEST_STUDY)
+        except (OSError, ValueError):
+            return ""
+        return found.decode("utf-8", "replace")
+
+    # Its words
 
     def say(self, key: str, /, **values: Any) -> str:
         return self.language.say(key, **values)
@@ -33,33 +104,70 @@ class ReportContext:
         return self.say("join.sentence").join(part for part in parts if part)
 
     def bracketed(self, text: str, facts: str) -> str:
-        """`text (facts)`; the text alone where there are no facts."""
+        """`text (facts)`; the text alone without facts."""
         return self.say("bracketed", text=text, facts=facts) if facts else text
 
     def names(self, standings: Iterable[VariantResult]) -> str:
-        """`a, b and c`."""
-        return self.language.joined(map(self.data.name, standings))
-
-    def corpora(self) -> str:
-        """All texts that its runs were trained on."""
-        return self.language.joined(self.data.corpora)
+        return self.language.joined(map(self.name, standings))
 
     def heads(self, *keys: str) -> tuple[str, ...]:
         return tuple(self.say(f"head.{key}") for key in keys)
 
 
-def cells(texts: Iterable[str], *, strong: bool = False) -> tuple[Cell, ...]:
-    """A row of texts; what is empty is a dash."""
-    return tuple(Cell(text or NONE, strong) for text in texts)
+def gather(
+    entries: Sequence[Entry],
+    studies: Mapping[str, StudyFile],
+    language: Language,
+    drawn: Language,
+    pinned: Path | None = None,
+) -> ReportContext:
+    """Read all that a report says about one or more runs.
+
+    `pinned` is a run of the baseline variant; the default is the study's own or, without a study, the first.
+    """
+    if pinned is None and len(entries) > 1 and not studies:
+        pinned = entries[0].path
+    standings = VariantResults().of(Grouping().of(entries), studies, pinned)
+    return ReportContext(standings, studies, Curves().read([entry.path for entry in entries]), language, drawn)
 
 
-def pairs_table(
-    caption: str, heads: tuple[str, ...], rows: Iterable[tuple[str, str]], *, across: int = 1, code: bool = False
-) -> Table:
-    """What has a value, in one column of pairs or several beside each other; with `code`, keys letter for letter."""
-    listed = list(rows)
-    down = -(-len(listed) // across)
-    listed += [("", "")] * (down * across - len(listed))
-    pairs = [(Cell(key, code=code and bool(key)), Cell(value)) for key, value in listed]
-    made = [tuple(cell for pair in pairs[y::down] for cell in pair) for y in range(down)]
-    return Table(caption, heads * across, tuple(made), "ll" * across)
+# Names without their folders: a report does not reveal where its author keeps things.
+
+_LEFT_OUT = ("--runs-dir", "--data-dir", "--out")  # paths are up to whoever repeats it
+_QUOTED_PATH = re.compile(r"""(?<=["'])(?:~|[A-Za-z]:)?[\\/][^"'\n]*(?=["'])""")
+
+
+def corpus_name(run: Entry) -> str:
+    return base_name(run.corpus)
+
+
+def base_name(path: str) -> str:
+    """Reduce absolute paths, also comma-separated ones, to their last part; keep anything else."""
+
+    def last(part: str) -> str:
+        if PureWindowsPath(part).drive or "\\" in part:
+            return PureWindowsPath(part).name or part
+        return PurePosixPath(part).name or part if part.startswith(("/", "~")) else part
+
+    return ",".join(map(last, path.split(",")))
+
+
+def command_line(command: str) -> str:
+    """A recorded command line, shell-quoted, without folders; unchanged if it cannot be parsed."""
+    try:
+        words = iter(shlex.split(command))
+    except ValueError:
+        return command
+    kept = [PurePosixPath(word).name for word in islice(words, 1)]
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option not in _LEFT_OUT:
+            kept.append(f"{option}={base_name(value)}" if equals else base_name(word))
+        elif not equals:
+            next(words, None)
+    return shlex.join(kept)
+
+
+def without_folders(text: str) -> str:
+    """A TOML file with quoted absolute paths cut to names."""
+    return _QUOTED_PATH.sub(lambda found: base_name(found[0]), clean(text))

@@ -1,39 +1,38 @@
-"""A report before it has a format: blocks in order. Texts are plain and untrusted; each format escapes them its way."""
+"""A format-independent report: blocks in order. Texts are plain and untrusted; each format escapes them."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
+NONE = "–"
 _HYPHEN = re.compile(r"(?<![\w.\-])-(?=\d+\.\d)")
 
 
 def typeset(text: str) -> str:
-    """Text in which numbers with a point have a minus, not a hyphen, and no line ends before or after a ±."""
+    """Text whose decimal numbers have a minus, not a hyphen, and whose lines never break at a ±."""
     return _HYPHEN.sub("\u2212", text).replace(" ± ", "\u00a0±\u00a0")
 
 
 @dataclass(frozen=True)
 class Strong:
-    """Words that must not be missed."""
-
     text: str
 
 
 @dataclass(frozen=True)
 class Code:
-    """A key, a name or a hash, letter for letter."""
+    """A key, a name or a hash, verbatim."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Math:
-    """A formula within a line, in LaTeX; never made of anything but this program's own tables and numbers."""
+    """An inline formula in LaTeX, made only from this program's own tables and numbers."""
 
     latex: str
 
@@ -44,7 +43,7 @@ Spans = tuple[Inline, ...]
 
 @dataclass(frozen=True)
 class Heading:
-    """The title of a section (level 1) or of a part of one (level 2)."""
+    """The title of a section (level 1) or subsection (level 2)."""
 
     text: str
     level: int = 1
@@ -75,9 +74,14 @@ class Cell:
     code: bool = False
 
 
+def cells(texts: Iterable[str], *, strong: bool = False) -> tuple[Cell, ...]:
+    """A row of texts; empty ones become dashes."""
+    return tuple(Cell(text or NONE, strong) for text in texts)
+
+
 @dataclass(frozen=True)
 class Table:
-    """A table; `align` has a letter a column, l or r, `note` says below it what its numbers mean."""
+    """A table; `align` has l or r per column, `note` below it explains the numbers."""
 
     caption: str
     heads: tuple[str, ...]
@@ -85,27 +89,35 @@ class Table:
     align: str
     note: str = ""
 
+    @classmethod
+    def of_pairs(
+        cls,
+        caption: str,
+        heads: tuple[str, ...],
+        rows: Sequence[tuple[str, str]],
+        *,
+        across: int = 1,
+        code: bool = False,
+    ) -> "Table":
+        """Pairs that have a value, in one column of pairs or several; with `code`, keys are verbatim."""
+        down = -(-len(rows) // across)
+        filled = [*rows, *[("", "")] * (down * across - len(rows))]
+        pairs = [(Cell(key, code=code and bool(key)), Cell(value)) for key, value in filled]
+        made = [tuple(cell for pair in pairs[y::down] for cell in pair) for y in range(down)]
+        return cls(caption, heads * across, tuple(made), "ll" * across)
+
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, drawn when a format asks for it.
-
-    Args:
-        name: of its file, without an ending.
-        caption: what it shows, and what its lines are.
-        draw: makes it; imports matplotlib.
-        wide: whether it needs the whole width of a page.
-    """
-
-    name: str
-    caption: str
-    draw: "Callable[[], Drawing]"
-    wide: bool = True
+    name: str  # of its file, without suffix
+    caption: str  # what it and its lines show
+    draw: "Callable[[], Drawing]"  # imports matplotlib
+    wide: bool = True  # whether it needs the full page width
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula on a line of its own, in LaTeX as in `Math`; `source` is the paper, "" where it is common knowledge."""
+    """A displayed formula, in LaTeX as in `Math`; `source` is the paper, "" if it is common knowledge."""
 
     what: str
     latex: str
@@ -114,7 +126,7 @@ class Formula:
 
 @dataclass(frozen=True)
 class Listing:
-    """Text as it is: commands, a file, what a model wrote; a page folds a `long` one where it can."""
+    """Verbatim text: commands, a file, a model's output; a page folds a `long` one if it can."""
 
     text: str
     title: str = ""
@@ -126,20 +138,12 @@ Block = Heading | Paragraph | Verdict | Bullets | Table | Figure | Formula | Lis
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report.
-
-    Args:
-        language: of its words, as HTML has it: "en", "zh-Hans".
-        contents: the title of the table of contents.
-        figure, table: what one is called, with a gap for the number.
-    """
-
     title: str
     subtitle: str
-    language: str
-    contents: str
-    figure: str
-    table: str
+    language: str  # HTML language code: "en", "zh-Hans"
+    contents: str  # title of the table of contents
+    figure: str  # its label, with a gap for the number
+    table: str  # the same
     blocks: tuple[Block, ...] = ()
 
     @property
@@ -147,7 +151,7 @@ class Document:
         return tuple(block for block in self.blocks if isinstance(block, Figure))
 
     def numbered(self) -> Iterator[tuple[str, Block]]:
-        """Each block with what it is called: `Figure 1`, `Table 2`, for a section its number, else ""."""
+        """Each block with its label: `Figure 1`, `Table 2`, a section's number, else ""."""
         counts = Counter[str]()
         for block in self.blocks:
             kind = type(block).__name__ if not isinstance(block, Heading) or block.level == 1 else ""

@@ -1,4 +1,4 @@
-"""Where a report is written: a folder of its own. What is not a report's is never touched."""
+"""A report's output: a folder of its own. Files that are not a report's are never touched."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ STAGED = re.compile(r"\.(?P<name>(?:report|model|curves|ablation|distance)[-\d]*
 REPORTS = frozenset(kind.file for kind in FORMATS.values())
 
 
-def is_ours(folder: Path, path: Path) -> bool:
-    """Whether a file has a name that a report's files have, or that an interrupted report left behind."""
-    parts = path.relative_to(folder).parts
+def _is_ours(path: Path) -> bool:
+    """Return whether a file has a report's name, or was left behind by an interrupted report."""
+    parts = path.parts
     if STAGED.match(path.name):
         return True
     if parts[0] == FOLDER:
@@ -27,17 +27,14 @@ def is_ours(folder: Path, path: Path) -> bool:
 
 
 def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
-    """Write a report's files; gives back their paths, sorted.
+    """Write a report's files; return their paths, sorted.
 
-    Pictures that an older report had and this one has not are removed; reports in other formats stay.
-
-    Raises:
-        InputError: the folder has something that is no report's, or cannot be written.
+    An older report's pictures that this one lacks are removed; reports in other formats stay.
     """
     shown = str(folder)[:200]
     try:
         if folder.is_dir():
-            other = next((path for path in sorted(folder.rglob("*")) if not is_ours(folder, path)), None)
+            other = next((path for path in sorted(folder.rglob("*")) if not _is_ours(path.relative_to(folder))), None)
             if other is not None:
                 raise InputError(
                     f"--out {shown}: has {other.relative_to(folder)}, which is no report's; "
@@ -58,10 +55,10 @@ def write(files: Mapping[str, bytes], folder: Path) -> list[Path]:
 
 
 def _put(files: Mapping[str, bytes], folder: Path) -> None:
-    """All files in their places, or, where one cannot be written, none: the older report comes back.
+    """Put all files in place or, if one cannot be written, none: the older report is restored.
 
-    All are written before the first takes its place. While they do, the file to open is the first that is gone and the
-    last that is there, so whatever ends this in between leaves a report that is clearly incomplete.
+    All are written before the first moves into place. The main file is the first to go and the last to return, so an
+    interruption in between leaves a report that is clearly incomplete.
     """
 
     def aside(path: Path, kind: str) -> Path:
@@ -75,7 +72,7 @@ def _put(files: Mapping[str, bytes], folder: Path) -> None:
             path.parent.mkdir(exist_ok=True)
             try:
                 aside(path, "new").write_bytes(files[path.relative_to(folder).as_posix()])
-            except OSError as error:  # what a write says of a full disk lacks the file's name
+            except OSError as error:  # a write error on a full disk lacks the file's name
                 raise OSError(error.errno, error.strerror, str(path)) from error
         for path in reversed(paths):
             with suppress(FileNotFoundError):
@@ -88,7 +85,7 @@ def _put(files: Mapping[str, bytes], folder: Path) -> None:
         with suppress(OSError):
             for path in there:
                 path.unlink()
-            for path in reversed(gone):  # the one to open comes back last
+            for path in reversed(gone):  # the main file comes back last
                 aside(path, "old").replace(path)
         raise
     else:
@@ -102,7 +99,6 @@ def _put(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _clear(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Take away pictures that no report in the folder shows any more."""
     if any((folder / name).exists() for name in REPORTS if name not in files):
         return
     pictures = folder / FOLDER

@@ -1,6 +1,6 @@
-"""The formulas of a model in LaTeX: those that this very config computes, with its numbers in them, and their papers.
+"""A model's formulas in LaTeX: those that its config computes, with its numbers filled in, and their papers.
 
-Every formula says what `engine.model` does, term by term; no text of a user or a file is ever part of one.
+Every formula matches `engine.model` term by term; none contains text from users or files.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ POSITIONS = {
 
 
 def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, language: Language) -> Iterator[Formula]:
-    """Those of all variants, each once, with whose it is where not all have it; the objective is that of `config`."""
+    """All variants' formulas, each once, naming the variants unless all share it; the objective is `config`'s."""
     found: dict[str, dict[str, tuple[Formula, list[str]]]] = {kind: {} for kind in KINDS}
     for name, model in variants:
         for kind, formula in _of_model(model):
@@ -43,11 +43,28 @@ def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, languag
 
 
 def _of_model(m: ModelConfig) -> Iterator[tuple[str, Formula]]:
-    """The formulas of one model by their kind; what each is, as the rest of a phrase's key."""
+    """One model's formulas by kind, each with the rest of its phrase's key."""
     if m.attention == "linear":
-        yield "linear", Formula("linear", _linear(m), "Katharopoulos et al. 2020")
+        under = r"\varphi(q_i)^\top \varphi(k_j)"
+        turned = r"\left(R_i \varphi(q_i)\right)^\top \left(R_j \varphi(k_j)\right)"
+        over = turned if m.position == "rope" else under
+        seen = r"j \le i" if m.causal else "j"
+        linear = (
+            rf"o_i = \frac{{\sum_{{{seen}}} {over} \, v_j}}{{\sum_{{{seen}}} {under}}}, \qquad "
+            r"\varphi(x) = \operatorname{elu}(x) + 1"
+        )
+        yield "linear", Formula("linear", linear, "Katharopoulos et al. 2020")
     else:
-        yield "attention", Formula("attention", _attention(m), VASWANI)
+        # A head's output, and the pre-softmax score of query i with key j.
+        scale = "" if m.position == "t5" else r"\frac{1}{\sqrt{d_h}}"
+        inner = {
+            "rope": r"(R_i q_i)^\top (R_j k_j)",
+            "xl": r"\left(q_i^\top k_j + q_i^\top W_R r_{i-j} + u^\top k_j + v^\top W_R r_{i-j}\right)",
+        }.get(m.position, r"q_i^\top k_j")
+        bias = " + b_{ij}" if m.position in ("relative", "alibi", "t5") else ""
+        softmax = r"\sum_{j \in S_i} \frac{e^{s_{ij}}}{\sum_{l \in S_i} e^{s_{il}}}"
+        attention = rf"o_i = {softmax} \, v_j, \qquad s_{{ij}} = {scale} {inner}{bias}"
+        yield "attention", Formula("attention", attention, VASWANI)
         paper = "Child et al. 2019" if m.attention == "sparse" else ""
         yield "visible", Formula(f"visible.{m.attention}", _visible(m, causal=m.causal), paper)
         if m.architecture == "encoder-decoder":  # the encoder of two stacks is never causal
@@ -65,36 +82,25 @@ def _of_model(m: ModelConfig) -> Iterator[tuple[str, Formula]]:
     elif m.norm == "rms":
         rms = r"\operatorname{RMS}(x) = \gamma \odot \frac{x}{\sqrt{\frac{1}{d} \sum_i x_i^2 + \varepsilon}}"
         yield "norm", Formula("norm.rms", rms, "Zhang and Sennrich 2019")
+
+    # What a sublayer f does to the stream.
+    norm = {"layer": r"\operatorname{LN}", "rms": r"\operatorname{RMS}", "none": ""}[m.norm]
+    wrap = (lambda x: f"{norm}({x})") if norm else (lambda x: x)
+    past = "x + " if m.residual else ""
+    sum_ = rf"{past}f({wrap('x')})" if m.norm_placement == "pre" else wrap(past + "f(x)")
     placed = m.norm_placement if m.norm != "none" else "none"
-    yield "layer", Formula(f"layer.{placed}", _layer(m))
-    yield "feed-forward", Formula("feed-forward", _feed_forward(m), VASWANI)
+    yield "layer", Formula(f"layer.{placed}", rf"x \leftarrow {sum_}")
 
-
-def _attention(m: ModelConfig) -> str:
-    """What a head gives back, and the score of a query i with a key j before the softmax."""
-    scale = "" if m.position == "t5" else r"\frac{1}{\sqrt{d_h}}"
-    inner = {
-        "rope": r"(R_i q_i)^\top (R_j k_j)",
-        "xl": r"\left(q_i^\top k_j + q_i^\top W_R r_{i-j} + u^\top k_j + v^\top W_R r_{i-j}\right)",
-    }.get(m.position, r"q_i^\top k_j")
-    bias = " + b_{ij}" if m.position in ("relative", "alibi", "t5") else ""
-    softmax = r"\sum_{j \in S_i} \frac{e^{s_{ij}}}{\sum_{l \in S_i} e^{s_{il}}}"
-    return rf"o_i = {softmax} \, v_j, \qquad s_{{ij}} = {scale} {inner}{bias}"
-
-
-def _linear(m: ModelConfig) -> str:
-    under = r"\varphi(q_i)^\top \varphi(k_j)"
-    turned = r"\left(R_i \varphi(q_i)\right)^\top \left(R_j \varphi(k_j)\right)"
-    over = turned if m.position == "rope" else under
-    seen = r"j \le i" if m.causal else "j"
-    return (
-        rf"o_i = \frac{{\sum_{{{seen}}} {over} \, v_j}}{{\sum_{{{seen}}} {under}}}, \qquad "
-        r"\varphi(x) = \operatorname{elu}(x) + 1"
-    )
+    names = {"gelu": r"\operatorname{GELU}", "gelu-tanh": r"\operatorname{GELU}", "relu": r"\operatorname{ReLU}"}
+    if m.activation == "swiglu":
+        inside = r"\left( \operatorname{silu}(x W_g) \odot x W_v \right) W_2"
+    else:
+        b1, b2 = (" + b_1", " + b_2") if m.bias else ("", "")
+        inside = rf"{names[m.activation]}(x W_1{b1}) W_2{b2}"
+    yield "feed-forward", Formula("feed-forward", rf"\operatorname{{FFN}}(x) = {inside}", VASWANI)
 
 
 def _visible(m: ModelConfig, *, causal: bool) -> str:
-    """Which keys a query i sees."""
     near = rf"0 \le i - j < {m.window}" if causal else rf"|i - j| \le {m.window // 2}"
     rules = {
         "global": r"0 \le j \le i" if causal else r"0 \le j < T",
@@ -107,7 +113,7 @@ def _visible(m: ModelConfig, *, causal: bool) -> str:
 
 def _position(m: ModelConfig) -> str:
     base, clip = f"{m.rope_base:.10g}", m.relative_max_distance
-    slopes = rf"m_h = 2^{{-8h/{m.n_heads}}}"  # of a power of two, as in the paper; others fill in between
+    slopes = rf"m_h = 2^{{-8h/{m.n_heads}}}"  # for a power of two, as in the paper; others interpolate
     if m.n_heads & (m.n_heads - 1):
         slopes = r"m_1 > m_2 > \cdots > 0"
     return {
@@ -124,22 +130,3 @@ def _position(m: ModelConfig) -> str:
         "xl": r"r_{\delta,2i} = \sin\left(\delta \, / \, 10000^{2i/d}\right), \qquad "
         r"r_{\delta,2i+1} = \cos\left(\delta \, / \, 10000^{2i/d}\right)",
     }[m.position]
-
-
-def _layer(m: ModelConfig) -> str:
-    """What a sublayer f does to the stream."""
-    norm = {"layer": r"\operatorname{LN}", "rms": r"\operatorname{RMS}", "none": ""}[m.norm]
-    wrap = (lambda x: f"{norm}({x})") if norm else (lambda x: x)
-    past = "x + " if m.residual else ""
-    if m.norm_placement == "pre":
-        return rf"x \leftarrow {past}f({wrap('x')})"
-    return rf"x \leftarrow {wrap(past + 'f(x)')}"
-
-
-def _feed_forward(m: ModelConfig) -> str:
-    if m.activation == "swiglu":
-        gate = r"\left( \operatorname{silu}(x W_g) \odot x W_v \right) W_2"
-        return rf"\operatorname{{FFN}}(x) = {gate}"
-    b1, b2 = (" + b_1", " + b_2") if m.bias else ("", "")
-    name = {"gelu": r"\operatorname{GELU}", "gelu-tanh": r"\operatorname{GELU}", "relu": r"\operatorname{ReLU}"}
-    return rf"\operatorname{{FFN}}(x) = {name[m.activation]}(x W_1{b1}) W_2{b2}"

@@ -1,4 +1,4 @@
-"""The languages of a report: the phrases of `phrases/CODE.toml`, read when one is first used."""
+"""Report languages: the phrases of `phrases/CODE.toml`, read on first use."""
 
 import tomllib
 from functools import cache
@@ -12,7 +12,7 @@ LANGUAGES = ("en", "zh")
 
 @cache
 def language(code: str) -> Language:
-    """Return one of `LANGUAGES`; the English sentences of a comparison are its own module's."""
+    """Return one of `LANGUAGES`; English comparison sentences come from that module."""
     file = resources.files(__package__) / "phrases" / f"{code}.toml"
     found = tomllib.loads(file.read_text("utf-8"))
     phrases: dict[str, str] = dict(comparison.PHRASES) if code == "en" else {}

@@ -13,34 +13,24 @@ MOST = 12  # runs named in a question
 
 @dataclass(frozen=True)
 class ReportSelection:
-    """What a report is to cover.
-
-    Args:
-        entries: runs; none where there is nothing to report.
-        studies: the study that they are all of, by its name.
-        pinned: the baseline; None for the study's own.
-    """
-
-    entries: tuple[Entry, ...] = ()
-    studies: Mapping[str, StudyFile] = field(default_factory=dict)
-    pinned: Path | None = None
+    entries: tuple[Entry, ...] = ()  # empty if there is nothing to report
+    studies: Mapping[str, StudyFile] = field(default_factory=dict)  # the name of the study they all belong to
+    pinned: Path | None = None  # the baseline; None for the study's own
 
     @property
     def name(self) -> str:
-        """What it is called in a question."""
         if self.studies:
             return f"the study {' and '.join(self.studies)}"
         return self.entries[0].name if len(self.entries) == 1 else f"{len(self.entries)} runs"
 
     @property
     def names(self) -> str:
-        """The names of its runs, shortened if there are many."""
         names = [entry.name for entry in self.entries]
         return ", ".join(names[:MOST] + [f"and {len(names) - MOST} more"] * (len(names) > MOST))
 
 
 def of_runs(look: RunScan, selected: Sequence[Path], pinned: Path | None, at: Entry | None) -> ReportSelection:
-    """Where runs are shown: those that are selected, the pinned one first; else the one under the cursor."""
+    """In the view by run: the selected ones, the pinned one first; else the one under the cursor."""
     wanted = [*([pinned] if pinned is not None and selected else []), *selected]
     by_path = {entry.path: entry for entry in look.entries}
     entries = [by_path[path] for path in dict.fromkeys(wanted) if path in by_path]

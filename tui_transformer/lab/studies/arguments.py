@@ -1,4 +1,4 @@
-"""What a command line asks for, as a study: `--study NAME`, or a preset with `--vary KEY=VALUE,VALUE`.
+"""Build a study from command-line arguments: `--study NAME`, or a preset with `--vary KEY=VALUE,VALUE`.
 
 Several axes make a grid of variants.
 """
@@ -27,7 +27,7 @@ MOST_SEEDS = 1_000
 
 @dataclass(frozen=True)
 class StudyArgs:
-    """The words of a command line that say what is to be studied; each as it was typed."""
+    """The command-line arguments that define a study, each as typed."""
 
     study: str | None = None
     preset: str | None = None
@@ -39,11 +39,7 @@ class StudyArgs:
     name: str | None = None
 
     def resolve(self, runs_dir: Path) -> Study:
-        """The study that is meant.
-
-        Raises:
-            InputError: neither or both ways to say it, or anything wrong with it.
-        """
+        """Resolve the study; raises InputError for neither or both ways to give it, or any error in it."""
         if self.study is None and self.preset is None:
             raise InputError(
                 f"say what to study: --study NAME (`{command_line('ablate', '--list')}` lists them), "
@@ -51,22 +47,31 @@ class StudyArgs:
             )
         if self.study is not None and (self.preset is not None or self.vary):
             raise InputError("--study says base and variants; leave out --preset and --vary")
-        study = self._named() if self.study is None else self._found(self.study, runs_dir)
-        for key in study.set_by_every_stage(self._changes()):
+        if self.study is None:
+            study = self._named()
+        else:
+            found = find_study(self.study, runs_dir)
+            base = found.base if self.on is None else self.on
+            study = replace(found, base=base, name=found.name if self.name is None else self.name)
+        own = {key: value for table in parse_overrides(self.overrides) for key, value in flatten(table).items()}
+        own |= {"data.corpus": self.corpus} if self.corpus is not None else {}
+        for key in own if study.stages else ():
+            if not all(key in stage.keys for stage in study.stages):
+                continue  # else changing it below the stages would change nothing
             names = one_of(stage.name for stage in study.stages).replace(" or ", " and ")
             raise InputError(f"--set {key}: stages {names} each say it themselves; change it in a file of your own")
-        changes = {**study.changes, **self._changes()}
-        seeds = parse_seeds(self.seeds) if self.seeds is not None else study.seeds
-        return replace(study, changes=_found_anywhere(changes, study.base), seeds=seeds)
-
-    def _found(self, study: str, runs_dir: Path) -> Study:
-        found = find_study(study, runs_dir)
-        if self.on is not None:
-            found = replace(found, base=self.on)
-        return replace(found, name=self.name) if self.name is not None else found
+        changes = {**study.changes, **own}
+        corpus = changes.get("data.corpus")
+        if isinstance(corpus, str) and kind_by_name(corpus) is None:
+            # A file is named by its full path: the study may be resumed from another folder.
+            objective = changes.get("objective.kind") or base_tables(study.base).get("objective", {}).get("kind")
+            if objective == "translation":
+                changes["data.corpus"] = absolute(corpus)
+            elif Path(corpus).exists():
+                changes["data.corpus"] = str(Path(corpus).resolve())
+        return replace(study, changes=changes, seeds=study.seeds if self.seeds is None else parse_seeds(self.seeds))
 
     def _named(self) -> Study:
-        """Axes over a preset."""
         preset = str(self.preset)
         if not self.vary:
             raise InputError(f"say what to vary, e.g. --preset {preset[:80]} --vary model.n_heads=1,2,4,8")
@@ -80,19 +85,9 @@ class StudyArgs:
         name = self.name if self.name is not None else f"{re.sub('[^A-Za-z0-9._-]+', '-', base)}-{lasts}"
         return Study(name, base, variants, baseline_of(variants, config))
 
-    def _changes(self) -> dict[str, Any]:
-        changes: dict[str, Any] = {}
-        for table in parse_overrides(self.overrides):
-            changes |= flatten(table)
-        return changes | ({"data.corpus": self.corpus} if self.corpus is not None else {})
-
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """`3` is 1, 2 and 3; `1,5,9` are these; `42,` is 42 alone.
-
-    Raises:
-        InputError: no whole numbers.
-    """
+    """`3` is 1, 2 and 3; `1,5,9` are these; `42,` is 42 alone; a non-integer is an InputError."""
     parts = [part.strip() for part in text.split(",")]
     if len(parts) > 1 and not parts[-1]:
         parts.pop()
@@ -108,24 +103,8 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     return tuple(range(1, numbers[0] + 1))
 
 
-def _found_anywhere(changes: Mapping[str, Any], base: str) -> dict[str, Any]:
-    """A corpus that is a file is named by its whole path: whoever goes on with the study may stand elsewhere."""
-    changes, corpus = dict(changes), changes.get("data.corpus")
-    if isinstance(corpus, str) and kind_by_name(corpus) is None:
-        translates = base_tables(base).get("objective", {}).get("kind") == "translation"
-        if changes.get("objective.kind", "translation" if translates else "") == "translation":
-            changes["data.corpus"] = absolute(corpus)
-        elif Path(corpus).exists():
-            changes["data.corpus"] = str(Path(corpus).resolve())
-    return changes
-
-
-def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
-    """`KEY=VALUE,VALUE…` as the key and its values; a value is TOML, and what is not TOML is text.
-
-    Raises:
-        InputError: no `=`, an unknown key, fewer than two values.
-    """
+def parse_axis(text: str, least: int = 2) -> tuple[str, tuple[Any, ...]]:
+    """`KEY=VALUE,VALUE…` as the key and its values; a value that is not TOML is text."""
     key, equals, values = text.partition("=")
     key = key.strip()
     if not equals or not key:
@@ -134,25 +113,19 @@ def parse_axis(text: str) -> tuple[str, tuple[Any, ...]]:
         raise InputError("--vary seed: seeds are no variants; --seeds 5, or --seeds 1,5,9")
     if key not in all_keys():
         raise InputError(f"--vary {text[:80]}: {unknown_key(key)}")
-    found = _values(values)
-    if len(found) < 2:
+    try:  # a list keeps commas inside its values: [0.9, 0.95], [0.9, 0.98]
+        if "," not in values:
+            raise ValueError
+        found = tuple(tomllib.loads(f"values = [{values}]")["values"])
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
+        found = tuple(parse_value(part.strip()) for part in values.split(",") if part.strip())
+    if len(found) < least:
         raise InputError(f"--vary {text[:80]}: give at least two values, e.g. --vary {key}={values.strip()},…")
     return key, found
 
 
-def _values(text: str) -> tuple[Any, ...]:
-    try:  # a list keeps commas inside its values: [0.9, 0.95], [0.9, 0.98]
-        return tuple(tomllib.loads(f"values = [{text}]")["values"])
-    except (tomllib.TOMLDecodeError, RecursionError, ValueError):
-        return tuple(parse_value(part.strip()) for part in text.split(",") if part.strip())
-
-
 def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
-    """A variant for each combination, the last axis fastest; named by key and value: `n_heads-2.position-rope`.
-
-    Raises:
-        InputError: more combinations than a study can have.
-    """
+    """A variant per combination, last axis fastest; named by key and value: `n_heads-2.position-rope`."""
     count = math.prod(len(values) for values in axes.values())
     if count > MOST_RUNS:
         raise InputError(f"--vary: {count:,} combinations; a study has at most {MOST_RUNS:,} runs")
@@ -168,13 +141,12 @@ def grid(axes: Mapping[str, Sequence[Any]]) -> tuple[Variant, ...]:
 
 
 def baseline_of(variants: Sequence[Variant], base: RunConfig) -> str:
-    """The variant that asks for what the base has anyway; the first where none does."""
+    """The variant that equals the base; the first if none does."""
     own = flatten(base.dump())
     same = (v.name for v in variants if all(own.get(key) == value for key, value in v.changes.items()))
     return next(same, variants[0].name)
 
 
 def _word(value: Any) -> str:
-    """A value as a legal part of a run's name."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")[:LONGEST] or "none"

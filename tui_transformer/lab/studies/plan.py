@@ -1,4 +1,4 @@
-"""What a study will cost before it starts: runs, threads, time and disk. Torch is loaded only to time a step."""
+"""A study's cost before it starts: runs, threads, time and disk. Torch is loaded only to time a step."""
 
 import heapq
 import json
@@ -6,14 +6,14 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.config.schema import RunConfig
 from engine.errors import InputError, no_process
 from engine.model import size
-from engine.model.size import BYTES
+from engine.model.size import BYTES, memory_bytes
 from tui_transformer.lab.launch.logs import last_words
 from tui_transformer.lab.studies.record import THREADS, CellStatus
 from tui_transformer.lab.studies.study import Study
@@ -24,27 +24,23 @@ if TYPE_CHECKING:
 MOMENTS = 2  # AdamW's, beside the weights in a checkpoint
 RECORD = 300  # bytes of a line of metrics.jsonl
 BESIDES = 200_000  # bytes of a run's other files
-PROCESS = 600_000_000  # bytes of memory that a process takes before its model
-WORTH_A_THREAD = 1e10  # operations of a step below which a second thread waits more than it works
-SCORING = 1 / 3  # of what training on a token costs: forward alone
+PROCESS = 600_000_000  # bytes of memory a process takes besides its model
+WORTH_A_THREAD = 1e10  # operations per step below which a second thread mostly waits
+SCORING = 1 / 3  # share of a training token's cost: forward only
 BEGINNING = 4.0  # seconds until a process trains: it loads the engine and the corpus, and probes for leaks
 
 
 @dataclass(frozen=True)
 class Priced:
-    """What one run of a variant costs."""
-
     parameters: int  # of its model
     steps: int  # of training
     seconds: float  # of a whole run, evaluations included
-    disk: int  # bytes that it leaves
-    measured: bool = True  # False where `seconds` is that of a finished run of this study
+    disk: int  # bytes left on disk
+    measured: bool = True  # False if `seconds` is from a finished run of this study
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How a study will be run, and what that costs."""
-
     devices: tuple[str, ...]  # cells are spread over them
     jobs: int  # cells at a time
     threads: int  # CPU threads of each, the same for all: sums differ between counts
@@ -52,7 +48,7 @@ class Plan:
     prices: Mapping[str, Priced]
 
     def seconds(self, standings: Iterable[CellStatus]) -> float:
-        """Until all of these cells are done, `jobs` at a time, in their order but for those that wait for a stage."""
+        """Until all these cells are done, `jobs` at a time, in order except those that wait for a stage."""
         free = [0.0] * self.jobs
         waiting = [standing for standing in standings if standing.state != "finished"]
         ends = {standing.cell.name: math.inf for standing in waiting}
@@ -69,11 +65,7 @@ class Plan:
         return max(free)
 
     def disk(self, standings: Iterable[CellStatus]) -> int:
-        """Bytes that the cells which are still to be run will take."""
         return sum(self.prices[standing.cell.kind].disk for standing in standings if standing.state != "finished")
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def read_plan(record: Mapping[str, Any]) -> Plan:
@@ -82,7 +74,7 @@ def read_plan(record: Mapping[str, Any]) -> Plan:
 
 
 def disk_bytes(config: RunConfig, parameters: int) -> int:
-    """What a finished run leaves: the newest checkpoints, the best one and the one of its end, and its records."""
+    """Bytes a finished run leaves: its newest, best and final checkpoints, and its records."""
     saved = config.checkpoint
     kept = max(saved.keep_last, saved.average_last) + 1 + (1 / (1 + MOMENTS) if saved.average_last else 0)
     lines = config.train.steps / config.log.every
@@ -90,7 +82,7 @@ def disk_bytes(config: RunConfig, parameters: int) -> int:
 
 
 def evaluation_steps(config: RunConfig, step_tokens: float, validation_tokens: int) -> float:
-    """Return what the evaluations of a resolved config cost, in training steps of so many tokens."""
+    """Return the cost of a resolved config's evaluations, in training steps of so many tokens."""
     every = config.evaluation.every
     times = config.train.steps // every + (1 if config.train.steps % every else 0) if every else 1
     read = validation_tokens * (1.0 if config.on_rows else config.window_targets / config.stride)
@@ -109,19 +101,10 @@ def threads_worth(configs: Sequence[tuple[RunConfig, int]]) -> int:
 def shared_out(
     cells: int, *, cores: int, memory: int, needed: int, worth: int, jobs: int | None = None, threads: int | None = None
 ) -> tuple[int, int]:
-    """How many cells at a time on a CPU, and threads for each: a run more beside others gains more than a thread more.
+    """How many cells at a time on a CPU, and threads for each: another run gains more than another thread.
 
-    Args:
-        cells: that are to be run.
-        cores: of this machine.
-        memory: bytes that are free.
-        needed: bytes that one cell takes.
-        worth: threads that its model can use.
-        jobs: as asked for.
-        threads: as asked for, or as the study was started with.
-
-    Raises:
-        InputError: more cells at a time than memory has room for.
+    `memory` is free bytes, `needed` those of one cell, `worth` the threads that its model can use; `jobs`
+    and `threads` are as asked for. Raises InputError for more cells at a time than memory has room for.
     """
     room, jobs = max(1, memory // needed), jobs and min(jobs, cells)
     if jobs is not None and jobs > room:
@@ -136,18 +119,10 @@ def shared_out(
 def measured(
     study: Study, *, device: str, jobs: int | None, cells: int, took: Mapping[str, float], data_dir: Path | None
 ) -> Plan:
-    """The plan of a study, from a process of its own.
+    """Plan a study with so many `cells` left to run, in a separate process.
 
-    Args:
-        study: what is to be run.
-        device: as on the command line.
-        jobs: cells at a time, as on the command line.
-        cells: that are to be run.
-        took: seconds of a finished run, by `Cell.kind`.
-        data_dir: where named corpora are looked for first.
-
-    Raises:
-        InputError: a device, a corpus or a config that does not work here; or too little memory.
+    `took` are seconds of a finished run, by `Cell.kind`. Raises InputError for a device, a corpus or a config that does
+    not work here, or too little memory.
     """
     asked = {"study": study.to_toml(), "device": device, "jobs": jobs, "cells": cells, "took": dict(took)}
     command = [sys.executable, "-m", "tui_transformer", "measure-study"]
@@ -164,20 +139,25 @@ def measured(
 def plan_of(
     study: Study, *, device: str, jobs: int | None, cells: int, took: Mapping[str, float], data_dir: Path | None
 ) -> Plan:
-    """The plan, here: loads torch and times. Arguments as `measured`'s."""
+    """Plan in this process: loads torch and times. Arguments as `measured`'s."""
     import psutil
     import torch
 
-    from engine.model import size
-    from engine.model.size import memory_bytes
     from engine.training.assemble import built
+    from engine.training.checkpoint import parameter_shapes
     from engine.training.devices import default_threads, resolve_device
+    from engine.training.init_from import match_shapes, require_same_reading
     from engine.training.tasks import make_task
     from engine.training.trial import step_cost
 
-    devices = tuple(str(resolve_device(name)) for name in several_devices(device))
+    if device in ("auto", "cuda") and torch.cuda.is_available():
+        names = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    else:  # named, comma-separated
+        names = list(dict.fromkeys(name.strip() for name in device.split(",") if name.strip()))
+    if not names:
+        raise InputError(f"--device {device[:40]!r}: name devices, e.g. --device cuda:0,cuda:1")
+    devices = tuple(str(resolve_device(name)) for name in names)
     fixed = study.changes.get(THREADS)
-    cores = default_threads()
     first = [cell for cell in study.cells() if cell.seed == study.seeds[0]]
     kinds = {cell.name: cell.kind for cell in first}
     configs = {cell.kind: cell.config for cell in first}
@@ -195,18 +175,22 @@ def plan_of(
         tasks[name] = known[said]
         configs[name] = tasks[name].resolved(config, f"{where} '{name}'", fixed or 1)
         if parent:
-            _require_fitting(configs[name], configs[parent], parent, tasks[name])
+            # Find a stage whose model cannot take the previous one's weights now, not after training that.
+            pair = configs[name], configs[parent]
+            own, saved = (parameter_shapes(c.model, c.needed_tokens(tasks[name].vocab_size)) for c in pair)
+            require_same_reading(*pair, parent, tasks[name].tokenizer)
+            match_shapes(pair[0], own, pair[1], saved, tasks[name].tokenizer)
     sized = [(config, config.needed_tokens(tasks[name].vocab_size)) for name, config in configs.items()]
     needed = PROCESS + max(memory_bytes(config, vocabulary) for config, vocabulary in sized)
     if torch.device(devices[0]).type == "cpu":
         memory = int(psutil.virtual_memory().available)
-        worth = threads_worth(sized)
+        worth, cores = threads_worth(sized), default_threads()
         jobs, threads = shared_out(
             cells, cores=cores, memory=memory, needed=needed, worth=worth, jobs=jobs, threads=fixed
         )
     else:
         jobs = jobs or min(len(devices), cells)
-        threads = fixed or max(1, min(4, cores // jobs))
+        threads = fixed or max(1, min(4, default_threads() // jobs))
     torch.set_num_threads(threads)
     prices = {}
     for (name, config), (_, vocabulary) in zip(configs.items(), sized, strict=True):
@@ -214,7 +198,7 @@ def plan_of(
         seconds = took.get(name)
         if seconds is None:
             on = torch.device(devices[0])
-            repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # what is slow is steady
+            repeats = 3 if threads_worth([(config, vocabulary)]) == 1 else 1  # slow steps are steady
             cost = step_cost(config, built(config, vocabulary, on), tasks[name].batches(config, on), repeats)
             windows = config.train.batch_size * config.train.accumulation * config.window_targets
             step_tokens = cost.targets if config.on_rows else windows
@@ -222,25 +206,3 @@ def plan_of(
             seconds = BEGINNING + cost.seconds * (config.train.steps + scored)
         prices[name] = Priced(parameters, config.train.steps, seconds, disk_bytes(config, parameters), name not in took)
     return Plan(devices, jobs, threads, prices)
-
-
-def _require_fitting(config: RunConfig, before: RunConfig, name: str, task: "Task") -> None:
-    """Refuse a stage whose model cannot take the weights of stage `name` before it: now, not after that is trained."""
-    from engine.training.checkpoint import parameter_shapes
-    from engine.training.init_from import match_shapes, require_same_reading
-
-    own, saved = (parameter_shapes(c.model, c.needed_tokens(task.vocab_size)) for c in (config, before))
-    require_same_reading(config, before, name, task.tokenizer)
-    match_shapes(config, own, before, saved, task.tokenizer)
-
-
-def several_devices(device: str) -> list[str]:
-    """`auto` and `cuda` are all GPUs of this machine; others are named, with commas between."""
-    import torch
-
-    if device in ("auto", "cuda") and torch.cuda.is_available():
-        return [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    names = [name.strip() for name in device.split(",") if name.strip()]
-    if not names:
-        raise InputError(f"--device {device[:40]!r}: name devices, e.g. --device cuda:0,cuda:1")
-    return list(dict.fromkeys(names))

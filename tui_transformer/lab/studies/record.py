@@ -1,6 +1,6 @@
-"""A started study: its file beside its runs, `RUNS/NAME.study.toml`, the right to run it, and where its cells stand.
+"""A started study: its file beside its runs, `RUNS/NAME.study.toml`, its lock, and its cells' states.
 
-The file is what is gone on with and held to; where a cell stands, its run directory alone says."""
+The file fixes what a resumed study runs; a cell's state comes from its run directory alone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ from engine.config.toml import shown
 from engine.errors import InputError, refused
 from engine.runs.files import write_atomic
 from engine.runs.reader import LIVE_STATES, RunReader, list_runs
-from tui_transformer.lab.studies.study import SUFFIX, Cell, Stage, Study, read_study
+from tui_transformer.lab.studies.study import SUFFIX, Cell, Study, read_study
 
 THREADS = "train.threads"  # sums differ between counts, so every cell has the same
-ABSENT, TORN = "absent", "torn"  # no directory yet; one that was killed before it was whole
+ABSENT, TORN = "absent", "torn"  # no directory yet; killed before it was complete
 SKIPPED = "skipped"  # no directory, and none will be made: the stage it starts from has failed
 Verb = Literal["create", "begin", "resume", "anew", "wait", "done", "failed"]
-# What going on means, by state. A run that ended early without a checkpoint has nothing to go on from.
+# How to resume, by state. A run that ended early without a checkpoint has nothing to resume from.
 VERBS: Mapping[str, Verb] = {
     ABSENT: "create",
     TORN: "anew",
@@ -43,13 +43,12 @@ def study_file(runs_dir: Path, name: str) -> Path:
 
 
 def recorded(runs_dir: Path, name: str) -> Study | None:
-    """Return a study as it was started, None where it was not; raise InputError where its file cannot be read."""
+    """Return a study as started, None if it was not; raises InputError if its file cannot be read."""
     path = study_file(runs_dir, name)
     return read_study(path) if path.exists() else None
 
 
 def write(study: Study, runs_dir: Path) -> None:
-    """Write a study's file in one step; raise InputError where the folder cannot be written."""
     try:
         write_atomic(study_file(runs_dir, study.name), study.to_toml())
     except OSError as error:
@@ -58,11 +57,7 @@ def write(study: Study, runs_dir: Path) -> None:
 
 @contextmanager
 def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
-    """The right to run a study's cells; it ends with this process, however that ends.
-
-    Raises:
-        InputError: another process has it, or the folder cannot be written.
-    """
+    """Lock a study for running its cells; released when this process ends, however it ends."""
     lock = _lock(runs_dir, name)
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
@@ -94,11 +89,7 @@ def _lock(runs_dir: Path, name: str) -> FileLock:
 
 
 def gone_on_with(asked: Study, before: Study) -> Study:
-    """Return the study to go on with: as it was started, with the seeds that were added since.
-
-    Raises:
-        InputError: more than seeds differs; says what.
-    """
+    """Return the study to resume: as started, with the seeds added since."""
     if THREADS in before.changes and THREADS not in asked.changes:  # the plan chose it
         asked = replace(asked, changes={**asked.changes, THREADS: before.changes[THREADS]})
     changed = list(_differences(asked, before))
@@ -112,7 +103,7 @@ def gone_on_with(asked: Study, before: Study) -> Study:
 
 
 def _differences(asked: Study, before: Study) -> Iterator[str]:
-    """In words. What is written of a variant is no difference; what was expected of it is one."""
+    """In words. A variant's description is no difference; its expectation is one."""
     yield from _changed("base", asked.base, before.base)
     yield from _changed("baseline", asked.baseline, before.baseline)
     yield from _changed("primary", asked.primary, before.primary)
@@ -120,7 +111,12 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
     if missing:
         yield f"seed {missing[0]} is left out"
     yield from _changes("", asked.changes, before.changes)
-    yield from _stages(asked.stages, before.stages)
+    stages = [stage.name for stage in asked.stages]
+    yield from _changed("the list of stages", stages, [stage.name for stage in before.stages])
+    for now, then in zip(asked.stages, before.stages, strict=False):
+        yield from _changed(f"stage '{now.name}': from", now.starts_from, then.starts_from)
+        yield from _changed(f"stage '{now.name}': preset", now.preset, then.preset)
+        yield from _changes(f"stage '{now.name}': ", now.changes, then.changes)
     ours, theirs = ({variant.name: variant for variant in study.variants} for study in (asked, before))
     for name in [*ours, *(name for name in theirs if name not in ours)]:
         if name not in theirs or name not in ours:
@@ -131,15 +127,6 @@ def _differences(asked: Study, before: Study) -> Iterator[str]:
         yield from _changes(f"variant '{name}': ", one.changes, other.changes)
         yield from _changed(f"variant '{name}': stages", list(one.stages), list(other.stages))
         yield from _changed(f"variant '{name}': what is expected", dict(one.expect), dict(other.expect))
-
-
-def _stages(asked: Sequence[Stage], before: Sequence[Stage]) -> Iterator[str]:
-    names = [stage.name for stage in asked]
-    yield from _changed("the list of stages", names, [stage.name for stage in before])
-    for one, other in zip(asked, before, strict=False):
-        yield from _changed(f"stage '{one.name}': from", one.starts_from, other.starts_from)
-        yield from _changed(f"stage '{one.name}': preset", one.preset, other.preset)
-        yield from _changes(f"stage '{one.name}': ", one.changes, other.changes)
 
 
 def _changes(where: str, asked: Any, before: Any) -> Iterator[str]:
@@ -162,16 +149,14 @@ def _said(value: Any) -> str:
 
 @dataclass(frozen=True)
 class CellStatus:
-    """What a cell has come to, by its run directory."""
-
     cell: Cell
-    path: Path  # its run directory, there or to be made
+    path: Path  # its run directory, existing or not
     state: str = ABSENT  # of the run; `ABSENT`, `TORN` and `SKIPPED` besides
-    reason: str = ""  # why it ended, where it says so
-    step: int = 0  # it has come to, of `steps`
+    reason: str = ""  # why it ended, if recorded
+    step: int = 0  # reached, of `steps`
     steps: int = 0  # 0 where unknown
     attempt: int = 0  # 0 before the first
-    checkpoint: bool = False  # whether there is one to go on from
+    checkpoint: bool = False  # whether there is one to resume from
     loss: float | None = None  # the last validation loss
     device: str = ""
 
@@ -182,18 +167,13 @@ class CellStatus:
 
     @property
     def share(self) -> float:
-        """How much of it is done, 0 to 1."""
         if self.state == "finished":
             return 1.0
         return min(1.0, self.step / self.steps) if self.steps else 0.0
 
 
 def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, Path]:
-    """The run directory of each cell by the cell's name: a renamed run is still the cell's, by what run.json says.
-
-    Raises:
-        InputError: a directory of that name is another run's, or its run was asked for something else.
-    """
+    """Each cell's run directory by cell name: a renamed run is still the cell's, according to run.json."""
     born = {}
     for reader in list_runs(runs_dir):
         place = reader.run.study
@@ -221,9 +201,9 @@ def directories(study: str, cells: Sequence[Cell], runs_dir: Path) -> dict[str, 
 
 
 def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
-    """Return where a cell stands. Never raises: a damaged status is a torn run.
+    """Return a cell's state. Never raises: a damaged status is a torn run.
 
-    A `reader` that has watched the run knows one of another host to live by how its beat moves.
+    A `reader` that has watched a run on another host can tell that it lives by its moving heartbeat.
     """
     if not path.exists():
         return CellStatus(cell, path)
@@ -246,9 +226,9 @@ def look(cell: Cell, path: Path, reader: RunReader | None = None) -> CellStatus:
 
 
 def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellStatus]:
-    """Return where all cells stand; one that has not begun and waits for a stage that is not finished says so.
+    """Return all cells' states; one that has not begun and waits for an unfinished stage says so.
 
-    Each cell comes after the one whose weights it starts with; `paths` are run directories by a cell's name.
+    Each cell comes after the one whose weights it starts with; `paths` are run directories by cell name.
     """
     found: dict[str, CellStatus] = {}
     for cell in cells:
@@ -265,7 +245,7 @@ def look_at_all(cells: Sequence[Cell], paths: Mapping[str, Path]) -> list[CellSt
 
 
 def trained_seconds(path: Path) -> float | None:
-    """Wall seconds that a finished run took, evaluations and all; None where that cannot be told."""
+    """A finished run's wall seconds, evaluations included; None if unknown."""
     told = [e for e in RunReader(path).events() if e.event in ("started", "finished", "resumed", "paused")]
     if [event.event for event in told] != ["started", "finished"]:  # it was interrupted in between
         return None

@@ -1,7 +1,7 @@
-"""The runner of a study: keeps so many cells going on the devices at hand until all are done. Shows nothing.
+"""The runner of a study: keeps cells running on the available devices until all are done. Shows nothing.
 
-Each cell is a process of its own. Whatever happens to the runner, the run directories alone say what is done, so the
-next one goes on from there: what is finished is never repeated, what lives is waited for, what ended early is resumed.
+Each cell is a separate process. Whatever happens to the runner, the run directories alone record what is done, and the
+next runner continues: finished cells are never repeated, live ones are waited for, those that ended early are resumed.
 """
 
 import subprocess
@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
 
 import psutil
 
@@ -29,17 +28,15 @@ from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.record import CellStatus, Verb, look, look_at_all, study_file
 from tui_transformer.lab.studies.study import Cell
 
-LOOK = 0.25  # seconds between two looks at what runs
+LOOK = 0.25  # seconds between polls of running cells
 VERBS = ("begin", "resume")  # of the processes that train cells
 
 
 @dataclass
 class Going:
-    """A cell that a process trains."""
-
-    before: CellStatus  # how the cell stood when it began
+    before: CellStatus  # the cell's state when it began
     device: str  # it is on
-    process: "subprocess.Popen[bytes] | None" = None  # begun by this runner; None for one that was found
+    process: "subprocess.Popen[bytes] | None" = None  # begun by this runner; None if found running
     pid: int | None = None  # of one that was found, while its run does not say it yet
     _told: bool = False
 
@@ -62,7 +59,7 @@ class Going:
         return self.now().state not in LIVE_STATES
 
     def stop(self) -> None:
-        """Ask for a checkpoint and the end, once."""
+        """Ask it to save a checkpoint and end, once."""
         if self._told:
             return
         self._told = True
@@ -71,12 +68,12 @@ class Going:
         elif self.pid is not None and _trains(self.pid, self.before.path):
             with suppress(psutil.Error):
                 psutil.Process(self.pid).terminate()
-        elif self.now().state in LIVE_STATES:  # of another host: a signal does not get there
+        elif self.now().state in LIVE_STATES:  # on another host: signals do not reach it
             send(self.before.path, Command.STOP)
 
 
 def left_behind(paths: Iterable[Path]) -> dict[Path, int]:
-    """Processes of this machine that begin or resume these runs, by run; some have not come so far as to say so."""
+    """Processes on this machine that begin or resume these runs, by run, even before the run records them."""
     wanted = {str(path.resolve()): path for path in paths}
     found = {}
     for process in psutil.process_iter(["cmdline", "status"]):
@@ -97,98 +94,81 @@ def _trains(pid: int, path: Path) -> bool:
         return False
 
 
-@dataclass(frozen=True)
-class Orders:
-    """How a study is to be run."""
-
-    study: str
-    runs_dir: Path  # where its runs are
-    data_dir: Path | None  # where named corpora are looked for first
-    devices: tuple[str, ...]  # cells are spread over them
-    jobs: int  # cells at a time
-    retry_failed: bool = False  # take up what has failed before
-    command: str = ""  # the command line, for run.json
-
-
-class Audience(Protocol):
-    """Whoever shows what happens."""
+class Audience:
+    """A listener that shows progress; this one shows nothing."""
 
     def begun(self, cell: CellStatus, verb: Verb) -> None:
         """A process has been started for a cell, or found at work on it."""
 
     def ended(self, cell: CellStatus) -> None:
-        """A cell's process is gone, and no other is started for it."""
+        """A cell's process has ended, and no other is started."""
 
     def looked(self, going: Sequence[CellStatus]) -> None:
-        """Another look was taken; these cells are at work."""
+        """Another poll was made; these cells are running."""
 
 
 @dataclass
 class Runner:
-    """One run through a study."""
-
-    orders: Orders  # how
+    study: str
     cells: Sequence[Cell]  # seeds first
     paths: dict[str, Path]  # run directories by a cell's name
     audience: Audience  # is told
+    runs_dir: Path  # where its runs are
+    data_dir: Path | None  # searched first for named corpora
+    devices: tuple[str, ...]  # cells are spread over them
+    jobs: int  # cells at a time
+    retry_failed: bool = False  # retry what failed before
+    command: str = ""  # the command line, for run.json
     _going: list[Going] = field(default_factory=list)
     _waiting: deque[CellStatus] = field(default_factory=deque)
     _stop: threading.Event = field(default_factory=threading.Event)
     _recorded: bool = False
 
     def stop(self) -> None:
-        """Ask the cells at work for a checkpoint and their end, begin no other. No I/O: for signal handlers."""
+        """Ask running cells to save a checkpoint and end; begin no other. No I/O: safe in signal handlers."""
         self._stop.set()
 
     def run(self) -> list[CellStatus]:
-        """Train what is to be trained; how every cell stands then.
+        """Train what remains; return every cell's final state.
 
-        Raises:
-            InputError: a run directory cannot be made; what was at work has then stopped with a checkpoint.
-            MachineFault: the runs folder vanished. It is not made anew: it may be a disk that somebody took away.
+        If a run directory cannot be made, running cells stop with a checkpoint first. Raises MachineFault if the runs
+        folder vanished: it is not recreated, for it may be a disk that was removed.
         """
-        self._recorded = study_file(self.orders.runs_dir, self.orders.study).exists()
+        self._recorded = study_file(self.runs_dir, self.study).exists()
+        left = left_behind(self.paths.values())  # what a killed runner left at work is waited for
         try:
-            self._take_stock()
+            for cell in self.cells:
+                status = look(cell, self.paths[cell.name])
+                pid = left.get(status.path)
+                if pid is not None or status.verb == "wait":
+                    self._going.append(Going(status, status.device, pid=pid))
+                    self.audience.begun(status, "wait")
+                elif status.verb != "done" and (status.verb != "failed" or self.retry_failed):
+                    self._waiting.append(status)
             while self._going or (self._waiting and not self._stop.is_set()):
-                while len(self._going) < self.orders.jobs and not self._stop.is_set():
-                    status = self._next()
-                    if status is None:
+                while len(self._going) < self.jobs and not self._stop.is_set():
+                    following = self._next()
+                    if following is None:
                         break
-                    self._going.append(self._begun(status))
+                    self._going.append(self._begun(following))
                 self._stop.wait(LOOK) if not self._stop.is_set() else time.sleep(LOOK)
                 self._look()
             self._require_place()
         except BaseException:
             self._stop.set()
-            self.audience = _Nobody()  # it may be the one that failed
+            self.audience = Audience()  # it may be the one that failed
             while self._going:
                 self._look()
                 time.sleep(LOOK)
             raise
         return look_at_all(self.cells, self.paths)
 
-    def _take_stock(self) -> None:
-        """Sort the cells by what going on with them means; what a killed runner left at work is waited for."""
-        found = left_behind(self.paths.values())
-        for cell in self.cells:
-            status = look(cell, self.paths[cell.name])
-            pid = found.get(status.path)
-            if pid is not None or status.verb == "wait":
-                self._going.append(Going(status, status.device, pid=pid))
-                self.audience.begun(status, "wait")
-            elif status.verb == "failed":
-                if self.orders.retry_failed:
-                    self._waiting.append(status)
-            elif status.verb != "done":
-                self._waiting.append(status)
-
     def _next(self) -> CellStatus | None:
-        """The first cell that can be begun; what waits for a stage that nobody will finish is let go."""
+        """Return the first cell that can begin; drops those that wait for a stage nobody will finish."""
         open_ = {status.cell.name for status in (*self._waiting, *(going.before for going in self._going))}
         for status in list(self._waiting):
             after = status.cell.after
-            if after and status.verb != "resume":  # its own checkpoint is all that it needs
+            if after and status.verb != "resume":  # it needs only its own checkpoint
                 if after in open_:
                     continue
                 if RunReader(self.paths[after]).state != "finished":
@@ -202,15 +182,14 @@ class Runner:
         return None
 
     def _require_place(self) -> None:
-        file = study_file(self.orders.runs_dir, self.orders.study)
-        if not self.orders.runs_dir.is_dir() or (self._recorded and not file.exists()):
+        file = study_file(self.runs_dir, self.study)
+        if not self.runs_dir.is_dir() or (self._recorded and not file.exists()):
             raise MachineFault(f"{file} vanished while the study ran; the same command begins anew what is not there")
 
     def _begun(self, before: CellStatus) -> Going:
-        """Start a process for a cell, with a run directory for it where there is none."""
         self._require_place()
         on = Counter(going.device for going in self._going)
-        device = min(self.orders.devices, key=lambda name: on[name])
+        device = min(self.devices, key=lambda name: on[name])
         verb: Verb = before.verb
         if verb == "failed":
             verb = "resume" if before.checkpoint else "anew"
@@ -219,61 +198,43 @@ class Runner:
         if verb in ("anew", "create"):
             self.paths[before.cell.name] = self._create(before.cell)
         before = look(before.cell, self.paths[before.cell.name])
-        path = before.path
+        started = "resume" if verb == "resume" else "begin"
         try:
-            process = spawn(
-                "resume" if verb == "resume" else "begin", path, device=device, data_dir=self.orders.data_dir
-            )
+            process = spawn(started, before.path, device=device, data_dir=self.data_dir)
         except OSError as error:
             raise no_process(error, f"run '{before.cell.name}': ") from None
         self.audience.begun(before, verb)
         return Going(before, device, process)
 
     def _create(self, cell: Cell) -> Path:
-        place: dict[str, Any] = {"name": self.orders.study, "variant": cell.variant, "seed": cell.seed}
-        place |= {"stage": cell.stage} if cell.stage else {}
-        place |= {"after": cell.begins_with} if cell.after else {}
+        place = {"name": self.study, "variant": cell.variant, "seed": cell.seed}
+        place |= {key: said for key, said in (("stage", cell.stage), ("after", cell.begins_with)) if said}
         config, asked = cell.config, cell.config.train.init_from
         if cell.after and asked is not None:  # the other cell's run may have been renamed
             _, checkpoint = split_init_from(asked)
             config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.after].name}@{checkpoint}")
-        runs_dir, command = self.orders.runs_dir, self.orders.command
         try:
-            return enqueue(config, runs_dir=runs_dir, name=cell.name, command=command, study=place)
+            return enqueue(config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place)
         except OSError as error:
-            raise refused(f"cannot write run '{cell.name}' in {runs_dir}", error) from None
+            raise refused(f"cannot write run '{cell.name}' in {self.runs_dir}", error) from None
 
     def _look(self) -> None:
-        """Take a look at what is at work; pass on what has ended."""
         for going in list(self._going):
             if self._stop.is_set():
                 going.stop()
-            if going.ended:
-                self._going.remove(going)
-                self._settle(going)
-        self.audience.looked([going.now() for going in self._going])
-
-    def _settle(self, going: Going) -> None:
-        """What becomes of a cell whose process is gone."""
-        now = going.now()
-        if now.state == "queued" and not going.found and not self._stop.is_set():  # it never took its run
-            with suppress(InputError, OSError):  # unless somebody else has taken it meanwhile
-                RunWriter.adopt(now.path).close("failed", last_words_in(now.path / "log.txt"))
+            if not going.ended:
+                continue
+            self._going.remove(going)
             now = going.now()
-        # What was killed goes on as long as that gets it further; what a person stopped stays so.
-        killed = now.state == "lost" and now.step > going.before.step
-        orphan = going.found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
-        if (killed or orphan) and not self._stop.is_set():
-            self._waiting.appendleft(now)
-        else:
-            self.audience.ended(now)
-
-
-class _Nobody:
-    """An audience that has left."""
-
-    def begun(self, cell: CellStatus, verb: Verb) -> None: ...
-
-    def ended(self, cell: CellStatus) -> None: ...
-
-    def looked(self, going: Sequence[CellStatus]) -> None: ...
+            if now.state == "queued" and not going.found and not self._stop.is_set():  # it never took its run
+                with suppress(InputError, OSError):  # unless another process took it meanwhile
+                    RunWriter.adopt(now.path).close("failed", last_words_in(now.path / "log.txt"))
+                now = going.now()
+            # A killed run is resumed as long as it makes progress; one that a person stopped stays stopped.
+            killed = now.state == "lost" and now.step > going.before.step
+            orphan = going.found and now.verb in ("begin", "resume", "anew") and now.state != "stopped"
+            if (killed or orphan) and not self._stop.is_set():
+                self._waiting.appendleft(now)
+            else:
+                self.audience.ended(now)
+        self.audience.looked([going.now() for going in self._going])

@@ -2,22 +2,24 @@
 
 A study is a TOML file that says what is expected of each variant before anything runs. The shipped ones are in
 `presets/studies`; a started one is kept beside its runs as `NAME.study.toml`, complete, so that it can be resumed and
-repeated. `Study.cells` lists its runs. Two cells share to the bit what their configs share: every parameter is drawn
+repeated. `Study.cells` lists its runs. What two cells' configs share is equal bit for bit: every parameter is drawn
 from the seed and its own name, every batch from the seed and its number.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any
 
 import tomli_w
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from engine import capabilities
-from engine.config import presets
+from engine.config import Tables, presets
 from engine.config.keys import all_keys, diff, flatten, is_bookkeeping, unknown_key
 from engine.config.schema import RunConfig
 from engine.config.toml import read, shown, validate
@@ -31,7 +33,7 @@ SUFFIX = ".study.toml"
 MOST_RUNS = 10_000  # of one study
 MOST_WORDS = 2_000  # characters of a description or a reason
 OUTCOMES = ("worse", "better", "same", "unknown")
-# What an outcome can be expected of: scores, and the probes of the built-in corpora without their bands.
+# Measures with expectable outcomes: scores, and the probes of the built-in corpora without their bands.
 EXPECTABLE = tuple(measure.key for measure in MEASURES if measure.judged)
 Change = tuple[Any, Any]  # before, after; None where a key is unset
 
@@ -47,69 +49,49 @@ class Stage:
     preset: str = ""  # an overlay below these changes; "" for none
 
     @property
-    def overlay(self) -> tuple[dict[str, Any], ...]:
-        """The tables of its preset, each above the one before.
-
-        Raises:
-            InputError: no such preset, or one that changes nothing.
-        """
+    def overlay(self) -> list[Tables]:
+        """The tables of its preset, each overriding the one before; raises InputError if invalid."""
         links = presets.overlay(self.preset, "a stage changes the study's base") if self.preset else ()
-        return tuple(dict(link.tables) for link in links)
+        return [link.tables for link in links]
 
     @property
     def keys(self) -> set[str]:
-        """The dotted keys that the stage itself sets."""
-        return {*self.changes, *(key for tables in self.overlay for key in flatten(tables))}
+        return {*self.changes, *(key for tables in self.overlay for key in flatten(dict(tables)))}
 
     @property
     def parent(self) -> tuple[str, str]:
-        """The stage whose weights it starts with, and which checkpoint; both "" if none."""
+        """The stage and the checkpoint it takes its weights from; both "" if none."""
         return split_init_from(self.starts_from) if self.starts_from else ("", "")
 
 
-@dataclass(frozen=True)
-class Link:
-    """A stage of one variant."""
+def chain(stages: Sequence[Stage], kept: Sequence[str]) -> tuple[Stage, ...]:
+    """Return the `stages` that a variant `kept`, all if it names none; without stages, one unnamed stage.
 
-    stage: Stage
-    after: str  # the stage it starts from in this variant, which may leave some out; "" for fresh weights
-    checkpoint: str  # of that stage
-
-
-def chain(stages: Sequence[Stage], kept: Sequence[str]) -> tuple[Link, ...]:
-    """Return the stages of a variant in order.
-
-    Args:
-        stages: of the study.
-        kept: those of the variant; empty means all. A stage that starts from one left out starts where that one does.
+    A stage whose parent is left out starts where the parent does.
     """
     by_name = {stage.name: stage for stage in stages}
     names = set(kept) or set(by_name)
-    links = []
+    found = []
     for stage in stages:
-        after, checkpoint = stage.parent
-        while after and after not in names:
-            after, checkpoint = by_name[after].parent
+        while (after := stage.parent[0]) and after not in names:
+            stage = replace(stage, starts_from=by_name[after].starts_from)
         if stage.name in names:
-            links.append(Link(stage, after, checkpoint))
-    return tuple(links)
+            found.append(stage)
+    return tuple(found) or (Stage(""),)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One change."""
-
     name: str  # a legal part of a run's name
     preset: str = ""  # an overlay applied to the study's base; "" for none
     changes: Mapping[str, Any] = field(default_factory=dict)  # dotted config keys on top
     expect: Mapping[str, str] = field(default_factory=dict)  # a measure → an outcome, against the study's baseline
-    stages: tuple[str, ...] = ()  # of the study that it goes through, the last among them; empty means all
+    stages: tuple[str, ...] = ()  # of the study, including the last; empty means all
+    why: str = ""  # one sentence on why that is expected
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a study."""
-
     variant: str
     seed: int  # of the run
     config: RunConfig  # complete; not yet resolved
@@ -124,15 +106,11 @@ class Cell:
 
     @property
     def begins_with(self) -> str:
-        """The stage whose weights it starts with; "" for fresh weights."""
+        """The stage it takes its weights from; "" for fresh weights."""
         return self.after.removesuffix(f".s{self.seed}").rpartition(f".{self.variant}.")[2] if self.after else ""
 
     def differs(self, ran: RunConfig) -> dict[str, Change]:
-        """Return what a run was asked for otherwise: dotted key → (what it ran, what this cell asks for).
-
-        Args:
-            ran: the run's config, which may have been resolved since.
-        """
+        """How a resolved run's request differs from this: dotted key → (what it ran, what this requests)."""
 
         def may_be_resolved(key: str, ran: Any, asked: Any) -> bool:
             if asked is None:  # filled in from the corpus or the machine
@@ -141,23 +119,18 @@ class Cell:
                 return str(Path(str(asked)).resolve()) == str(Path(str(ran)).resolve())
             if key == "train.epochs":
                 return ran is None
-            if key == INIT_FROM and self.after:  # the other cell's run may have another name by now
+            if key == INIT_FROM and self.after:  # the other cell's run may be renamed by now
                 return ran is not None and str(ran).rpartition("@")[2] == str(asked).rpartition("@")[2]
             if key == "evaluation.stride":  # at most what a window predicts
                 return bool(ran == self.config.stride)
             return isinstance(asked, str) and isinstance(ran, int)  # "5 epochs" in steps
 
-        found = diff(ran, self.config)
-        return {key: change for key, change in found.items() if not may_be_resolved(key, *change)}
+        return {key: change for key, change in diff(ran, self.config).items() if not may_be_resolved(key, *change)}
 
 
 @dataclass(frozen=True)
 class Study:
-    """Variants of one base, each trained with every seed.
-
-    Raises:
-        InputError: an invalid study; what a variant asks for is checked by `cells`.
-    """
+    """Variants of one base, each trained with every seed; raises InputError except for what `cells` checks."""
 
     name: str  # of the study, the first part of its runs' names
     base: str  # a preset, or `OVERLAY@BASE`
@@ -167,8 +140,7 @@ class Study:
     # dotted config keys for all variants, below what a variant changes
     changes: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""  # one line
-    why: Mapping[str, str] = field(default_factory=dict)  # variant → one sentence on why that is expected
-    stages: tuple[Stage, ...] = ()  # that a variant goes through with each seed. Empty: one run each
+    stages: tuple[Stage, ...] = ()  # of each variant and seed. Empty: one run each
     # the measure with most weight in the verdicts, such as `loss` or `recall`; a probe may be named in full,
     # `recall<110`. "" for the one the base selects checkpoints by
     primary: str = ""
@@ -183,8 +155,9 @@ class Study:
         for name in names:
             if names.count(name) > 1:
                 raise InputError(f"{where}: two variants are called '{name[:80]}'; each needs a name of its own")
-            _check_name(name, f"{where}, variant '{name[:80]}'")
-            _check_name(run_name(self.name, name, longest), f"{where}, variant '{name}'")
+            with _within(f"{where}, variant '{name[:80]}'"):
+                check_name(name)
+                check_name(run_name(self.name, name, longest))
         if len(names) < 2:
             raise InputError(f"{where}: has {len(names)} variants; a comparison needs at least 2")
         if self.baseline not in names:
@@ -195,10 +168,14 @@ class Study:
             raise InputError(f"{where}: primary = {shown(self.primary)} is neither a score nor a probe{hint}")
         self._check_stages(where)
 
-        # Earlier stages have runs of their own, whose names must be legal and no other variant's.
-        runs = [(v, run_name(self.name, v.name, longest, stage)) for v in self.variants for stage in self.runs_of(v)]
+        # Earlier stages have their own runs, whose names must be legal and not another variant's.
+        runs = []
+        for v in self.variants:
+            stages = (*(stage.name for stage in chain(self.stages, v.stages)[:-1]), "")
+            runs += [(v, run_name(self.name, v.name, longest, stage)) for stage in stages]
         for variant, run in runs:
-            _check_name(run, f"{where}, variant '{variant.name}'")
+            with _within(f"{where}, variant '{variant.name}'"):
+                check_name(run)
             if [other for _, other in runs].count(run) > 1:
                 raise InputError(f"{where}: two of its runs would be called '{run}'; rename variant or stage")
 
@@ -222,9 +199,6 @@ class Study:
                     raise InputError(f"{said}: '{measure[:80]}' is no score and no probe{hint}")
                 if outcome not in OUTCOMES:
                     raise InputError(f"{said}: {measure} = {shown(outcome)}: must be {one_of(OUTCOMES)}")
-        for name in self.why:
-            if name not in names:
-                raise InputError(f"{where}: why: no variant is called '{name[:80]}'{nearest(name, names)}")
 
     def _check_stages(self, where: str) -> None:
         """Each stage but the last is one that a later stage starts from; every variant keeps the last."""
@@ -237,10 +211,8 @@ class Study:
             said = f"{where}, stage '{stage.name[:80]}'"
             if names.count(stage.name) > 1:
                 raise InputError(f"{where}: two stages are called '{stage.name[:80]}'; each needs a name of its own")
-            try:
+            with _within(f"{said}: from"):
                 parent, _ = stage.parent
-            except InputError as error:
-                raise InputError(f"{said}: from: {error}") from None
             if parent and parent not in names[:place]:
                 hint = nearest(parent, names[:place]) or (f"; it can be {one_of(names[:place])}" if place else "")
                 raise InputError(f"{said}: from = '{parent[:80]}' is no stage before it{hint}")
@@ -250,12 +222,11 @@ class Study:
                 raise InputError(f"{where}, stage '{name[:80]}': no stage starts from it; {hint}")
         for stage in self.stages:
             said = f"{where}, stage '{stage.name}'"
-            _check_name(stage.name, said)
+            with _within(said):
+                check_name(stage.name)
             _check_changes(stage.changes, f"{said}: changes")
-            try:
+            with _within(said):
                 keys = stage.keys
-            except InputError as error:
-                raise InputError(f"{said}: {error}") from None
             if stage.starts_from and INIT_FROM in keys:
                 raise InputError(f"{said}: '{INIT_FROM}' is what its `from` says")
         for variant in self.variants:
@@ -269,33 +240,21 @@ class Study:
             if variant.stages and names[-1] not in variant.stages:
                 raise InputError(f"{said}: leaves out '{names[-1]}', the last one, which is what is compared")
 
-    def runs_of(self, variant: Variant) -> tuple[str, ...]:
-        """The stages of a variant, as its runs are named: the last one, which is compared, has no name."""
-        links = chain(self.stages, variant.stages)
-        return (*(link.stage.name for link in links[:-1]), "")
-
-    def set_by_every_stage(self, keys: Mapping[str, Any]) -> Iterator[str]:
-        """Yield the keys that every stage sets itself: changing them below the stages would change nothing."""
-        return (key for key in keys if self.stages and all(key in stage.keys for stage in self.stages))
-
     def variant(self, name: str) -> Variant:
-        """Return the variant of that name."""
         return next(variant for variant in self.variants if variant.name == name)
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every run, seeds first, each after its earlier stages.
 
-        What is done of an interrupted study is then a smaller complete one.
-
-        Raises:
-            InputError: no such preset, a change that is illegal, or two variants that ask for the same.
+        The finished part of an interrupted study is then a smaller complete one.
         """
-        configs: dict[str, list[tuple[Link | None, RunConfig]]] = {}
         asked: dict[str, str] = {}
-        for variant in self.variants:
-            links = chain(self.stages, variant.stages) or (None,)
-            made = [(link, variant_config(self, variant, link.stage if link else None)) for link in links]
-            configs[variant.name] = made
+        configs = {
+            variant.name: [
+                (stage, variant_config(self, variant, stage)) for stage in chain(self.stages, variant.stages)
+            ]
+            for variant in self.variants
+        }
         for name, made in configs.items():
             other = asked.setdefault(settings_of(config for _, config in made), name)
             if other != name:
@@ -306,56 +265,35 @@ class Study:
         cells = []
         for seed in self.seeds:
             for name, made in configs.items():
-                for link, config in made:
-                    stage = link.stage.name if link is not None and link is not made[-1][0] else ""
-                    after = run_name(self.name, name, seed, link.after) if link is not None and link.after else ""
+                for stage, config in made:
+                    own = stage.name if stage is not made[-1][0] else ""
+                    parent, checkpoint = stage.parent
+                    after = run_name(self.name, name, seed, parent) if parent else ""
                     config = config.model_copy(update={"seed": seed})
-                    if link is not None and after:
-                        config = capabilities.with_value(config, INIT_FROM, f"{after}@{link.checkpoint}")
-                    cells.append(Cell(name, seed, config, run_name(self.name, name, seed, stage), stage, after))
+                    if after:
+                        config = capabilities.with_value(config, INIT_FROM, f"{after}@{checkpoint}")
+                    cells.append(Cell(name, seed, config, run_name(self.name, name, seed, own), own, after))
         return tuple(cells)
 
     def to_toml(self) -> str:
-        """Return the study as a file that `read_study` reads back as an equal study."""
-        stages = [
-            _filled({"name": s.name, "from": s.starts_from, "preset": s.preset, "changes": dict(s.changes)})
-            for s in self.stages
-        ]
-        variants = [
-            _filled(
-                {
-                    "name": v.name,
-                    "preset": v.preset,
-                    "why": self.why.get(v.name, ""),
-                    "changes": dict(v.changes),
-                    "expect": dict(v.expect),
-                    "stages": list(v.stages),
-                }
-            )
-            for v in self.variants
-        ]
-        file = {
-            "schema": SCHEMA,
-            "name": self.name,
-            "description": self.description,
-            "base": self.base,
-            "baseline": self.baseline,
-            "primary": self.primary,
-            "seeds": list(self.seeds),
-            "changes": dict(self.changes),
-            "stages": stages,
-            "variants": variants,
-        }
-        return tomli_w.dumps(_filled(file))
+        """Return the study as a file that `read_study` reads back as an equal study, without empty fields."""
+
+        def table(of: "Study | Stage | Variant", kind: type[BaseModel]) -> Iterator[tuple[str, object]]:
+            for name, field_ in kind.model_fields.items():
+                if name != "schema_" and (value := getattr(of, name)):
+                    yield field_.alias or name, value
+
+        file = {"schema": SCHEMA, **dict(table(self, StudyFile))}
+        lists = {"stages": [dict(table(one, StageFile)) for one in self.stages]} if self.stages else {}
+        lists["variants"] = [dict(table(one, VariantFile)) for one in self.variants]
+        return tomli_w.dumps(file | lists)
 
 
-def _filled(table: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if value not in ("", {}, [])}
-
-
-def _check_name(name: str, where: str) -> None:
+@contextmanager
+def _within(where: str) -> Iterator[None]:
+    """Add the place in the study to an error."""
     try:
-        check_name(name)
+        yield
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -372,6 +310,7 @@ def _check_changes(changes: Mapping[str, Any], where: str) -> None:
 
 Words = Annotated[str, Field(strict=True, max_length=MOST_WORDS)]
 Table = dict[str, Any]
+Changes = Annotated[Table, AfterValidator(flatten)]
 
 
 class _File(BaseModel):
@@ -379,28 +318,22 @@ class _File(BaseModel):
 
 
 class StageFile(_File):
-    """One of `[[stages]]`."""
-
     name: Words
     starts_from: Words = Field("", alias="from")
     preset: Words = ""
-    changes: Table = {}
+    changes: Changes = {}
 
 
 class VariantFile(_File):
-    """One of `[[variants]]`."""
-
     name: Words
     preset: Words = ""
     why: Words = ""
-    changes: Table = {}
+    changes: Changes = {}
     expect: Table = {}
     stages: list[Any] = []
 
 
 class StudyFile(_File):
-    """A study as TOML."""
-
     schema_: Annotated[int, Field(strict=True)] = Field(SCHEMA, alias="schema")
     name: Words = ""
     description: Words = ""
@@ -408,7 +341,7 @@ class StudyFile(_File):
     baseline: Words
     primary: Words = ""
     seeds: list[Any] = [1, 2, 3]
-    changes: Table = {}
+    changes: Changes = {}
     stages: list[StageFile] = []
     variants: list[VariantFile]
 
@@ -423,7 +356,7 @@ FILE_KINDS = {
 
 
 def _problem(error: ValidationError) -> str:
-    """One line for the first thing that is wrong with a study's file; what a person mistyped comes first."""
+    """One line for the first problem in a study's file; typing mistakes come first."""
     problems = error.errors(include_url=False)
     order = ("extra_forbidden", "missing")
     problem = min(problems, key=lambda p: order.index(p["type"]) if p["type"] in order else len(order))
@@ -448,63 +381,39 @@ def _problem(error: ValidationError) -> str:
 
 
 def read_study(path: Path) -> Study:
-    """Read a study; its name is the file's where the file gives none.
+    """Read a study; its name defaults to the file's."""
+    return study_of(read(path), path)
 
-    Raises:
-        InputError: unreadable, or anything wrong with it; names the file.
-    """
-    tables = read(path)
+
+def study_of(tables: Mapping[str, Any], path: Path) -> Study:
+    """Build a study from a file's tables; raises InputError as `read_study`."""
     if isinstance(schema := tables.get("schema", SCHEMA), int) and schema != SCHEMA:
         raise InputError(f"{path}: schema = {shown(schema)}: this version reads {SCHEMA}")
     try:
         file = StudyFile.model_validate(tables)
     except ValidationError as error:
         raise InputError(f"{path}: {_problem(error)}") from None
-    try:
-        return Study(
-            name=file.name if "name" in tables else path.name.removesuffix(SUFFIX).removesuffix(".toml"),
-            base=file.base,
-            variants=tuple(
-                Variant(v.name, v.preset, flatten(v.changes), v.expect, tuple(v.stages)) for v in file.variants
-            ),
-            baseline=file.baseline,
-            seeds=tuple(file.seeds),
-            changes=flatten(file.changes),
-            description=file.description,
-            why={v.name: v.why for v in file.variants if v.why},
-            stages=tuple(Stage(s.name, s.starts_from, flatten(s.changes), s.preset) for s in file.stages),
-            primary=file.primary,
-        )
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+    said = {key: value for key, value in file if key != "schema_"}
+    said["name"] = file.name if "name" in tables else path.name.removesuffix(SUFFIX).removesuffix(".toml")
+    said["stages"] = tuple(Stage(**dict(stage)) for stage in file.stages)
+    said["variants"] = tuple(Variant(**dict(v) | {"stages": tuple(v.stages)}) for v in file.variants)
+    with _within(str(path)):
+        return Study(**said | {"seeds": tuple(file.seeds)})
 
 
 def shipped_studies() -> dict[str, Path]:
-    """Return the files of the studies that come with the app, by name."""
-    found = {path.stem: path for path in (presets.folder() / "studies").glob("*.toml")}
-    return dict(sorted(found.items()))
+    return dict(sorted((path.stem, path) for path in (presets.folder() / "studies").glob("*.toml")))
 
 
 def started_studies(runs_dir: Path) -> dict[str, Path]:
-    """Return the files of the studies that were started in a runs folder, by name."""
     return {path.name.removesuffix(SUFFIX): path for path in sorted(runs_dir.glob(f"*{SUFFIX}"))}
 
 
 def find_study(name: str, runs_dir: Path | None = None) -> Study:
-    """Find a study by a file's path, a shipped study's name, or the name of one that was started in a runs folder.
-
-    Raises:
-        InputError: no such study; names the nearest one.
-    """
-    shipped = shipped_studies()
-    if name in shipped:
-        return read_study(shipped[name])
-    started = started_studies(runs_dir) if runs_dir is not None else {}
-    if name in started:
-        return read_study(started[name])
-    if name.endswith(".toml"):
-        return read_study(Path(name))
-    known = [*shipped, *started]
+    """Find a study by a shipped study's name, that of one started in a runs folder, or a file's path."""
+    known = (started_studies(runs_dir) if runs_dir is not None else {}) | shipped_studies()
+    if name in known or name.endswith(".toml"):
+        return read_study(known.get(name, Path(name)))
     hint = nearest(name, known) or f"; they are {one_of(known)}"
     raise InputError(f"no study is called '{name[:80]}'{hint}, or a file NAME.toml")
 
@@ -517,71 +426,50 @@ def run_name(study: str, variant: str, seed: int, stage: str = "") -> str:
     return ".".join(part for part in (study, variant, stage, f"s{seed}") if part)
 
 
-def base_tables(base: str) -> dict[str, Any]:
-    """Return the tables of a base: a preset, or `OVERLAY@BASE`, an overlay applied to another base.
-
-    Raises:
-        InputError: no such preset, or `@` after one that is no overlay.
-    """
+def base_tables(base: str) -> Tables:
+    """Return the tables of a preset or `OVERLAY@BASE`; raises InputError if it is neither."""
     name, _, on = base.partition("@")
     links = presets.chain(presets.find(name))
     if on:
         links = [*presets.chain(presets.find(on)), *presets.overlay(name, f"it cannot be put on '{on[:80]}'")]
-    return _merged(link.tables for link in links) | {"preset": base}
+    return merged([*(link.tables for link in links), {"preset": base}])
 
 
-def variant_config(study: Study, variant: Variant, stage: Stage | None = None) -> RunConfig:
-    """Return what a variant trains with the study's first seed.
+def variant_config(study: Study, variant: Variant, stage: Stage) -> RunConfig:
+    """Return a variant's config with the study's first seed.
 
-    Base, the study's changes, the stage's preset and changes, overlay, the variant's changes: each wins over those
+    Base, the study's changes, the stage's preset and changes, overlay, the variant's changes: each overrides those
     before it.
-
-    Raises:
-        InputError: anything wrong with it; names the variant.
     """
     where = f"study '{study.name}'"
-    try:
+    with _within(where):
         base = base_tables(study.base)
-        where += f", variant '{variant.name}'"
+    where += f", variant '{variant.name}'"
+    with _within(where):
         overlay = presets.overlay(variant.preset, "a variant changes the study's base") if variant.preset else []
-        where += f", stage '{stage.name}'" if stage is not None else ""
-        staged = _merged([*stage.overlay, nested(stage.changes)]) if stage is not None else {}
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-    of_overlay = [link.tables for link in overlay]
-    tables = _merged([base, nested(study.changes), staged, *of_overlay, nested(variant.changes)])
+    where += f", stage '{stage.name}'" if stage.name else ""
+    with _within(where):
+        staged = [*stage.overlay, nested(stage.changes)]
+    own = [*(link.tables for link in overlay), nested(variant.changes), {"seed": study.seeds[0]}]
     if overlay:
-        tables["preset"] = variant.preset if overlay[0].extends == study.base else f"{variant.preset}@{study.base}"
-    config = validate(tables | {"seed": study.seeds[0]}, where)
+        own += [{"preset": variant.preset if overlay[0].extends == study.base else f"{variant.preset}@{study.base}"}]
+    config = validate(merged([base, nested(study.changes), merged(staged), *own]), where)
     capabilities.require(config, where)
     return config
 
 
-def nested(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return dotted keys as nested tables; later ones win over what said the same in another way."""
-    tables = []
-    for key, value in changes.items():
-        section, dot, name = key.partition(".")
-        tables.append({section: {name: value}} if dot else {section: value})
-    return _merged(tables)
+def nested(changes: Mapping[str, Any]) -> Tables:
+    """Return dotted keys as nested tables; later keys override equivalent earlier ones."""
+    split = ((key.partition("."), value) for key, value in changes.items())
+    return merged({section: {name: value}} if dot else {section: value} for (section, dot, name), value in split)
 
 
-def _merged(tables: Iterator[Mapping[str, Any]] | Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for table in tables:
-        merged = presets.merge(merged, table)
-    return merged
+def merged(tables: Iterable[Tables]) -> Tables:
+    return reduce(presets.merge, tables, {})
 
 
-def settings_of(configs: Iterator[RunConfig] | Sequence[RunConfig]) -> str:
-    """Return the settings of all stages of a variant, without seed and bookkeeping: equal for equal runs."""
+def settings_of(configs: Iterable[RunConfig]) -> str:
+    """Return the settings of a variant's stages, without seed and bookkeeping: equal for equal runs."""
     flat = [flatten(config.dump()) for config in configs]
     kept = [{k: v for k, v in one.items() if k != "seed" and not is_bookkeeping(k)} for one in flat]
     return json.dumps(kept, sort_keys=True)
-
-
-def varied(configs: Mapping[str, RunConfig]) -> list[str]:
-    """Return the dotted keys in which variants differ, in the order of the config, without seed and bookkeeping."""
-    first, *rest = configs.values()
-    found = {key for other in rest for key in diff(first, other) if key != "seed" and not is_bookkeeping(key)}
-    return [key for key in all_keys() if key in found]

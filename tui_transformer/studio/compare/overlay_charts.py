@@ -1,7 +1,7 @@
-"""The charts of several runs or variants, two side by side where there is room, one at a time where not.
+"""Charts of several runs or variants, two side by side if there is room, else one at a time.
 
-Curves stand on the left; differences and recall by distance take turns on the right. Colours and letters tell the runs
-apart, in the lines, the legend and the values.
+Curves are on the left; differences and recall by distance take turns on the right. Colours and letters identify the
+runs in the lines, the legend and the values.
 """
 
 from dataclasses import dataclass, replace
@@ -17,34 +17,29 @@ from tui_transformer.lab.charts.colours import LETTERS
 from tui_transformer.lab.charts.curves import AXES, Curve, axis_text
 from tui_transformer.lab.charts.overlay import (
     Drawn,
-    DrawnGroups,
     Overlay,
     Stroke,
     differences,
     distances,
-    mean_curves,
-    mean_differences,
-    overlaid,
+    losses,
     paint,
     probes_of,
 )
-from tui_transformer.studio.compare.run_table import fitted
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.studio.shared.chart import Chart, cells_of, title_line, whole
 
 WHERE = {"step": "step {}", "tokens": "{} tokens", "distance": "{} back"}
 BRIEF = (("", 2, True), ("", 3, False), ("", 2, False))  # a value without its spread is still correct
 MORE = "…"  # stands for runs that do not fit
-SHORTEST = 6  # columns of a name in the legend that still says something
+SHORTEST = 6  # least columns of a meaningful name in the legend
 
 
 class OverlayChart(Chart):
-    """Draws an `Overlay`."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "chart--zero",
         *(f"chart--{kind}{i}" for kind in ("run", "raw", "band") for i in range(len(LETTERS))),
     }
-    DEFAULT_CSS = "OverlayChart .chart--zero { color: $foreground 60%; }\n" + "".join(
+    DEFAULT_CSS = "".join(
         f"OverlayChart .chart--run{i} {{ color: $run-{letter}; }}\n"
         f"OverlayChart .chart--raw{i} {{ color: $run-{letter} 35%; }}\n"
         f"OverlayChart .chart--band{i} {{ color: $run-{letter} 45%; }}\n"
@@ -63,7 +58,7 @@ class OverlayChart(Chart):
         return paint(self._overlay, width, height)
 
     def title(self, width: int) -> list[Cell]:
-        """Return what y is, and the legend, whose names get the room that there is."""
+        """Return what y is, and the legend, whose names get the available room."""
         made = self._overlay
         style = "focused" if self.has_focus else "title"
         names = [(stroke, clean_line(stroke.name)) for stroke in made.drawn]
@@ -82,7 +77,6 @@ class OverlayChart(Chart):
         return title_line(made.brief, style, [*legend, *log], width, 2)
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        """Return the value of each run at the cursor, or where it ends."""
         made = self._overlay
         strokes = [stroke for stroke in made.drawn if stroke.curve.x]
         if not strokes:
@@ -95,7 +89,9 @@ class OverlayChart(Chart):
             parts = [cells_of(head, "dim") if x is None else cells_of(where, "cursor")]
             for stroke, value in ends:
                 text = "–" if value is None else _number(made, value, decimals)
-                half = _half(stroke, x) if spread else None
+                half = None
+                if spread and stroke.half:
+                    half = stroke.half[-1] if x is None else _value(Curve(stroke.curve.x, stroke.half), x)
                 text += f" ± {_number(replace(made, zero=False), half, decimals)}" if half is not None else ""
                 parts.append(cells_of(f"  {LETTERS[stroke.slot]} {text}", f"run{stroke.slot}"))
             if sum(map(len, parts)) <= width:
@@ -108,7 +104,7 @@ class OverlayChart(Chart):
 
 
 def _words(stroke: Stroke, name: str) -> list[str]:
-    """Letter, sign and name; the sign is never cut."""
+    """Letter, symbol and name; the symbol is never cut."""
     seeds = f"n{stroke.seeds}" if stroke.seeds is not None else ""
     return [word for word in (LETTERS[stroke.slot], stroke.sign, name, seeds) if word]
 
@@ -119,17 +115,8 @@ def _number(made: Overlay, value: float, decimals: int) -> str:
     return f"{value:{'+' if made.zero else ''}.{decimals}f}"
 
 
-def _half(stroke: Stroke, x: float | None) -> float | None:
-    """Half the width of the interval at the cursor, or at the end."""
-    if not stroke.half:
-        return None
-    if x is None:
-        return stroke.half[-1]
-    return _value(Curve(stroke.curve.x, stroke.half), x)
-
-
 def _value(curve: Curve, x: float) -> float | None:
-    """The value at the evaluation nearest to x; None beyond the ends of the run."""
+    """The value at the evaluation nearest to x; None outside the run."""
     spacing = (curve.x[-1] - curve.x[0]) / max(1, len(curve.x) - 1)
     if not curve.x[0] - spacing <= x <= curve.x[-1] + spacing:
         return None
@@ -146,7 +133,7 @@ CURVES, DIFFERENCE, DISTANCE = VIEWS = ("curves", "difference", "distance")
 
 @dataclass(frozen=True)
 class Options:
-    """How curves are drawn. `probe`: whose distances are; "" for the first."""
+    """Curve options. `probe`: the one drawn by distance; "" for the first."""
 
     axis: str = AXES[0]
     train: bool = False
@@ -155,20 +142,15 @@ class Options:
 
 
 class CompareCharts(Horizontal):
-    """Draws only what is seen, and only where something changed."""
-
-    DEFAULT_CSS = """
-    CompareCharts { height: 45%; min-height: 7; display: none; border-top: solid $foreground 20%; }
-    CompareCharts.-drawn { display: block; }
-    """
+    """Draws only what is visible, and only what changed."""
 
     def __init__(self) -> None:
         super().__init__(id="compare-charts")
         self.options = Options()
         self.two = False  # whether there is room for both
         self.single = CURVES
-        self.beside = DIFFERENCE  # what stands on the right
-        self._of: Drawn | DrawnGroups | None = None
+        self.beside = DIFFERENCE  # what is on the right
+        self._of: Drawn | None = None
         self._curves, self._difference = OverlayChart(id="compare-curves"), OverlayChart(id="compare-difference")
         self._seen: dict[OverlayChart, object] = {}
 
@@ -184,8 +166,7 @@ class CompareCharts(Horizontal):
     def views(self) -> tuple[str, ...]:
         return (CURVES, self.beside) if self.two else (self.single,)
 
-    def show(self, drawn: Drawn | DrawnGroups | None) -> None:
-        """Draw the selected runs, or variants; without any, the charts go."""
+    def show(self, drawn: Drawn | None) -> None:
         self._of = drawn
         self.set_class(drawn is not None, "-drawn")
         if drawn is None:
@@ -195,25 +176,21 @@ class CompareCharts(Horizontal):
             (CURVES if CURVES in self.views else "", self._curves, self._difference),
             (right, self._difference, self._curves),
         ):
-            if not name and chart.has_focus:  # what is about to go cannot keep the keys
+            if not name and chart.has_focus:  # what is about to close cannot keep the focus
                 other.focus()
             chart.display = bool(name)
-            now = (name, self.options, type(drawn), drawn.versions, drawn.baseline is not None)
+            now = (name, self.options, drawn.versions, drawn.baseline is not None)
             if name and self._seen.get(chart) != now:
                 self._seen[chart] = now
                 chart.draw(self._made(name, drawn))
 
-    def _made(self, name: str, drawn: Drawn | DrawnGroups) -> Overlay:
+    def _made(self, name: str, drawn: Drawn) -> Overlay:
         options = self.options
         if name == DISTANCE:
-            return distances(_as_groups(drawn), options.probe)
-        if isinstance(drawn, DrawnGroups):
-            if name == DIFFERENCE:
-                return mean_differences(drawn, options.axis)
-            return mean_curves(drawn, options.axis, log=options.log)
+            return distances(drawn, options.probe)
         if name == DIFFERENCE:
             return differences(drawn, options.axis)
-        return overlaid(drawn, options.axis, train=options.train, log=options.log)
+        return losses(drawn, options.axis, train=options.train, log=options.log)
 
     def change(self, options: Options) -> None:
         if options.axis != self.options.axis:
@@ -226,7 +203,7 @@ class CompareCharts(Horizontal):
         self.change(replace(self.options, axis=axis))
 
     def turn_view(self) -> None:
-        """The next chart, where there is room for one; else the next one on the right."""
+        """Show the next chart if one fits; else the next one on the right."""
         self.on_chart_pointed(Chart.Pointed(None))
         if self.two:
             self.beside = DISTANCE if self.beside == DIFFERENCE else DIFFERENCE
@@ -235,23 +212,19 @@ class CompareCharts(Horizontal):
         self.show(self._of)
 
     def turn_probe(self) -> None:
-        """The next probe by distance; the first one where another chart stands there."""
+        """Show the next probe by distance; the first if another chart is there."""
         if DISTANCE not in self.views:
             self.on_chart_pointed(Chart.Pointed(None))
             self.beside = self.single = DISTANCE
             self.show(self._of)
-        elif self._of is not None and (known := probes_of(_as_groups(self._of))):
+        elif self._of is not None and (known := probes_of(self._of)):
             now = known.index(self.options.probe) if self.options.probe in known else 0
             self.change(replace(self.options, probe=known[(now + 1) % len(known)]))
 
     def on_chart_pointed(self, event: Chart.Pointed) -> None:
-        """The cursor stands at the same place in both, where x is the same in both."""
+        """Keep the cursor at the same x in both charts if they share an axis."""
         event.stop()
         axes = {DISTANCE if name == DISTANCE else self.options.axis for name in self.views}
         for chart in (self._curves, self._difference):
             if event.x is None or event.chart is chart or len(axes) == 1:
                 chart.point_at(event.x)
-
-
-def _as_groups(drawn: Drawn | DrawnGroups) -> DrawnGroups:
-    return drawn if isinstance(drawn, DrawnGroups) else DrawnGroups.of(drawn)

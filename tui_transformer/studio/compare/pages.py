@@ -1,4 +1,4 @@
-"""Pages over the screen: all about one run or variant, and a note of any length about a run."""
+"""Modal pages: all about one run or variant, and a note of any length on a run."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -23,7 +23,7 @@ WIDEST_HEAD = 34  # columns of the heads
 
 
 class DetailPage(Read):
-    """A run's badges with what to do, how it stands to the baseline, notes, scores, probes, settings."""
+    """A run's badges with advice, comparison with the baseline, notes, scores, probes, settings."""
 
     def __init__(self, title: str, blocks: Sequence[Block], palette: Palette) -> None:
         texts = []
@@ -34,7 +34,7 @@ class DetailPage(Read):
 
 
 def _written(block: Block, palette: Palette) -> RenderableType:
-    """Heads in one column, words that wrap in another."""
+    """Heads in one column, wrapped text in another."""
     styles = {"plain": "", "bad": f"bold {palette.bad}", "warn": palette.warn, "advice": palette.accent}
     grid = Table.grid(padding=(0, 2))
     heads = max(min(WIDEST_HEAD, cell_len(line.head)) for line in block.lines)
@@ -48,8 +48,6 @@ def _written(block: Block, palette: Palette) -> RenderableType:
 
 
 class NotePage(ModalScreen[str | None]):
-    """Gives back the text, or None."""
-
     DEFAULT_CSS = """
     NotePage { align: center middle; background: $background 60%; }
     NotePage TextArea, NotePage TextArea:focus { height: 8; border: none; background: $surface; padding: 0 1; }

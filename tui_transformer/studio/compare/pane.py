@@ -1,27 +1,29 @@
-"""Compare: runs side by side, what differs, curves over each other, and never more than can be concluded.
+"""Compare: runs side by side, what differs, overlaid curves, and only conclusions that the data supports.
 
-A worker looks at the runs folder in a thread. Notes, tags, exports and reports are written in threads as well.
+A worker thread reads the runs folder. Notes, tags, exports and reports are also written in threads.
 """
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.events import DescendantBlur
+from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from engine.clean import clean_line
 from engine.errors import InputError
 from engine.runs.manage import check_tag, write_notes
-from tui_transformer.lab.analysis.curves import MOST, Curves, Group, Metrics, seeds_of
+from engine.runs.tail import Metrics
+from tui_transformer.lab.analysis.curves import MOST, Curves, Group, seeds_of
 from tui_transformer.lab.analysis.detail import detail, group_detail
 from tui_transformer.lab.analysis.entry import NO_RUN, Entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table, save, table
@@ -30,7 +32,7 @@ from tui_transformer.lab.analysis.groups import unit_of
 from tui_transformer.lab.analysis.sentences import verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.analysis.view import RUNS, VARIANTS, Options, Selection, Shown, View
-from tui_transformer.lab.charts.overlay import Drawn, DrawnGroups
+from tui_transformer.lab.charts.overlay import Drawn
 from tui_transformer.lab.records.pace import PollInterval
 from tui_transformer.lab.reports.formats import FORMATS as REPORTS
 from tui_transformer.lab.reports.languages import LANGUAGES
@@ -41,51 +43,30 @@ from tui_transformer.studio.compare.run_table import RunTable, TableHead
 from tui_transformer.studio.keys import COMPARE, bindings
 from tui_transformer.studio.messages import Play, Say
 from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
+from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.search_line import SearchLine
 
-TWO = 100  # columns of the screen from which there are two charts
+T = TypeVar("T")
+TWO = 100  # least screen columns for two charts
 NEEDS_A_ROW = ("by_variant", "detail", "play", "select", "pin", "sort", "reverse", "all_settings", "export", "report")
 NEEDS_A_CURVE = ("train_curves", "log_y", "probe")
 NEEDS_A_RUN = ("note", "tags", "over_seeds")  # not a variant
 EXAMPLE = "rope   n_heads>=2   loss<1.3   badge:LEAK   tag:good   -failed"
-FILE = "comparison"  # of an export, without its ending
+FILE = "comparison"  # of an export, without suffix
 SPOKEN = {"en": "in English", "zh": "in Chinese, 中文"}
 
 
-@dataclass(frozen=True)
-class Seen:
-    """What one look found."""
-
-    look: RunScan = field(default_factory=RunScan)
-    metrics: dict[Path, Metrics] = field(default_factory=dict)
-
-
 class ComparePane(Vertical, can_focus=True):
-    """The third pane."""
-
     BINDINGS: ClassVar[list[BindingType]] = bindings(COMPARE)
-    DEFAULT_CSS = """
-    ComparePane { height: 1fr; }
-    ComparePane #compare-title { height: 1; padding: 0 1; color: $foreground 75%; background: $surface; }
-    ComparePane #compare-filter { height: 1; border: none; padding: 0 1; background: $foreground 8%; }
-    ComparePane #compare-mistake { display: none; height: auto; max-height: 2; padding: 0 1; color: $warning; }
-    ComparePane.-mistaken #compare-mistake { display: block; }
-    ComparePane #compare-hint { display: none; height: auto; max-height: 3; padding: 0 1; color: $foreground 65%; }
-    ComparePane.-hinted #compare-hint { display: block; }
-    ComparePane #compare-nothing { display: none; height: 1fr; content-align: center middle; text-align: center; }
-    ComparePane.-empty #compare-nothing { display: block; }
-    ComparePane.-empty RunTable, ComparePane.-empty TableHead { display: none; }
-    """
 
     def __init__(self, *, runs_dir: Path) -> None:
         super().__init__(id="compare")
         self.runs_dir = runs_dir
         self.folder, self.curves, self.view = Folder(runs_dir), Curves(), View()
         self.options, self.selection = Options(), Selection()
-        self.seen, self.shown = Seen(), Shown()
+        self.look, self.metrics, self.shown = RunScan(), dict[Path, Metrics](), Shown()
         self.chosen: Path | None = None
-        self.over_seeds = False  # whether curves are means over the seeds of a variant
+        self.over_seeds = False  # whether curves are means over a variant's seeds
         self._title, self._nothing = Static("", id="compare-title"), Static("", id="compare-nothing")
         self._filter = SearchLine(EXAMPLE, self._focus_runs, id="compare-filter")
         self._filter.display = False
@@ -93,10 +74,10 @@ class ComparePane(Vertical, can_focus=True):
         self._head, self._table, self._charts = TableHead(), RunTable(), CompareCharts()
         self._said: dict[Static, str] = {}
         self._looked = False
-        self._changed: set[Path] = set()  # runs that were changed here, to be read again
+        self._changed: set[Path] = set()  # runs changed here, to be reread
         self._grouped: tuple[Path, ...] = ()  # the runs of the variants that are drawn
         self._interval = PollInterval()
-        self._wake = asyncio.Event()  # set where something has to be read at once
+        self._wake = asyncio.Event()  # set when something must be read at once
 
     def compose(self) -> ComposeResult:
         yield self._title
@@ -114,12 +95,11 @@ class ComparePane(Vertical, can_focus=True):
         self.run_worker(self._watch(), name="compare the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
-        """Take the keys when the pane is shown."""
         self._focus_runs()
         self._wake.set()
 
     def _focus_runs(self) -> None:
-        """The keys go to the table at once; to the pane itself while there is none, so that they are heard."""
+        """Focus the table at once; the pane itself while there is no table, so that keys are heard."""
         self.screen.set_focus(self._table if self.shown.rows else self)
 
     def say(self, text: str) -> None:
@@ -140,33 +120,29 @@ class ComparePane(Vertical, can_focus=True):
             baseline, runs = self.selection.baseline, self._grouped or self.selection.runs
             if runs and baseline is not None and baseline not in runs:
                 runs = (*runs, baseline)
-            seen = await asyncio.to_thread(self._look, runs, frozenset(self._changed))
+            look = await asyncio.to_thread(self.folder.look, frozenset(self._changed))
+            metrics = await asyncio.to_thread(self.curves.read, runs)
             self._changed.clear()
             looked = time.perf_counter()
-            changed = self._take(seen)
+            changed = self._take(look, metrics)
             drawn = time.perf_counter() - looked + (self._charts.cost if changed else 0.0)
             wait = self._interval.next(changed=changed, cost=drawn + (looked - started) / 4)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), wait)
 
-    def _look(self, runs: tuple[Path, ...], changed: frozenset[Path]) -> Seen:
-        return Seen(self.folder.look(changed), self.curves.read(runs))
-
-    def _take(self, seen: Seen) -> bool:
-        """Show what there is now; whether anything is new."""
-        before, self.seen, first = self.seen, seen, not self._looked
-        self._looked = True
-        if first or seen.look is not before.look:
-            self.selection.keep({entry.path for entry in seen.look.entries})
+    def _take(self, look: RunScan, metrics: dict[Path, Metrics]) -> bool:
+        """Show the current state; return whether anything is new."""
+        first, self._looked = not self._looked, True
+        another, more = first or look is not self.look, metrics != self.metrics
+        self.look, self.metrics = look, metrics
+        if another:
+            self.selection.keep({entry.path for entry in look.entries})
             self.redraw()
-            return True
-        if seen.metrics != before.metrics:
+        elif more:
             self.draw_charts()
-            return True
-        return False
+        return another or more
 
     def look_now(self, run: Path) -> None:
-        """Read a run again that has changed."""
         self._changed.add(run)
         self._wake.set()
 
@@ -176,7 +152,7 @@ class ComparePane(Vertical, can_focus=True):
     # Showing
 
     def redraw(self) -> None:
-        selection, look = self.selection, self.seen.look
+        selection, look = self.selection, self.look
         self.options = replace(self.options, baseline=selection.baseline, selected=selection.runs)
         self.shown = shown = self.view.arrange(look.entries, self.options, look.studies)
         marks = {run: (selection.slot(run), run == selection.baseline) for run in selection.runs}
@@ -202,7 +178,7 @@ class ComparePane(Vertical, can_focus=True):
                 self._focus_runs()
 
     def _say_hint(self) -> None:
-        """The verdict under the cursor where the table does not say all of it, and what to do next."""
+        """Show the verdict under the cursor if the table cuts it, and what to do next."""
         row, lines = self._table.row, []
         if row is not None and isinstance(row.entry, VariantResult):
             lines.append(f"{row.entry.name}: {verdict_sentence(row.entry)}")
@@ -219,7 +195,6 @@ class ComparePane(Vertical, can_focus=True):
         self._say_in(self._hint, Text("\n".join(map(clean_line, lines)), no_wrap=True, overflow="ellipsis"))
 
     def _say_in(self, where: Static, text: Text) -> None:
-        """Nothing is painted again where the words are the same."""
         if self._said.get(where) != text.markup:
             self._said[where] = text.markup
             where.update(text)
@@ -233,19 +208,18 @@ class ComparePane(Vertical, can_focus=True):
     # Choosing
 
     def current(self) -> Entry | None:
-        """Return the run under the cursor; None where variants are shown, or on a row that is no run."""
+        """Return the run under the cursor; None in the view by variant, or on an extra row."""
         row = self._table.row
         if row is None or not isinstance(row.entry, Entry) or row.entry.state == NO_RUN:
             return None
         return row.entry
 
     def variant(self) -> VariantResult | None:
-        """Return the variant under the cursor; None where runs are shown."""
         row = self._table.row
         return row.entry if row is not None and isinstance(row.entry, VariantResult) else None
 
     def _representative(self) -> Entry | None:
-        """The run under the cursor, or the one that stands for the variant there: what is selected or pinned of it."""
+        """The run under the cursor, or that of the variant there: its selected or pinned run."""
         variant = self.variant()
         if variant is None:
             return self.current()
@@ -267,13 +241,13 @@ class ComparePane(Vertical, can_focus=True):
         self._say_hint()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys it in the footer, where there is no run to do it to."""
+        """None, which greys it in the footer, if there is no run to act on."""
         if action in NEEDS_A_RUN and self.shown.by == VARIANTS:
             return None
         return None if action in (*NEEDS_A_ROW, *NEEDS_A_CURVE, *NEEDS_A_RUN) and not self.shown.rows else True
 
     def action_by_variant(self) -> None:
-        """Variants over their seeds, or every run; the cursor stays with what it was on."""
+        """Toggle variants over seeds and every run; the cursor stays on its item."""
         at = self._representative()
         self.options = replace(self.options, by=RUNS if self.shown.by == VARIANTS else VARIANTS)
         self.redraw()
@@ -284,7 +258,6 @@ class ComparePane(Vertical, can_focus=True):
             self.redraw()
 
     def action_select(self) -> None:
-        """Draw the run's curves, or no longer; of a variant, the mean of its runs'."""
         entry = self._representative()
         if entry is not None:
             if not self.selection.turn(entry.path):
@@ -318,7 +291,7 @@ class ComparePane(Vertical, can_focus=True):
 
     def action_filter(self) -> None:
         self._filter.display = True
-        self.screen.set_focus(self._filter)  # now: what is typed next is meant for it
+        self.screen.set_focus(self._filter)  # now: the next keys are meant for it
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -330,10 +303,10 @@ class ComparePane(Vertical, can_focus=True):
             self._filter.display = False
 
     def action_back(self) -> None:
-        """No filter, all runs, the keys to the table; what was asked for last goes first."""
+        """Undo, latest first: the filter, the selection view, the focus back to the table."""
         if self._filter.value:
             self._filter.value = ""
-            self._filter.display = False  # a line without a word in it would look as if it listened
+            self._filter.display = False  # an empty line would look as if it had the focus
         elif self.options.only:
             self.action_only()
         self._focus_runs()
@@ -372,42 +345,34 @@ class ComparePane(Vertical, can_focus=True):
     # Charts: the curves of the selected runs, or means over the seeds of variants
 
     def draw_charts(self) -> None:
-        if self.shown.by == VARIANTS and self.selection.runs:
-            drawn = [(slot, v) for v in self.shown.variants if (slot := self._slot_of(v)) is not None]
-            baselines = [v.family.baseline for _, v in drawn if v.family.baseline is not None]
-            groups = [(slot, Group(v.name, v.group.drawn)) for slot, v in sorted(drawn, key=lambda pair: pair[0])]
-            self._draw_groups(groups, Group(baselines[0].name, baselines[0].drawn) if baselines else None)
-            return
-        entries, baseline = self.seen.look.entries, self.shown.baseline
+        entries, pinned, baseline = self.look.entries, self.shown.baseline, None
         by_path = {entry.path: entry for entry in entries}
         runs = [(self.selection.slot(run) or 0, by_path[run]) for run in self.selection.runs if run in by_path]
-        if not self.over_seeds or not runs:
+        if self.shown.by == VARIANTS and self.selection.runs:
+            drawn = [(slot, v) for v in self.shown.variants if (slot := self._slot_of(v)) is not None]
+            groups = [(slot, Group(v.name, v.group.drawn)) for slot, v in sorted(drawn, key=lambda pair: pair[0])]
+            baselines = [v.family.baseline for _, v in drawn if v.family.baseline is not None]
+            if baselines:
+                baseline = Group(baselines[0].name, baselines[0].drawn)
+        elif self.over_seeds and runs:
+            seeds = seeds_of([run for _, run in runs], entries)
+            groups = [(next(slot for slot, run in runs if run in group.runs), group) for group in seeds]
+            if pinned is not None:
+                (baseline,) = seeds_of([pinned], entries)
+        else:
             self._grouped = ()
-            self._charts.show(Drawn(tuple(runs), baseline, self.seen.metrics) if runs else None)
+            self._charts.show(Drawn.of_runs(runs, pinned, self.metrics) if runs else None)
             return
-        groups = [
-            (next(slot for slot, run in runs if run in group.runs), group)
-            for group in seeds_of([run for _, run in runs], entries)
-        ]
-        self._draw_groups(groups, next(iter(seeds_of([baseline], entries)), None) if baseline is not None else None)
+        together = [group for _, group in groups] + ([baseline] if baseline is not None else [])
+        paths = tuple(dict.fromkeys(run.path for group in together for run in group.runs))
+        if set(paths) - set(self._grouped):
+            self._wake.set()  # some are not read yet
+        self._grouped = paths
+        self._charts.show(Drawn(tuple(groups), baseline, self.metrics))
 
     def _slot_of(self, variant: VariantResult) -> int | None:
-        """The number of the letter of a variant: that of its first run that is selected."""
+        """The index of a variant's letter: that of its first selected run."""
         return next((slot for run in variant.runs if (slot := self.selection.slot(run.path)) is not None), None)
-
-    def _draw_groups(self, groups: Sequence[tuple[int, Group]], baseline: Group | None) -> None:
-        """Draw variants as means over their seeds.
-
-        Args:
-            groups: by the number of their letter.
-            baseline: the one that differences are to.
-        """
-        drawn = [group for _, group in groups] + ([baseline] if baseline is not None else [])
-        runs = tuple(dict.fromkeys(run.path for group in drawn for run in group.runs))
-        if set(runs) - set(self._grouped):
-            self._wake.set()  # some are not read yet
-        self._grouped = runs
-        self._charts.show(DrawnGroups(tuple(groups), baseline, self.seen.metrics))
 
     def action_x_axis(self) -> None:
         self._charts.turn_axis()
@@ -437,8 +402,11 @@ class ComparePane(Vertical, can_focus=True):
             blocks = detail(entry, self.shown.baseline)
             self.app.push_screen(DetailPage(f"{entry.name}   {entry.state}", blocks, palette))
         elif variant is not None:
-            title = f"{variant.group.title}   {variant.seeds}"
+            title = f"{variant.group.title}   {variant.seeds()}"
             self.app.push_screen(DetailPage(title, group_detail(variant), palette))
+
+    def _ask(self, page: Screen[T | None], then: Callable[[T], None]) -> None:
+        self.app.push_screen(page, lambda answer: then(answer) if answer is not None else None)
 
     def action_note(self) -> None:
         entry = self.current()
@@ -449,11 +417,7 @@ class ComparePane(Vertical, can_focus=True):
             write_notes(entry.path, text=text)
             return f"{entry.name}: noted" if text else f"{entry.name} has no note now"
 
-        def noted(text: str | None) -> None:
-            if text is not None:
-                self._write(lambda: note(text), entry.path)
-
-        self.app.push_screen(NotePage(entry.name, entry.notes), noted)
+        self._ask(NotePage(entry.name, entry.notes), lambda text: self._write(lambda: note(text), entry.path))
 
     def action_tags(self) -> None:
         entry = self.current()
@@ -475,15 +439,11 @@ class ComparePane(Vertical, can_focus=True):
             write_notes(entry.path, add=tags, remove=set(entry.tags) - set(tags))
             return f"{entry.name}: {' '.join(f'#{tag}' for tag in tags)}" if tags else f"{entry.name} has no tags now"
 
-        def tagged(text: str | None) -> None:
-            if text is not None:
-                self._write(lambda: tag(tags_in(text)), entry.path)
-
         asked = AskText(f"Tags of {entry.name}", ", ".join(entry.tags), text="With commas between them.", wrong=wrong)
-        self.app.push_screen(asked, tagged)
+        self._ask(asked, lambda text: self._write(lambda: tag(tags_in(text)), entry.path))
 
     def _write(self, work: Callable[[], str], run: Path | None = None, *, group: str = "notes") -> None:
-        """Write in a thread and say what came of it; a run that was changed is read again."""
+        """Write in a thread and show the outcome; a changed run is reread."""
 
         async def write() -> None:
             try:
@@ -502,23 +462,18 @@ class ComparePane(Vertical, can_focus=True):
             self.warn("no run is shown that could be exported")
             return
 
-        def format_chosen(key: str | None) -> None:
-            if key is not None:
-                title, kind = f"Write {FORMATS[key].name} to", FORMATS[key]
-                wrong = lambda text: wrong_place(text, "file")
-                asked = AskText(title, str(Path.cwd() / f"{FILE}.{kind.ending}"), wrong=wrong)
-                self.app.push_screen(asked, lambda text: place_chosen(key, text))
+        def format_chosen(key: str) -> None:
+            name = str(Path.cwd() / f"{FILE}.{FORMATS[key].ending}")
+            asked = AskText(f"Write {FORMATS[key].name} to", name, wrong=lambda text: wrong_place(text, "file"))
+            self._ask(asked, lambda text: place_chosen(key, Path(text).expanduser()))
 
-        def place_chosen(key: str, text: str | None) -> None:
-            if text is None:
-                return
-            path = Path(text).expanduser()
-            if path.exists():
-                answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
-                question: Ask[bool] = Ask(f"{path} exists already.", answers)
-                self.app.push_screen(question, lambda yes: export(key, path) if yes else None)
-            else:
+        def place_chosen(key: str, path: Path) -> None:
+            if not path.exists():
                 export(key, path)
+                return
+            answers = [Answer(False, "Keep it"), Answer(True, "Write over it")]
+            question: Ask[bool] = Ask(f"{path} exists already.", answers)
+            self._ask(question, lambda yes: export(key, path) if yes else None)
 
         def export(key: str, path: Path) -> None:
             shown, everything = self.shown, self.options.all_settings
@@ -539,11 +494,10 @@ class ComparePane(Vertical, can_focus=True):
         rows, what = len(self.shown.rows), self.shown.by
         count = f"{rows:,} {what}" if rows > 1 else f"one {what.removesuffix('s')}"
         question: Ask[str] = Ask("Export the comparison", answers, f"{count}, in the order and with the filter shown.")
-        self.app.push_screen(question, format_chosen)
+        self._ask(question, format_chosen)
 
     def what_is_reported(self) -> ReportSelection:
-        """Return the study, or the runs, that a report is asked for."""
-        look, selection = self.seen.look, self.selection
+        look, selection = self.look, self.selection
         if self.shown.by == VARIANTS:
             return of_variants(look, self.shown.variants, selection.baseline, self.variant(), selection.runs)
         return of_runs(look, selection.runs, selection.baseline, self.current())
@@ -554,17 +508,15 @@ class ComparePane(Vertical, can_focus=True):
             self.warn("no run is selected that could be reported")
             return
 
-        def format_chosen(key: tuple[str, str] | None) -> None:
-            if key is not None:
-                folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
-                wrong = lambda text: wrong_place(text, "folder")
-                asked = AskText("Write the report into the folder", folder, wrong=wrong)
-                self.app.push_screen(asked, lambda text: folder_chosen(*key, text))
+        def format_chosen(key: tuple[str, str]) -> None:
+            folder = str(Path.cwd() / "reports" / ("-and-".join(chosen.studies) or chosen.entries[0].name))
+            wrong = lambda text: wrong_place(text, "folder")
+            asked = AskText("Write the report into the folder", folder, wrong=wrong)
+            self._ask(asked, lambda text: folder_chosen(*key, Path(text).expanduser()))
 
-        def folder_chosen(kind: str, language: str, text: str | None) -> None:
-            if text is not None:
-                self.say(f"writing a report on {chosen.name} …")
-                self._write(lambda: report(kind, language, Path(text).expanduser()), group="report")
+        def folder_chosen(kind: str, language: str, out: Path) -> None:
+            self.say(f"writing a report on {chosen.name} …")
+            self._write(lambda: report(kind, language, out), group="report")
 
         def report(kind: str, language: str, out: Path) -> str:
             from tui_transformer.lab.reports.report import make  # matplotlib, off the event loop
@@ -577,11 +529,10 @@ class ComparePane(Vertical, can_focus=True):
         words = "What can be concluded, the model, data, settings, curves, tables, limits, and how to repeat it."
         words += f"\nRuns: {clean_line(chosen.names)}"
         question: Ask[tuple[str, str]] = Ask(f"A report on {chosen.name}", answers, words)
-        self.app.push_screen(question, format_chosen)
+        self._ask(question, format_chosen)
 
 
 def _title(shown: Shown, options: Options, problem: str) -> Text:
-    """How many runs, what they are held against, in which order, and what a loss is the mean over."""
     count = f"{shown.count:,} of {shown.total:,}" if shown.count != shown.total else f"{shown.total:,}"
     parts = [f"{shown.by.upper()}  {count}"]
     if options.selected:
@@ -601,7 +552,6 @@ def _title(shown: Shown, options: Options, problem: str) -> Text:
 
 
 def _nothing(shown: Shown, problem: str) -> Text:
-    """Why no run is shown, and what to do about it."""
     words = Text(justify="center")
     if problem:
         words.append(f"{clean_line(problem)}\n\n", "bold")
@@ -616,7 +566,7 @@ def _nothing(shown: Shown, problem: str) -> Text:
 
 
 def wrong_place(text: str, what: Literal["file", "folder"]) -> str:
-    """Return why nothing can be written there; "" if it can, as far as a look tells."""
+    """Return why nothing can be written there; "" if it probably can."""
     try:
         path = Path(text).expanduser()
         if not text.strip():

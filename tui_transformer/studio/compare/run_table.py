@@ -1,13 +1,12 @@
-"""Runs, or their variants, as a table of a line each, under titles that sort. Marks and name stay, columns move past.
+"""A table of runs or variants, a line each, under sortable titles. Marks and name stay put; other columns scroll.
 
-Only lines that say something else are painted again: hundreds of runs that train change a few cells a second.
+Only changed lines are repainted: hundreds of training runs change a few cells a second.
 """
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.binding import Binding, BindingType
 from textual.events import Click
@@ -20,22 +19,21 @@ from engine.clean import clean_line
 from tui_transformer.lab.analysis.columns import NONE
 from tui_transformer.lab.analysis.view import Row, Shown
 from tui_transformer.lab.charts.colours import LETTERS
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.records.badges import badge, worst_first
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
-MARKS = 5  # columns: letter, pin, sign, and air
+MARKS = 5  # columns: letter, pin, symbol, and space
 GAP = 2
-NAME = ((150, 36), (100, 24), (0, 16))  # from so many columns of the screen, at most so many for the name
+NAME = ((150, 36), (100, 24), (0, 16))  # from so many screen columns, at most so many for the name
 WIDEST = {"verdict": 32, "notes": 40, "tags": 24, "checks": 24, "corpus": 24, "expected": 32}
-NARROWEST = {"verdict": 12, "expected": 14}  # a column that is rather cut than not shown
+NARROWEST = {"verdict": 12, "expected": 14}  # a column that is cut rather than hidden
 USUAL = 18  # the widest cell of any other column
 
 
 @dataclass(frozen=True)
 class Place:
-    """A column on the screen: which, where it begins, how wide it is."""
-
     index: int
     start: int
     width: int
@@ -43,28 +41,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Layout:
-    """What is seen of a table.
-
-    Args:
-        places: from the left; the first is the name.
-        first: the column after the name.
-        more: whether there are columns further right.
-    """
-
-    places: tuple[Place, ...] = ()
-    first: int = 1
-    more: bool = False
-
-    def width_of(self, index: int) -> int:
-        """Return the columns of the screen that a column of the table has; 0 where it is not seen."""
-        return next((place.width for place in self.places if place.index == index), 0)
+    places: tuple[Place, ...] = ()  # from the left; the first is the name
+    first: int = 1  # the column after the name
+    more: bool = False  # whether more columns are to the right
 
     def at(self, x: int) -> int | None:
         return next((p.index for p in self.places if p.start <= x < p.start + p.width + GAP), None)
 
 
 def lay_out(shown: Shown, width: int, first: int) -> Layout:
-    """Return the columns that there is room for, from `first` on."""
     if not shown.columns or width <= MARKS:
         return Layout()
     widest_name = next(most for least, most in NAME if width >= least)
@@ -84,34 +69,15 @@ def lay_out(shown: Shown, width: int, first: int) -> Layout:
     return Layout(tuple(places), first, False)
 
 
-def fitted(text: str, width: int, *, right: bool = False) -> str:
-    """Return a text exactly so wide; what is longer ends in an ellipsis."""
-    size = cell_len(text)
-    if size > width:
-        return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""
-    return " " * (width - size) + text if right else text + " " * (width - size)
-
-
 TITLES = ("title", "sorted", "more")
 
 
 class TableHead(Widget):
-    """One line."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"table-head--{name}" for name in TITLES}
-    DEFAULT_CSS = """
-    TableHead { height: 1; background: $panel; }
-    TableHead .table-head--title { color: $foreground 80%; }
-    TableHead .table-head--sorted { color: $accent; text-style: bold; }
-    TableHead .table-head--more { color: $accent; }
-    """
 
+    @dataclass
     class Clicked(Message):
-        """Sort by this column."""
-
-        def __init__(self, key: str) -> None:
-            super().__init__()
-            self.key = key
+        key: str
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,18 +116,11 @@ PINNED = "◆"
 
 
 class RunTable(LineList):
-    """A line for each row of what is shown."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *("line--cell", "line--pin"),
         *(f"line--run{i}" for i in range(len(LETTERS))),
     }
-    DEFAULT_CSS = """
-    RunTable { height: 1fr; }
-    RunTable .line--bad, RunTable .line--name { text-style: bold; }
-    RunTable .line--cell { color: $foreground; }
-    RunTable .line--pin { color: $accent; }
-    """ + "".join(
+    DEFAULT_CSS = "".join(
         f"RunTable .line--run{i} {{ color: $run-{letter}; text-style: bold; }}\n" for i, letter in enumerate(LETTERS)
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -170,7 +129,7 @@ class RunTable(LineList):
     ]
 
     class Moved(Message):
-        """Other columns are seen."""
+        pass
 
     def __init__(self) -> None:
         super().__init__(id="compare-table")
@@ -190,20 +149,18 @@ class RunTable(LineList):
 
     @property
     def verdict_is_cut(self) -> bool:
-        """Whether the verdict under the cursor is not seen, or not all of it."""
+        """Whether the verdict under the cursor is hidden or cut."""
         keys = [column.key for column in self.shown.columns]
         if self.row is None or "verdict" not in keys:
             return False
         index = keys.index("verdict")
-        return self.layout_of.width_of(index) < self.row.widths[index]
+        seen = next((place.width for place in self.layout_of.places if place.index == index), 0)
+        return seen < self.row.widths[index]
 
     def show(self, shown: Shown, marks: dict[Path, tuple[int | None, bool]], chosen: Path | None) -> None:
-        """Show these.
+        """Show these; if the chosen run is not among them, the cursor stays on its line.
 
-        Args:
-            shown: the runs.
-            marks: of each that has any: the number of its letter, and whether it is the baseline.
-            chosen: where the cursor stands; where that run is not shown, it stays on its line.
+        `marks` has the index of a run's letter, and whether it is the baseline.
         """
         before, marked, cursor = self.shown.rows, self._marks, self.at
         self.paths = [row.entry.path for row in shown.rows]
@@ -228,7 +185,7 @@ class RunTable(LineList):
             self.reveal()
 
     def _what_is_where(self) -> tuple[object, ...]:
-        """Another value where every line has to be painted again."""
+        """A value that changes when every line needs repainting."""
         return self.layout_of, tuple(column.key for column in self.shown.columns), len(self.shown.rows)
 
     def _lay_out(self) -> None:
@@ -250,7 +207,6 @@ class RunTable(LineList):
         self.post_message(self.Moved())
 
     def line(self, at: int, width: int) -> list[tuple[str, str]]:
-        """Letter, pin, state, and the columns that there is room for."""
         row = self.shown.rows[at]
         slot, pinned = self._marks.get(row.entry.path, (None, False))
         state = STATES.get(row.entry.state, UNKNOWN)

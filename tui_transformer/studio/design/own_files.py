@@ -1,19 +1,21 @@
 """The user's own presets and studies: TOML files in the platform's config folder, read and written. No widget."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import tomli_w
 from platformdirs import user_config_path
 
 from engine.config import presets
 from engine.errors import InputError, refused
+from engine.runs.files import write_atomic
 from engine.runs.names import check_name
-from tui_transformer.lab.design.draft import Draft, nested, shown
-from tui_transformer.lab.studies.study import Study, read_study, shipped_studies
+from tui_transformer.lab.design.draft import Draft, shown
+from tui_transformer.lab.studies.study import Study, merged, nested, read_study, shipped_studies
 
+T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,59}\Z")
 
 
@@ -33,46 +35,35 @@ def study_file(name: str) -> Path:
     return studies_folder() / f"{name}.toml"
 
 
-@dataclass(frozen=True)
-class OwnPreset:
-    """One file: its preset, or what is wrong with it."""
-
-    path: Path
-    preset: presets.Preset | None
-    problem: str = ""
-
-
-def own_presets() -> list[OwnPreset]:
-    """Return the user's own presets, by name; a file that cannot be read is among them, with the reason."""
-    found = []
-    for path in sorted(presets_folder().glob("*.toml")):
+def _read_each(paths: Iterable[Path], read: Callable[[Path], T]) -> Iterator[tuple[Path, T | None, str]]:
+    """Each file's contents; None for an unreadable one, with the reason."""
+    for path in paths:
         try:
-            preset = presets.load(path)
-            presets.chain(preset)
-            found.append(OwnPreset(path, preset))
+            yield path, read(path), ""
         except InputError as error:
-            found.append(OwnPreset(path, None, str(error)))
-    return found
+            yield path, None, str(error)
+
+
+def own_presets() -> list[tuple[Path, presets.Preset | None, str]]:
+    def load(path: Path) -> presets.Preset:
+        return presets.chain(presets.load(path))[-1]
+
+    return list(_read_each(sorted(presets_folder().glob("*.toml")), load))
 
 
 def offered_studies() -> list[tuple[Study | None, str, str]]:
-    """Return the studies that can be taken, shipped ones and the user's own: each with its name, and where it is from.
+    """Return the available studies, shipped and the user's own, each with its name and origin.
 
-    Of a file that cannot be read: None, its name, and the reason.
+    For an unreadable file: None, its name, and the reason.
     """
     found: list[tuple[Study | None, str, str]] = []
     for where, paths in (("", shipped_studies().values()), ("your own", sorted(studies_folder().glob("*.toml")))):
-        for path in paths:
-            try:
-                study = read_study(path)
-                found.append((study, study.name, where))
-            except InputError as error:
-                found.append((None, path.stem, str(error)))
+        for path, study, problem in _read_each(paths, read_study):
+            found.append((study, path.stem if study is None else study.name, problem or where))
     return found
 
 
 def wrong_preset_name(name: str) -> str:
-    """Return what is wrong with a name for a preset, "" if nothing is."""
     if not _NAME.match(name):
         return "letters, digits, '.', '_' and '-', at most 60, not starting with a dot"
     if (presets.folder() / f"{name}.toml").exists():
@@ -81,7 +72,6 @@ def wrong_preset_name(name: str) -> str:
 
 
 def wrong_study_name(name: str) -> str:
-    """Return what is wrong with a name for a study, "" if nothing is."""
     try:
         check_name(name)
     except InputError as error:
@@ -90,25 +80,14 @@ def wrong_study_name(name: str) -> str:
 
 
 def save_preset(draft: Draft, name: str) -> Path:
-    """Write a draft as a preset of that name, over what is there: what it extends, and only what it changes.
-
-    Returns:
-        the file.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Write a draft as a preset, replacing any of that name: its parent, and only its changes."""
     links = presets.chain(draft.preset)
     extends, own = draft.preset.name, list[presets.Preset]()
     if draft.on is not None:
         extends, own = draft.on, links[1:]
     elif draft.path is not None:  # only shipped presets can be extended by name
         extends, own = draft.preset.extends or "", links[-1:]
-    tables: dict[str, Any] = {}
-    for link in own:
-        tables = presets.merge(tables, link.tables)
-    for key, value in draft.changes.items():
-        tables = presets.merge(tables, nested(key, value))
+    tables = merged([*(link.tables for link in own), nested(draft.changes)])
     changes = ", ".join(f"{key} = {shown(value)}" for key, value in draft.changes.items() if key != "description")
     description = draft.changes.get("description") or f"{draft.name} with {changes or 'nothing changed'}"[:500]
     kept = {key: value for key, value in tables.items() if key not in ("description", "preset")}
@@ -117,20 +96,13 @@ def save_preset(draft: Draft, name: str) -> Path:
 
 
 def save_study(study: Study) -> Path:
-    """Write a study, over what is there, and return the file.
-
-    Raises:
-        InputError: it cannot be written.
-    """
     return _write(study_file(study.name), study.to_toml())
 
 
 def _write(path: Path, text: str) -> Path:
-    new = path.with_suffix(".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
+        write_atomic(path, text)
     except OSError as error:
         raise refused(f"{path}: cannot be written", error) from None
     return path

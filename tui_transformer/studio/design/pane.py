@@ -1,9 +1,9 @@
 """Design: choose a preset, change its switches, see what it costs and means, launch it."""
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -12,88 +12,61 @@ from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.events import Resize
 from textual.message import Message
-from textual.timer import Timer
 from textual.widgets import Static
-from textual.worker import Worker
 
 from engine.clean import clean_line
 from engine.command_line import options
+from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.draft import Draft
+from tui_transformer.lab.design.draft import Draft, shown
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
 from tui_transformer.lab.design.study_draft import StudyDraft
 from tui_transformer.studio.design import own_files
-from tui_transformer.studio.design.corpus_preview import (
-    CorpusPreview,
-    anywhere,
-    corpus_key,
-    preview_corpus,
-    wrong_corpus,
-)
-from tui_transformer.studio.design.dialogs import (
-    FILE,
-    ask_to_overwrite,
-    design_page,
-    translates,
-    which_base,
-    which_file,
-    which_number,
-    which_setting,
-    which_value,
-)
+from tui_transformer.studio.design.corpus_preview import CorpusPreview, anywhere, corpus_key, preview_corpus
+from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, save_over, which_number, which_setting
+from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList
 from tui_transformer.studio.design.preview import DesignFacts, Preview
-from tui_transformer.studio.design.study_builder import BuilderResult, DesignContext, StudyBuilder, free_study_name
+from tui_transformer.studio.design.study_builder import StudyBuilder, free_study_name
 from tui_transformer.studio.design.switches import Switches
 from tui_transformer.studio.keys import DESIGN, bindings
-from tui_transformer.studio.shared.dialog import AskText
+from tui_transformer.studio.shared.dialog import Answer, Ask, AskText
 from tui_transformer.studio.shared.palette import Palette
 
 BROAD = 150  # columns
-TICK = 1.0  # seconds between updates on a measurement
+FILE = "FILE"  # a corpus requested by path
+FILES = {False: "a text file …", True: "sentence pairs of yours …"}
+OF_DOCUMENTS = "A text, each line a document, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
+OF_PAIRS = "A table, two files with a comma between them, or a folder with train.en, train.de and so on."
+
+
+def _translates(draft: Draft) -> bool:
+    return draft.nearest_config is not None and draft.nearest_config.translates
 
 
 class DesignPane(Vertical):
-    """The first pane: a draft for each preset, kept while another is shown."""
+    """The first pane: a draft per preset, kept while another is shown."""
 
-    SCOPED_CSS = False  # `narrow` is a class of the app
-    DEFAULT_CSS = """
-    DesignPane { height: 1fr; }
-    DesignPane #columns { height: 1fr; }
-    DesignPane PresetList { width: 26; }
-    DesignPane #middle { width: 34; height: 1fr; }
-    DesignPane.broad PresetList { width: 32; }
-    DesignPane.broad #middle { width: 40; }
-    DesignPane #hint { height: auto; max-height: 4; padding: 0 2; background: $panel; color: $foreground 80%; }
-    DesignPane #hint.wrong { color: $error; }
-    .narrow DesignPane PresetList { width: 19; }
-    .narrow DesignPane Preview { padding: 0 0 0 1; }
-    .narrow DesignPane #middle { width: 32; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = bindings(DESIGN)
 
+    @dataclass
     class Launch(Message):
-        """A design is to be trained: `how` is usual, process or queue."""
-
-        def __init__(self, config: RunConfig, command: str, how: str) -> None:
-            super().__init__()
-            self.config, self.command, self.how = config, command, how
+        config: RunConfig
+        command: str
+        how: str  # usual, process or queue
 
     def __init__(self, *, runs_dir: Path, data_dir: Path | None, device: str) -> None:
         super().__init__(id="design")
         self.runs_dir, self.data_dir, self.device = runs_dir, data_dir, device
-        self._drafts: dict[str, Draft] = {}  # by entry of the list: going elsewhere and back keeps what was changed
-        self._studies: dict[str, StudyDraft] = {}  # by entry as well
+        self._drafts: dict[str, Draft] = {}  # by list entry: leaving and returning keeps changes
+        self._studies: dict[str, StudyDraft] = {}  # also by entry
         self._at = ""
         self._hinted = ""
         self._benchmarks = Benchmarks(device, data_dir, runs_dir)
         self._corpora: dict[str, CorpusPreview] = {}
-        self._measuring: Draft | None = None
-        self._since = 0.0  # when it began
-        self._tick: Timer | None = None
-        self._failed: tuple[Draft, str] | None = None
+        self._measuring = Measurement[Draft](self, self._preview)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="columns"):
@@ -142,8 +115,8 @@ class DesignPane(Vertical):
         hint.set_class(event.wrong, "wrong")
 
     def _show(self, draft: Draft) -> None:
-        if self._measuring is not None and draft != self._measuring:
-            self._stop_measuring()
+        if self._measuring.of is not None and draft != self._measuring.of:
+            self._measuring.stop()
         self._drafts[self._at] = draft
         self.query_one(PresetList).mark(frozenset(at for at, d in self._drafts.items() if d.changes or d.on))
         self.query_one(Switches).show(draft)
@@ -153,10 +126,9 @@ class DesignPane(Vertical):
 
     def _preview(self) -> None:
         draft = self.draft
-        if draft is None or not self.query(Preview):  # a worker may come back while the pane is being taken down
+        if draft is None or not self.query(Preview):  # a worker may finish while the pane is being removed
             return
-        failed = self._failed[1] if self._failed and self._failed[0] == draft else ""
-        measuring = monotonic() - self._since if self._measuring is not None and self._measuring == draft else None
+        failed, measuring = self._measuring.failure(draft), self._measuring.seconds(draft)
         benchmark = self._benchmarks.known(draft) if draft.config is not None else None
         self.query_one(Preview).show(draft, DesignFacts(benchmark, measuring, failed, self._corpus(draft)))
 
@@ -182,17 +154,39 @@ class DesignPane(Vertical):
         if draft is None:
             return
         if switch.ladder is None:
-            self.app.push_screen(which_value(draft, switch), self._picked)
+            # Its values, as changes; a refused one is followed by the changes that would allow it.
+            answers: list[Answer[Mapping[str, Any]]] = []
+            choices = draft.choices(switch.key)
+            if switch.key == CORPUS:  # two kinds, only one selectable
+                choices.sort(key=lambda choice: bool(choice[1]))
+            for value, reason in choices:
+                answers.append(Answer({switch.key: value}, shown(value), reason))
+                changes = draft.way(switch.key, value) if reason else None
+                if changes is not None:
+                    others = ", ".join(f"{key} = {shown(one)}" for key, one in changes.items() if key != switch.key)
+                    answers.append(Answer(changes, f"  ↳ {shown(value)}, with {others}"))
+            if switch.key == CORPUS:
+                possible = sum(not reason for _, reason in choices)
+                answers.insert(possible, Answer({FILE: FILE}, FILES[_translates(draft)]))
+            at = {switch.key: draft.values.get(switch.key)}
+            self.app.push_screen(Ask(switch.label.strip(), answers, text=switch.key, at=at), self._picked)
             return
         take = lambda text: None if text is None else self._show(switch.typed(draft, text))
         self.app.push_screen(which_number(draft, switch), take)
 
-    def _picked(self, changes: dict[str, Any] | None) -> None:
+    def _picked(self, changes: Mapping[str, Any] | None) -> None:
         draft = self.draft
         if changes is None or draft is None:
             return
         if FILE in changes:
-            self.app.push_screen(which_file(draft), self._file_named)
+            if draft.nearest_config is not None and draft.nearest_config.on_documents:
+                question = AskText("Documents", placeholder="path/to/documents.txt or a folder", text=OF_DOCUMENTS)
+            elif _translates(draft):
+                example = "pairs.tsv or text.en,text.de or a folder"
+                question = AskText("Sentence pairs", placeholder=example, text=OF_PAIRS)
+            else:
+                question = AskText("A text file, UTF-8", placeholder="path/to/text.txt")
+            self.app.push_screen(question, self._file_named)
             return
         for name, value in changes.items():
             draft = draft.with_change(name, value)
@@ -200,19 +194,22 @@ class DesignPane(Vertical):
 
     def _file_named(self, path: str | None) -> None:
         if path and path.strip():
-            self.run_worker(self._take_file(path.strip()), group="file", exclusive=True)
+            self.run_worker(self._take_file(path), group="file", exclusive=True)
 
     async def _take_file(self, path: str) -> None:
         draft = self.draft
         if draft is None:
             return
         try:
-            changed = draft.with_change("data.corpus", anywhere(path, pairs=translates(draft)))
+            changed = draft.with_change("data.corpus", anywhere(path.strip(), pairs=_translates(draft)))
         except InputError as error:
             self._say(str(error), "error")
             return
-        config = changed.config
-        problem = changed.problem if config is None else await asyncio.to_thread(wrong_corpus, config, self.data_dir)
+        problem = changed.problem
+        if changed.config is not None:
+            seen = await asyncio.to_thread(preview_corpus, changed.config, self.data_dir)
+            self._corpora[corpus_key(changed.config)] = seen
+            problem = seen.problem
         if problem:
             self._say(problem, "error")
         elif self.draft == draft:
@@ -227,8 +224,7 @@ class DesignPane(Vertical):
         self.query_one(PresetList).search()
 
     def action_to_presets(self) -> None:
-        """Back to the list of presets; a running measurement is cancelled first."""
-        if self._measuring is not None:
+        if self._measuring.of is not None:
             self.action_measure()
         else:
             self.focus_first()
@@ -241,21 +237,33 @@ class DesignPane(Vertical):
         draft = self.draft
         if draft is None:
             return
-        try:
-            question = which_base(draft)
-        except InputError as error:
-            self._say(str(error))
+        name, links = draft.preset.name, presets.chain(draft.preset)
+        if len(links) == 1:
+            self._say(f"{name} is a base, not a change to one: there is nothing to put on another base")
             return
+        answers: list[Answer[tuple[str | None]]] = []  # None is the preset's own
+        for base in presets.list_presets():
+            if base.extends is None:
+                own = base.name == links[0].name
+                on = None if own else base.name
+                answers.append(Answer((on,), base.name + ("  (its own)" if own else ""), draft.on_base(on).problem))
+        question = Ask(f"Put what {name} changes on which base?", answers, at=(draft.on,))
         self.app.push_screen(question, lambda at: None if at is None else self._show(draft.on_base(at[0])))
 
-    # What becomes of it
+    # What to do with it
 
     def _options(self) -> list[str]:
-        """What this studio was started with, as the command line says it."""
         return options(runs_dir=self.runs_dir, data_dir=self.data_dir, device=self.device)
 
     def _say(self, text: str, severity: Any = "information") -> None:
         self.app.notify(clean_line(text), severity=severity, markup=False)
+
+    def _trainable(self) -> Draft | None:
+        """The draft, or a note on why it cannot be trained."""
+        if self.draft is None or self.draft.problem:
+            self._say(self.draft.problem if self.draft else "", "error")
+            return None
+        return self.draft
 
     def action_launch(self, how: str) -> None:
         draft = self.draft
@@ -279,57 +287,47 @@ class DesignPane(Vertical):
         if draft is None or draft.config is None:
             self._say(draft.problem if draft else "", "error")
             return
-        self.app.push_screen(design_page(draft, Palette.of(self.app.theme_variables)))
+        title, palette = f"{draft.name}: the complete config", Palette.of(self.app.theme_variables)
+        self.app.push_screen(TomlPage(title, draft.toml(), palette, changed=draft.changes))
 
     def action_save_preset(self) -> None:
-        draft = self.draft
-        if draft is None or draft.problem:
-            self._say(draft.problem if draft else "", "error")
+        draft = self._trainable()
+        if draft is None:
             return
         words = f"It is written to {own_files.presets_folder()} and listed under your own."
         asked = AskText("Save as a preset", text=words, placeholder="name", wrong=own_files.wrong_preset_name)
-        self.app.push_screen(asked, lambda name: self._save_as(draft, name))
 
-    def _save_as(self, draft: Draft, name: str | None) -> None:
-        if name is None:
-            return
-        if own_files.preset_file(name).exists():
-            question = ask_to_overwrite("preset", name)
-            self.app.push_screen(question, lambda yes: self._save(draft, name) if yes else None)
-        else:
-            self._save(draft, name)
+        def saved(path: Path) -> None:
+            self._drafts.pop(str(path), None)
+            self.query_one(PresetList).reload(str(path))
+            self._say(f"saved {path}")
 
-    def _save(self, draft: Draft, name: str) -> None:
-        try:
-            path = own_files.save_preset(draft, name)
-        except InputError as error:
-            self._say(str(error), "error")
-            return
-        self._drafts.pop(str(path), None)
-        self.query_one(PresetList).reload(str(path))
-        self._say(f"saved {path}")
+        def save(name: str | None) -> None:
+            if name is not None:
+                write = lambda: own_files.save_preset(draft, name)
+                save_over(self.app, "preset", own_files.preset_file(name), write, saved)
+
+        self.app.push_screen(asked, save)
 
     # A study of it
 
     def action_study(self) -> None:
-        draft, at = self.draft, self._at
-        if draft is None or draft.problem:
-            self._say(draft.problem if draft else "", "error")
+        draft, at = self._trainable(), self._at
+        if draft is None:
             return
         study = self._studies.get(at) or StudyDraft.of(draft)
         study = replace(study, design=draft, name=free_study_name(study.name, self.runs_dir))
         seen = self._corpus(draft)
         target = LaunchTarget(self.runs_dir, self.data_dir, self.device)
-        characters = seen.characters if seen else None
-        context = DesignContext(self._benchmarks.known(draft), characters, self._options(), target)
+        known = self._benchmarks.known(draft), seen.characters if seen else None
 
-        def left(result: BuilderResult | None) -> None:
+        def left(result: tuple[StudyDraft, bool] | None) -> None:
             if result is not None:
-                self._studies[at] = result.draft
-                if result.launch:
-                    self.run_worker(self._start(result.draft, target), group="study")
+                self._studies[at], launch = result
+                if launch:
+                    self.run_worker(self._start(self._studies[at], target), group="study")
 
-        self.app.push_screen(StudyBuilder(study, context), left)
+        self.app.push_screen(StudyBuilder(study, *known, self._options(), target), left)
 
     async def _start(self, draft: StudyDraft, target: LaunchTarget) -> None:
         study = draft.study
@@ -342,35 +340,9 @@ class DesignPane(Vertical):
             self._say(str(error), "error")
 
     def action_measure(self) -> None:
-        """Train a few steps in a separate process; pressed again, cancel it."""
         draft = self.draft
-        if self._measuring is not None:
-            self._stop_measuring()
+        if self._measuring.of is not None:
+            self._measuring.stop()
             self._preview()
         elif draft is not None and not draft.problem:
-            self._measuring, self._failed, self._since = draft, None, monotonic()
-            self._tick = self.set_interval(TICK, self._preview)
-            self.run_worker(self._measure(draft), group="fit", exclusive=True)
-            self._preview()
-
-    def _stop_measuring(self) -> None:
-        self.workers.cancel_group(self, "fit")
-        self._measured()
-
-    def _measured(self) -> None:
-        self._measuring = None
-        if self._tick is not None:
-            self._tick.stop()
-
-    async def _measure(self, draft: Draft) -> None:
-        try:
-            await self._benchmarks.measure(draft)
-        except InputError as error:
-            self._failed = (draft, str(error))
-        if self._measuring is not None and self._measuring == draft:
-            self._measured()
-        self._preview()
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Nothing above needs to hear of it."""
-        event.stop()
+            self._measuring.begin(draft, self._benchmarks.measure(draft))

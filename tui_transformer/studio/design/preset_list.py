@@ -1,4 +1,4 @@
-"""The presets in groups, with a line to search them and a description of the one at hand."""
+"""The grouped preset list, with a search line and a description of the current one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,18 +14,16 @@ from textual.widgets.option_list import Option
 from engine.clean import clean_line
 from engine.config import presets
 from tui_transformer.studio.design.own_files import own_presets
+from tui_transformer.studio.shared.line_list import SearchLine
 from tui_transformer.studio.shared.palette import Palette
-from tui_transformer.studio.shared.search_line import SearchLine
 
 REPORT = "report-"
-ROOMY = 29  # columns from which on names are written out
+ROOMY = 29  # least columns for full names
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A preset in the list."""
-
-    group: str  # the heading it stands under
+    group: str  # the heading above it
     name: str
     preset: presets.Preset | None  # None for a file that cannot be read
     description: str  # or what is wrong
@@ -39,23 +37,17 @@ class Entry:
 GROUPS = ("start from", "one change each", "founding reports", "your own")
 
 
-def _group(preset: presets.Preset) -> str:
-    if preset.name.startswith(REPORT):
-        return GROUPS[2]
-    return GROUPS[0] if preset.extends is None else GROUPS[1]
-
-
 def entries() -> list[Entry]:
-    """All presets: shipped ones and one's own, in the order of the groups."""
-    found = [Entry(_group(p), p.name, p, p.description) for p in presets.list_presets()]
-    for own in own_presets():
-        words = own.preset.description if own.preset is not None else own.problem
-        found.append(Entry(GROUPS[3], own.path.stem, own.preset, words, own.path))
+    found = []
+    for preset in presets.list_presets():
+        group = GROUPS[2 if preset.name.startswith(REPORT) else 0 if preset.extends is None else 1]
+        found.append(Entry(group, preset.name, preset, preset.description))
+    for path, own, problem in own_presets():
+        found.append(Entry(GROUPS[3], path.stem, own, own.description if own is not None else problem, path))
     return sorted(found, key=lambda entry: (GROUPS.index(entry.group), entry.name != "baseline", entry.name))
 
 
 def matching(all_entries: Iterable[Entry], words: str) -> list[Entry]:
-    """Those whose name or description has every word."""
     wanted = words.lower().split()
     return [e for e in all_entries if all(word in f"{e.name} {e.description}".lower() for word in wanted)]
 
@@ -67,26 +59,12 @@ def nearness(entry: Entry, words: str) -> int:
 
 
 class PresetList(Vertical):
-    DEFAULT_CSS = """
-    PresetList { width: 24; height: 1fr; background: $surface; }
-    PresetList SearchLine { height: 1; border: none; padding: 0 1; background: $panel; }
-    PresetList SearchLine:focus { border: none; background-tint: $foreground 8%; }
-    PresetList OptionList { height: 1fr; max-height: 100%; border: none; padding: 0; background: $surface;
-        scrollbar-size-vertical: 1; scrollbar-color: $foreground 20%; scrollbar-background: $surface; }
-    PresetList OptionList:focus { border: none; background-tint: $foreground 0%; }
-    PresetList OptionList > .option-list--option-disabled { color: $foreground 60%; text-style: bold; }
-    PresetList #about { height: auto; max-height: 9; padding: 0 1; background: $panel; }
-    """
-
+    @dataclass
     class Shown(Message):
-        """A preset is at hand."""
-
-        def __init__(self, entry: Entry) -> None:
-            super().__init__()
-            self.entry = entry
+        entry: Entry
 
     class Chosen(Message):
-        """Enter was pressed on it."""
+        """Enter was pressed on one."""
 
     def __init__(self) -> None:
         super().__init__(id="presets")
@@ -104,10 +82,6 @@ class PresetList(Vertical):
     def names(self) -> OptionList:
         return self.query_one("#preset-names", OptionList)
 
-    @property
-    def at_hand(self) -> Entry | None:
-        return next((entry for entry in self._all if entry.id == self._at), None)
-
     def reload(self, choose: str = "") -> None:
         self._all = entries()
         self._at = choose or self._at or "demo"
@@ -119,13 +93,12 @@ class PresetList(Vertical):
         self._fill()
 
     def mark(self, changed: frozenset[str]) -> None:
-        """Which of them have changes that are not saved."""
         if changed != self._changed:
             self._changed = changed
             self.redraw()
 
     def search(self) -> None:
-        self.screen.set_focus(self.query_one(SearchLine))  # now: what is typed next is meant for it
+        self.screen.set_focus(self.query_one(SearchLine))  # now: the next keys are meant for it
 
     def to_list(self) -> None:
         self.screen.set_focus(self.names)
@@ -170,10 +143,7 @@ class PresetList(Vertical):
             if width > 0:
                 line.truncate(width, overflow="ellipsis")
             names.replace_option_prompt_at_index(at, line)
-        self._describe(palette)
-
-    def _describe(self, palette: Palette) -> None:
-        entry = self.at_hand
+        entry = by_id.get(self._at)
         if entry is None:
             return
         about = Text().append(clean_line(entry.name) + "\n", "bold")
@@ -186,7 +156,7 @@ class PresetList(Vertical):
         event.stop()
         now = self.names.highlighted
         if now is None or self.names.get_option_at_index(now).id != event.option_id:
-            return  # said before the list was filled anew
+            return  # posted before the list was refilled
         entry = next((entry for entry in self._all if entry.id == event.option_id), None)
         if entry is not None and entry.preset is not None:
             self._at = entry.id

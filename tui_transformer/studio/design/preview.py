@@ -1,53 +1,52 @@
-"""The third column: who may look at whom, what positions add, what it costs, what differs, how the corpus begins."""
+"""The third column: the attention mask, what positions add, the cost, the differences, the corpus's beginning."""
 
 import asyncio
 import re
 from dataclasses import dataclass, replace
 from functools import partial
 
+from rich.console import RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.events import Resize
-from textual.worker import Worker
+from textual.strip import Strip
+from textual.widget import Widget
 
 from engine.capabilities import check
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
-from tui_transformer.lab.design.draft import Benchmark, Characters, Cost, Differences, Draft, shown
-from tui_transformer.lab.formatting import duration, memory, short
+from tui_transformer.lab.design.draft import Benchmark, Characters, Differences, Draft, shown
+from tui_transformer.lab.formatting import bar, duration, memory, short
 from tui_transformer.lab.play.pictures import Canvas, mask_picture, position_picture, stacks
 from tui_transformer.studio.design.corpus_preview import CorpusPreview
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
-from tui_transformer.studio.shared.page import Page
 from tui_transformer.studio.shared.palette import Palette
 
 BESIDE_FROM, COLUMNS_FROM = 46, 88  # columns: two pictures side by side, two columns of words
 GAP, FRAME = 2, 6
 LEAST_LINES, MOST_LINES = 8, 30  # of a picture
-WORDS, NARROW_WORDS = 18, 13  # lines of what stands under it
-SHARES = {  # of the columns, that a mask gets: by (several of them, few columns)
+WORDS, NARROW_WORDS = 18, 13  # lines below it
+SHARES = {  # of the columns, a mask's share: by (several of them, few columns)
     (False, False): 0.5,
     (False, True): 0.6,
     (True, False): 1 / 3,
     (True, True): 0.5,
 }
 BAR = 12  # columns of a component's bar
-TABLE_FROM = 40  # columns from which on there is room for the table of components
-EIGHTHS = " ▏▎▍▌▋▊▉█"
-REST = 0.06  # seconds without a change before torch is asked
+TABLE_FROM = 40  # least columns for the table of components
+REST = 0.06  # idle seconds before torch is asked
 SHARE = re.compile(r"first [\d,]+ of [\d,]+")
 PICTURED = tuple[str, int, Canvas]
 
 
 @dataclass(frozen=True)
 class DesignFacts:
-    """All that is known of a draft besides itself."""
-
     benchmark: Benchmark | None = None
-    measuring: float | None = None  # seconds since a measurement began; None if none is running
-    failed: str = ""  # why the last one gave nothing
+    measuring: float | None = None  # seconds since measuring began; None if none is running
+    failed: str = ""  # why the last one failed
     corpus: CorpusPreview | None = None
 
     @property
@@ -55,16 +54,28 @@ class DesignFacts:
         return self.corpus.characters if self.corpus else None
 
 
+class Page(Widget):
+    """Drawn once, at full height: Textual would rerender a Rich table to measure it, and for every part."""
+
+    def __init__(self) -> None:
+        super().__init__(id="page")
+        self._lines: list[Strip] = []
+
+    def show(self, renderable: RenderableType, width: int) -> None:
+        console = self.app.console
+        lines = console.render_lines(renderable, console.options.update(width=width, height=None), pad=True)
+        self._lines = [Strip([Segment(s.text, s.style) for s in line], width) for line in lines]
+        if self.styles.height is None or self.styles.height.value != len(lines):
+            self.styles.height = len(lines)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        if y >= len(self._lines):
+            return Strip.blank(self.size.width, self.rich_style)
+        return self._lines[y].adjust_cell_length(self.size.width).apply_style(self.rich_style)
+
+
 class Preview(VerticalScroll, can_focus=True):
-    """What a draft looks like and comes to."""
-
-    DEFAULT_CSS = """
-    Preview { width: 1fr; height: 1fr; padding: 0 1; background: $background; border-left: vkey $panel;
-        scrollbar-size-vertical: 1; scrollbar-gutter: stable; scrollbar-color: $foreground 20%;
-        scrollbar-background: $background; }
-    Preview:focus { border-left: vkey $primary; }
-    """
-
     def __init__(self) -> None:
         super().__init__(id="preview")
         self._draft: Draft | None = None
@@ -83,7 +94,7 @@ class Preview(VerticalScroll, can_focus=True):
         self.redraw()
 
     def redraw(self) -> None:
-        """Draw everything that needs no torch, and ask for what does."""
+        """Draw what needs no torch, and request what does."""
         draft, width = self._draft, self.scrollable_content_region.width
         if draft is None or width < 16:
             return
@@ -100,29 +111,26 @@ class Preview(VerticalScroll, can_focus=True):
 
     # Pictures
 
-    def _canvas(self, width: int) -> Canvas:
-        """The room of a mask in so many columns: what the words under it leave, and no more than a square needs."""
-        left = self.size.height - (WORDS if width < self.scrollable_content_region.width else NARROW_WORDS)
-        lines = max(LEAST_LINES, min(left, MOST_LINES, (width - FRAME + 1) // 2))
-        colour = self.app.console.color_system in ("256", "truecolor") and not self.app.no_color
-        return Canvas(width, lines, colour)
-
     @property
     def settled(self) -> bool:
-        """Whether nothing is still being drawn or read."""
         return self._positions is not None and self._positions[0] == self._asked and self._facts.corpus is not None
 
     def _pictures(self, config: RunConfig, width: int, palette: Palette) -> list[Table]:
-        """Masks and positions, already arranged: what comes before the words, and perhaps after."""
+        """Masks and positions, laid out: what comes before the words, and perhaps after."""
         plans = stacks(config.model)
         brief, several = width < COLUMNS_FROM, len(plans) > 1
         share = 1.0 if width < BESIDE_FROM else SHARES[several, brief]
         room = int(width * share) - (GAP if share < 1 else 0)
-        canvas = self._canvas(room - (room - FRAME) % 2)
+        # A mask's room: what the words under it leave, at most a square.
+        columns = room - (room - FRAME) % 2
+        left = self.size.height - (WORDS if columns < self.scrollable_content_region.width else NARROW_WORDS)
+        lines = max(LEAST_LINES, min(left, MOST_LINES, (columns - FRAME + 1) // 2))
+        colour = self.app.console.color_system in ("256", "truecolor") and not self.app.no_color
+        canvas = Canvas(columns, lines, colour)
         masks = [mask_picture(plan, canvas) for plan in plans]
         for mask in masks:
             mask.highlight_regex("[█▀▄]+", palette.calm)
-        if check(config) is not None:  # a scheme may not even be made
+        if check(config) is not None:  # a scheme may not even be constructible
             return [_row(masks[-1:], [width], palette, brief=brief)]
         narrower = canvas.width if several or share == 1.0 else width - canvas.width - GAP
         position = self._position(config, replace(canvas, width=narrower))
@@ -134,7 +142,6 @@ class Preview(VerticalScroll, can_focus=True):
         return [_row([*masks, position], [*[canvas.width] * len(masks), narrower], palette, brief=brief)]
 
     def _position(self, config: RunConfig, canvas: Canvas) -> Text:
-        """The picture of the positions, or that it is being made."""
         wanted = (config.model.model_dump_json(), config.seed, canvas)
         if self._positions is not None and self._positions[0] == wanted:
             return self._positions[1].copy()
@@ -142,7 +149,7 @@ class Preview(VerticalScroll, can_focus=True):
             self._asked = wanted
             self.run_worker(self._draw(config, wanted), group="positions", exclusive=True)
         if self._positions is not None and self._positions[0][2] == canvas:
-            return self._positions[1].copy()  # the one before, for the moment that the new one takes
+            return self._positions[1].copy()  # the previous one, until the new one is ready
         return Text(f"position {config.model.position}: loading the engine …")
 
     async def _draw(self, config: RunConfig, wanted: PICTURED) -> None:
@@ -157,13 +164,8 @@ class Preview(VerticalScroll, can_focus=True):
             self._positions = (wanted, picture)
             self.redraw()
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Nothing above needs to hear of it."""
-        event.stop()
-
 
 def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bool) -> Table:
-    """Pictures side by side, their words above them."""
     parts = [cut(picture) for picture in pictures]
     row = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
     for width in widths:
@@ -174,7 +176,6 @@ def _row(pictures: list[Text], widths: list[int], palette: Palette, *, brief: bo
 
 
 def _page(pictures: list[Table], words: list[Text], width: int, *, wrong: bool) -> Table:
-    """Pictures, words, and what did not find room at the top, one under the other; what is wrong comes first."""
     page = Table.grid(expand=True)
     page.add_column(ratio=1, overflow="fold")
     if wrong:
@@ -201,14 +202,14 @@ def _stacked(words: list[Text]) -> Text:
 
 
 def cut(picture: Text) -> tuple[list[Text], Text]:
-    """A picture's lines of words, and the picture itself, which begins at its first indented line."""
+    """Split a picture's lines of words from the picture, which begins at the first indented line."""
     lines = list(picture.split("\n"))
     at = next((i for i, line in enumerate(lines) if line.plain.startswith("  ")), len(lines))
     return lines[:at], Text("\n", no_wrap=True).join(lines[at:])
 
 
 def heading(words: list[Text], style: str, *, brief: bool) -> Text:
-    """A picture's words; brief: what it is, and how much of it is drawn."""
+    """A picture's words; if brief, what it is and how much of it is drawn."""
     if brief and len(words) > 1:
         part = SHARE.search(words[-1].plain)
         words = [Text.assemble(words[-2], f", {part[0]}" if part else "")]
@@ -220,7 +221,6 @@ def heading(words: list[Text], style: str, *, brief: bool) -> Text:
 
 
 def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
-    """What it costs, whether it holds, and what is surely not meant."""
     if draft.problem:
         text = Text("✗ this cannot be trained\n", f"bold {palette.bad}".strip())
         return text.append(clean_line(draft.problem) + "\n")
@@ -234,16 +234,7 @@ def cost_words(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -
         text.append(f"{short(cost.flops, 'FLOP')}", "bold").append(
             " a token, forward and backward\n" if width >= TABLE_FROM else " a token\n"
         )
-    text.append_text(_time_and_memory(cost, facts, palette, width))
-    if facts.corpus is not None and facts.corpus.problem:
-        text.append("✗ ", palette.bad).append(clean_line(facts.corpus.problem) + "\n")
-    for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
-        text.append("⚠ ", palette.warn).append(clean_line(f"{found.key}: {found.text}") + "\n")
-    return text
-
-
-def _time_and_memory(cost: Cost | None, facts: DesignFacts, palette: Palette, width: int) -> Text:
-    text, benchmark = Text(), facts.benchmark
+    benchmark = facts.benchmark
     if benchmark is not None:
         text.append(memory(benchmark.memory), "bold").append(" of memory\n")
         text.append(benchmark.words + "\n", "bold")
@@ -251,37 +242,35 @@ def _time_and_memory(cost: Cost | None, facts: DesignFacts, palette: Palette, wi
             sign, colour = ("✓ ", palette.good) if verdict.good else ("✗ ", palette.bad)
             text.append(sign, colour).append(clean_line(verdict.check), "" if verdict.good else "bold")
             text.append(clean_line(f": {verdict.why}") + "\n", palette.dim if verdict.good else "")
-        return text
-    if cost is not None:
+    elif cost is not None:
         text.append(f"{'at most' if cost.at_most else 'about'} {memory(cost.memory)}", "bold").append(" of memory\n")
-    if facts.measuring is not None:
+    if benchmark is None and facts.measuring is not None:
         text.append(f"measuring … {duration(facts.measuring)}  ", palette.accent)
         text.append(" m ", "reverse").append(" stops it\n", palette.dim)
-    elif facts.failed:
+    elif benchmark is None and facts.failed:
         text.append("✗ ", palette.bad).append(clean_line(facts.failed) + "\n")
-    else:
-        text.append(" m ", "reverse").append(
-            " measures time and memory\n" if width >= TABLE_FROM else " measures the time\n", palette.dim
-        )
+    elif benchmark is None:
+        what = "time and memory" if width >= TABLE_FROM else "the time"
+        text.append(" m ", "reverse").append(f" measures {what}\n", palette.dim)
+    if facts.corpus is not None and facts.corpus.problem:
+        text.append("✗ ", palette.bad).append(clean_line(facts.corpus.problem) + "\n")
+    for found in draft.lints(facts.corpus.train_tokens if facts.corpus else None):
+        text.append("⚠ ", palette.warn).append(clean_line(f"{found.key}: {found.text}") + "\n")
     return text
 
 
 def components(draft: Draft, facts: DesignFacts, palette: Palette, width: int) -> Text:
-    """Parameters by component, where there is room for a table."""
     cost = draft.cost(facts.characters) if width >= TABLE_FROM else None
     text = Text()
     for name, count in cost.parts.items() if cost is not None else ():
         if count:
             share = count / max(1, cost.parameters) if cost else 0
             text.append(f"{name:<16}", palette.dim).append(f"{count:>14,}")
-            full, part = divmod(round(share * BAR * 8), 8)
-            bar = "█" * full + (EIGHTHS[part] if part else "")
-            text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar}\n", palette.calm)
+            text.append(f" {share:>4.0%} ", palette.dim).append(f"{bar(share, BAR)}\n", palette.calm)
     return text
 
 
 def differences(draft: Draft, palette: Palette) -> Text:
-    """What was changed in the preset, and what the preset itself changes."""
     text = Text()
     own = draft.against_preset()
     if own:
@@ -306,7 +295,8 @@ def corpus_words(facts: DesignFacts, palette: Palette, width: int) -> Text:
     seen = facts.corpus
     if seen is None or seen.problem or not seen.lines:
         return Text()
-    text = Text().append(_short(clean_line(seen.corpus)), "bold")
+    names = ("…/" * ("/" in part) + part.rsplit("/", 1)[-1] for part in clean_line(seen.corpus).split(","))
+    text = Text().append(",".join(names), "bold")
     rows = seen.train_rows or (f"{seen.train_pairs:,} pairs" if seen.train_pairs is not None else "")
     if rows:
         text.append(f", {rows} to train on\n", palette.dim)
@@ -317,8 +307,3 @@ def corpus_words(facts: DesignFacts, palette: Palette, width: int) -> Text:
     for line in seen.lines:
         text.append(clean_line(line)[:width] + "\n", palette.dim)
     return text
-
-
-def _short(corpus: str) -> str:
-    """A name, or the ends of paths."""
-    return ",".join(("…/" if "/" in part else "") + part.rsplit("/", 1)[-1] for part in corpus.split(","))

@@ -1,12 +1,11 @@
-"""The switches: which keys, and by what steps their numbers go; and their list on the screen.
+"""The switches: their keys, the steps of their numbers, and their list on the screen.
 
-Up and down choose a switch, left and right change it, digits are typed into it.
+Up and down choose a switch, left and right change it, digits type into it.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, ClassVar
 
 from rich.text import Text
@@ -25,80 +24,61 @@ from tui_transformer.studio.shared.palette import Palette
 
 LABEL = 13  # columns
 SIGNS = "←→ ⏎"  # the keys that change it
-STARTS = "0123456789."  # what begins to type a number
-Ladder = Callable[[Draft, float, int], Iterator[float]]  # values from one on, up (1) or down (-1)
+STARTS = "0123456789."  # characters that start typing a number
+Ladder = Callable[[Draft, float], Sequence[float]]  # values below and above one, ascending
 TRIES = 16
 _ACTS = {key: acts for key, acts, _ in ACTS}
 
 
-def _doubling(_: Draft, value: float, way: int) -> Iterator[float]:
-    while value >= 1:
-        value = value * 2 if way > 0 else value // 2
-        yield value
+def _doubling(_: Draft, value: float) -> Sequence[float]:
+    return [*(value // 2**n for n in range(TRIES, 0, -1)), *(value * 2**n for n in range(1, TRIES + 1))]
 
 
-def _by_one(_: Draft, value: float, way: int) -> Iterator[float]:
-    while True:
-        value += way
-        yield value
+def _by_one(_: Draft, value: float) -> Sequence[float]:
+    return [value + n for n in range(-TRIES, TRIES + 1)]
 
 
 def _round_numbers(*digits: int) -> Ladder:
-    """1, 2, 5, 10 … for the digits 1, 2, 5; below 1 too; under the lowest whole one is 0."""
+    """1, 2, 5, 10 … for the digits 1, 2, 5; below 1 too."""
 
-    def ladder(_: Draft, value: float, way: int) -> Iterator[float]:
+    def ladder(_: Draft, value: float) -> Sequence[float]:
         exponent = math.floor(math.log10(value)) if value > 0 else 0
         near = [float(f"{d}e{e}") for e in range(exponent - 3, exponent + 4) for d in digits]
-        whole = [int(n) if n >= 1 else n for n in near]
-        beyond = [n for n in whole if n > value] if way > 0 else [n for n in reversed(whole) if n < value]
-        yield from beyond
+        return [int(n) if n >= 1 else n for n in near]
 
     return ladder
 
 
-def _whole_round_numbers(draft: Draft, value: float, way: int) -> Iterator[float]:
-    for number in _round_numbers(1, 2, 5)(draft, value, way):
-        if number >= 1:
-            yield number
-    if way < 0 and value > 0:
-        yield 0
+def _whole_round_numbers(draft: Draft, value: float) -> Sequence[float]:
+    return [0, *(number for number in _round_numbers(1, 2, 5)(draft, value) if number >= 1)]
 
 
 def _of(*values: float) -> Ladder:
-    def ladder(_: Draft, value: float, way: int) -> Iterator[float]:
-        yield from (v for v in values[::way] if (v - value) * way > 0)
-
-    return ladder
+    return lambda draft, value: values
 
 
 def _divisors(of: str) -> Ladder:
-    """Divisors of another key's value."""
-
-    def ladder(draft: Draft, value: float, way: int) -> Iterator[float]:
+    def ladder(draft: Draft, _: float) -> Sequence[float]:
         whole = int(draft.values.get(of) or 1)
-        divisors = [n for n in range(1, min(whole, 256) + 1) if whole % n == 0]
-        yield from (n for n in divisors[::way] if (n - value) * way > 0)
+        return [n for n in range(1, min(whole, 256) + 1) if whole % n == 0]
 
     return ladder
 
 
 @dataclass(frozen=True)
 class Switch:
-    """One line of the pane."""
-
     key: str  # dotted
     label: str
-    ladder: Ladder | None = None  # by which its numbers go; None where it has few values
+    ladder: Ladder | None = None  # steps of its numbers; None if it is enumerable
     when: Callable[[RunConfig], bool] | None = None  # shown only there; else always
     stands_for: str = ""  # the key whose value an unset one takes
     note: Callable[[RunConfig], str] | None = None  # a few words on the value
 
     def visible(self, draft: Draft) -> bool:
-        """Whether it acts, or was changed and should say so."""
+        """Whether it has an effect, or was changed."""
         if self.when is None or self.key in draft.changes:
             return True
-        config = draft.config or draft.unchanged.config
-        return config is not None and self.when(config)
+        return draft.nearest_config is not None and self.when(draft.nearest_config)
 
     def value(self, draft: Draft) -> str:
         value = draft.values.get(self.key)
@@ -107,7 +87,7 @@ class Switch:
         return shown(value)
 
     def step(self, draft: Draft, way: int) -> Any:
-        """The next value that can be chosen, up (1) or down (-1); None if there is none."""
+        """The next valid value, up (1) or down (-1); None if there is none."""
         value = draft.values.get(self.key)
         if self.ladder is None:
             choices = draft.choices(self.key)
@@ -119,30 +99,12 @@ class Switch:
             value = draft.values.get(self.stands_for)
         if not isinstance(value, int | float):
             return None
-        for candidate in islice(self.ladder(draft, value, way), TRIES):
-            if not draft.objection(self.key, candidate):
-                return candidate
-        return None
+        beyond = dict.fromkeys(n for n in self.ladder(draft, value)[::way] if (n - value) * way > 0)
+        return next((n for n in list(beyond)[:TRIES] if not draft.objection(self.key, n)), None)
 
     def typed(self, draft: Draft, text: str) -> Draft:
-        """The draft with a value that was typed; a whole number may be written 2e3.
-
-        Raises:
-            InputError: it is no value of this key.
-        """
-        return draft.with_text(f"{self.key}={_whole(text.strip()) if self.whole(draft) else text.strip()}")
-
-    def whole(self, draft: Draft) -> bool:
-        value = draft.values.get(self.key)
-        return isinstance(value, int) or (value is None and bool(self.stands_for))
-
-
-def _whole(text: str) -> str:
-    try:
-        number = float(text)
-    except ValueError:
-        return text
-    return str(int(number)) if number.is_integer() and abs(number) < 1e15 else text
+        """The draft with a typed value; a whole number may be written 2e3."""
+        return draft.with_text(f"{self.key}={text.strip()}")
 
 
 def _ratio(config: RunConfig) -> str:
@@ -203,43 +165,31 @@ BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in swi
 
 
 class Switches(OptionList):
-    DEFAULT_CSS = """
-    Switches { height: 1fr; max-height: 100%; border: none; padding: 0; background: $background;
-        scrollbar-size-vertical: 1; scrollbar-color: $foreground 20%; scrollbar-background: $background; }
-    Switches:focus { border: none; background-tint: $foreground 0%; }
-    Switches > .option-list--option-disabled { color: $foreground 60%; text-style: bold; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(-1)", "less", show=False),
         Binding("right", "step(1)", "more", show=False),
         Binding("space", "select", "choose", show=False),
     ]
 
+    @dataclass
     class Changed(Message):
-        """A switch was changed; this is the new draft."""
+        draft: Draft
 
-        def __init__(self, draft: Draft) -> None:
-            super().__init__()
-            self.draft = draft
-
+    @dataclass
     class Pick(Message):
-        """The values of a switch are to be listed."""
+        switch: Switch
 
-        def __init__(self, switch: Switch) -> None:
-            super().__init__()
-            self.switch = switch
-
+    @dataclass
     class Said(Message):
-        """A sentence on the switch at hand; `wrong` if it is about a mistake."""
+        """A sentence on the current switch; `wrong` if it reports a mistake."""
 
-        def __init__(self, text: str, wrong: bool = False) -> None:
-            super().__init__()
-            self.text, self.wrong = text, wrong
+        text: str
+        wrong: bool = False
 
     def __init__(self) -> None:
         super().__init__(id="switches")
         self._draft: Draft | None = None
-        self._typed: str | None = None  # what is being typed into the switch at hand
+        self._typed: str | None = None  # what is being typed into the current switch
         self._shown: list[str] = []  # keys, headings as "# model"
 
     @property
@@ -280,7 +230,7 @@ class Switches(OptionList):
         line.append(f"{switch.label:<{LABEL}}", "" if plain else palette.dim)
         width = self.scrollable_content_region.width
         value = clean_line(switch.value(draft))
-        if "/" in value and line.cell_len + len(value) > width:  # of a path, its end says more
+        if "/" in value and line.cell_len + len(value) > width:  # the end of a path says more
             value = "…/" + value.rsplit("/", 1)[1]
         if here and self._typed is not None:
             line.append(f"{clean_line(self._typed)}▏", "underline")
@@ -313,7 +263,6 @@ class Switches(OptionList):
         self.post_message(self.Changed(draft.with_change(switch.key, value)))
 
     def action_select(self) -> None:
-        """Enter: accept what was typed, else list the values."""
         switch = self.current
         if self._typed is not None:
             self._accept()
@@ -339,7 +288,7 @@ class Switches(OptionList):
         self._say()
 
     def check_consume_key(self, key: str, character: str | None) -> bool:
-        """Digits begin a number; the switch also gets the keys that continue and end it."""
+        """Digits start a number; the switch also gets the keys that continue and end it."""
         switch = self.current
         if switch is None or switch.ladder is None:
             return False
@@ -386,10 +335,9 @@ class Switches(OptionList):
             problem = str(error)
         self.post_message(self.Said(problem or "enter accepts, escape undoes", wrong=bool(problem)))
 
-    # What else redraws it
+    # Other causes of redrawing
 
     def watch_highlighted(self, highlighted: int | None) -> None:
-        """Only the line at hand has arrows."""
         super().watch_highlighted(highlighted)
         self._typed = None
         if self._draft is not None and len(self._shown) == self.option_count:
@@ -397,7 +345,6 @@ class Switches(OptionList):
             self._say()
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Show where keys go; a number half typed is undone."""
         super().watch_has_focus(has_focus)
         if self._draft is not None:
             self._leave_typing()

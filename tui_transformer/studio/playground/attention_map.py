@@ -1,42 +1,35 @@
-"""One head's attention over a text: who looks at whom, as shades, and beside it what the mask and the bias allow."""
+"""One head's attention over a text, as shades, beside what the mask and the bias allow."""
 
 from collections.abc import Sequence
 
 from rich.text import Text
-from textual.widgets import Static
 
 from engine.clean import clean_line
 from tui_transformer.lab.play.pictures import SHADES, half_blocks, shaded
 from tui_transformer.lab.play.written import AttentionView, number, sign
+from tui_transformer.studio.shared.drawn_line import Drawn
 from tui_transformer.studio.shared.palette import Palette
 
 MARGIN, GAP = 5, 3  # columns left of a picture: a position and the frame; between two pictures
 HEAD = 4  # lines of words over the pictures
-NAMED = 6  # keys that are named
+NAMED = 6  # most keys named
 
 
-class AttentionMap(Static, can_focus=False):
+class AttentionMap(Drawn):
     """Rows are queries, columns keys; each row is shaded up to its own largest weight."""
 
-    DEFAULT_CSS = """
-    AttentionMap { height: 1fr; padding: 0 1; border-top: solid $foreground 15%; }
-    """
-
     def __init__(self) -> None:
-        super().__init__("", id="attention-map")
+        super().__init__(id="attention-map")
         self._looks: AttentionView | None = None
         self._row = 0
         self._words = ""
 
     def show(self, looks: AttentionView | None, row: int, words: str = "") -> None:
-        """Show where the token at `row` looks, and the rows around it; or only words."""
+        """Show where the token at `row` and its neighbours look; or only words."""
         self._looks, self._row, self._words = looks, row, words
-        self._draw()
+        self.draw()
 
-    def on_resize(self) -> None:
-        self._draw()
-
-    def _draw(self) -> None:
+    def draw(self) -> None:
         palette, looks = Palette.of(self.app.theme_variables), self._looks
         if looks is None or not looks.queries:
             self.update(Text(clean_line(self._words), palette.dim))
@@ -45,7 +38,7 @@ class AttentionMap(Static, can_focus=False):
         row = max(0, min(self._row, len(looks.queries) - 1))
         colour = not self.app.no_color
 
-        # In words: which token of which head, the keys that it looks at most, the rule of the mask.
+        # In words: the token and head, the keys it looks at most, the mask's rule.
         title = Text.assemble((looks.title, "bold"), ("  token ", palette.dim), (sign(looks.queries[row]), "bold"))
         title.append(f" at {row}", palette.dim).append("    h l: another head, layer", palette.dim)
         weights, seen = looks.weights[row], int(looks.visible[row].sum())
@@ -58,7 +51,7 @@ class AttentionMap(Static, can_focus=False):
         for line in lines:
             line.truncate(max(10, width), overflow="ellipsis")
 
-        # As pictures: the rows and keys that there is room for, the chosen row among them.
+        # As pictures: the rows and keys that fit, including the chosen row.
         room = max(1, height - HEAD)
         both = width >= 2 * MARGIN + GAP + 2 * min(len(looks.keys), 24)
         columns = (width - 2 * MARGIN - GAP - 2) // 2 if both else width - MARGIN - 1
@@ -89,7 +82,6 @@ class AttentionMap(Static, can_focus=False):
 
 
 def _window(at: int, room: int, length: int) -> range:
-    """`room` of `length` places, the chosen one among them."""
     start = max(0, min(length - room, at - 2 * room // 3))
     return range(start, min(length, start + max(1, room)))
 
@@ -109,7 +101,7 @@ def _shares(looks: AttentionView, queries: range, keys: range) -> list[list[floa
 
 
 def _allowed(looks: AttentionView, queries: range, keys: range, colour: bool) -> tuple[list[Text], str]:
-    """What is let through, or what is added where positions add something; and its name."""
+    """What the mask lets through, or what positions add, if anything; and its name."""
     seen = looks.visible[queries.start : queries.stop, keys.start : keys.stop].tolist()
     if looks.bias is None:
         lines = half_blocks(seen) if colour else ["".join("█" if cell else " " for cell in row) for row in seen]

@@ -1,12 +1,13 @@
-"""One run of the Playground: its model, and what it wrote, read or looked at.
+"""One Playground run: its model, and what it wrote, read or attended to.
 
-What it does to a text happens in the engine's thread; one thing at a time, and what is newly asked for ends the last.
+Work on a text happens in the engine's thread, one task at a time; a new request cancels the last.
 """
 
 import asyncio
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Literal
@@ -31,17 +32,17 @@ from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
 Mode = Literal["write", "surprise", "attention"]
-OTHERS = 3  # answers that are told besides the one that is given
+OTHERS = 3  # other answers listed beside the one given
 FAINT = 0.02  # share of a row's largest weight under which a token is not shaded
-SLICE = 0.04  # seconds between two looks at what was written
-PAUSE = 0.04  # seconds after each: a training in this process wants the interpreter too
+SLICE = 0.04  # seconds between updates of the text
+PAUSE = 0.04  # pause after each, seconds: training in this process needs the GIL too
 FAILURES = (InputError, OSError, RuntimeError, ValueError, MemoryError)
 
 
 async def pieces_of(writer: Writer, text: str, settings: Settings) -> AsyncIterator[list[AnswerToken]]:
-    """Yield what a model makes of a text: its first token at once, then what comes in each slice of time.
+    """Yield a model's output on a text: its first token at once, then a batch per time slice.
 
-    It is drawn in the engine's own thread, a slice at a time, so that others get their turn.
+    It is generated in the engine's own thread, so that others get their turn.
     """
     source = writer.pieces(text, settings, 0, LIKELIEST)
     seconds = 0.0
@@ -57,7 +58,7 @@ async def pieces_of(writer: Writer, text: str, settings: Settings) -> AsyncItera
 
 
 def _some(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerToken], bool]:
-    """At least one piece, and what else comes in so many seconds; whether there is more."""
+    """At least one piece, plus what comes in so many seconds; and whether there is more."""
     until, some = time.monotonic() + seconds, []
     for piece in source:
         some.append(piece)
@@ -67,34 +68,14 @@ def _some(source: Iterator[AnswerToken], seconds: float) -> tuple[list[AnswerTok
 
 
 class RunColumn(Vertical):
-    """A run and its text.
-
-    Args:
-        writers: loads models.
-    """
-
-    DEFAULT_CSS = """
-    RunColumn { width: 1fr; height: 1fr; }
-    RunColumn .run-name { height: 1; padding: 0 1; background: $surface; }
-    RunColumn.-active .run-name { background: $panel; }
-    RunColumn .run-words { height: auto; max-height: 2; padding: 0 1; color: $foreground 65%; }
-    RunColumn .run-words.-wrong { color: $error; max-height: 8; }
-    RunColumn .run-words.-notice { color: $warning; max-height: 4; }
-    """
-
+    @dataclass
     class Changed(Message):
-        """Something else is to be shown of it."""
+        column: "RunColumn"
+        loaded: bool = False
 
-        def __init__(self, column: "RunColumn", *, loaded: bool = False) -> None:
-            super().__init__()
-            self.column, self.loaded = column, loaded
-
+    @dataclass
     class Pressed(Message):
-        """Its name was clicked: another run is wanted."""
-
-        def __init__(self, column: "RunColumn") -> None:
-            super().__init__()
-            self.column = column
+        column: "RunColumn"
 
     def __init__(self, writers: Writers, *, id: str) -> None:
         super().__init__(id=id)
@@ -120,9 +101,9 @@ class RunColumn(Vertical):
     # Its model
 
     def take(self, run: Path, which: str = "") -> None:
-        """Take a run, `which` as on the command line; "" is the newest checkpoint of one that trains, else the best.
+        """Take a run, `which` as on the command line; "" is a training run's newest checkpoint, else the best.
 
-        What was written with another run goes.
+        Another run's output is cleared.
         """
         self.run_path, self.which, self.writer = run, which, None
         self.forget()
@@ -151,19 +132,14 @@ class RunColumn(Vertical):
         self.post_message(self.Changed(self, loaded=first))
 
     async def look_for_newer(self) -> None:
-        """Take a checkpoint that training has saved since, unless something is being done."""
+        """Take a checkpoint that training has saved since, unless busy."""
         if self.run_path is None or self.busy or not self._files:
             return
         files = await asyncio.to_thread(checkpoints, self.run_path)
         if files != self._files and not self.busy:
-            if self.writer is None:
-                self._do(self._load)
-            else:
-                self._files = files
-                self._do(self._get)
+            self._do(self._freshen)
 
     async def _freshen(self) -> None:
-        """Load the model, or load it again where training has saved a newer one."""
         if self.run_path is None:
             return
         if self.writer is None:
@@ -179,7 +155,7 @@ class RunColumn(Vertical):
         return any(one.group == "work" and one.node is self and not one.is_finished for one in self.workers)
 
     def _do(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do one thing at a time; what fails is said."""
+        """Run one task at a time; show failures."""
 
         async def guarded() -> None:
             try:
@@ -194,11 +170,10 @@ class RunColumn(Vertical):
     # What it does to a text
 
     def announce(self, text: str) -> None:
-        """Show a text that is read once the model is loaded."""
         self.text.show([Token(character, "given") for character in text])
 
     def answer(self, text: str, settings: Settings, keep: Sequence[AnswerToken] = ()) -> None:
-        """Make something of a text; `keep` is what is already written after it."""
+        """Generate from a text, followed by `keep`, already written."""
         settings, kept = dict(settings), list(keep)
 
         async def work() -> None:
@@ -238,7 +213,7 @@ class RunColumn(Vertical):
         return was
 
     def be_surprised(self, text: str, notice: str = "") -> None:
-        """Score a text token by token; `notice` is a caveat about its numbers."""
+        """Score a text token by token; `notice` is a caveat on the numbers."""
 
         async def work() -> None:
             writer = self._ready()
@@ -295,14 +270,12 @@ class RunColumn(Vertical):
         self.text.show([])
 
     def show(self, mode: Mode) -> None:
-        """Look at what was written before."""
         self.mode = mode
         self.text.show(self._tokens())
         if mode == "write" and self.pieces:
             self._say(f"{len(self.pieces):,} tokens")
 
     def redraw(self) -> None:
-        """Colour by the token under the cursor."""
         if self.mode == "attention" and self.looks is not None:
             self.text.show(self._tokens())
 
@@ -312,13 +285,13 @@ class RunColumn(Vertical):
 
     @property
     def whole(self) -> str:
-        """The answer, after its prompt where it goes on from it."""
+        """The answer, after its prompt if it continues that."""
         continues = self.writer is not None and self.writer.continues
         return self.given + self.written if continues else self.written or self.given
 
     @property
     def lead(self) -> int:
-        """Tokens that are shown before those that can be asked about."""
+        """Tokens shown before those that can be asked about."""
         if self.mode == "attention":
             return len(self.looks.keys) + 1 if self.looks is not None and self.looks.crosses else 0
         if self.mode == "surprise":
@@ -328,7 +301,6 @@ class RunColumn(Vertical):
 
     @property
     def asked(self) -> Sequence[AnswerToken]:
-        """The tokens that can be asked about."""
         return self.surprised.pieces if self.mode == "surprise" and self.surprised is not None else self.pieces
 
     @property
@@ -354,9 +326,10 @@ class RunColumn(Vertical):
         row = min(row, len(looks.queries) - 1)
         weights, seen = looks.weights[row].tolist(), looks.visible[row].tolist()
         largest = max(weights) or 1.0
+        shades = [max(1, round(w / largest * WEIGHTS)) if w / largest > FAINT else 0 for w in weights]
         keys = [
-            Token(text, f"w{_shade(weight / largest)}" if let else "unseen")
-            for text, weight, let in zip(looks.keys, weights, seen, strict=True)
+            Token(text, f"w{shade}" if let else "unseen")
+            for text, shade, let in zip(looks.keys, shades, seen, strict=True)
         ]
         if not looks.crosses:
             return keys
@@ -384,7 +357,3 @@ class RunColumn(Vertical):
 
 def _written(piece: AnswerToken) -> Token:
     return Token(piece.text, "given" if piece.probability is None else f"p{level(piece.probability)}")
-
-
-def _shade(share: float) -> int:
-    return max(1, round(share * WEIGHTS)) if share > FAINT else 0

@@ -1,6 +1,7 @@
-"""What could have stood in a token's place: the likeliest tokens with bars, to read, and to go on from with another."""
+"""The alternatives at a token: the likeliest ones with bars, to read, or to continue the text from."""
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import set_cell_size
@@ -8,9 +9,10 @@ from rich.text import Text
 from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.message import Message
-from textual.widgets import Static
 
+from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.play.written import Alternative, AnswerToken, level, number, sign
+from tui_transformer.studio.shared.drawn_line import Drawn
 from tui_transformer.studio.shared.palette import Palette
 
 LIKELIEST = 5
@@ -18,58 +20,34 @@ COLUMN = 8  # of a token's name
 BAR = 30  # columns of the longest bar
 
 
-class Likeliest(Static, can_focus=True):
-    """The alternatives of the token under the cursor."""
-
-    DEFAULT_CSS = """
-    Likeliest { height: auto; min-height: 7; padding: 0 1; border-top: solid $foreground 15%; }
-    Likeliest:focus { border-top: solid $primary; background: $foreground 4%; }
-    """
+class Likeliest(Drawn, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
         Binding("enter", "take", "go on from it"),
     ]
 
+    @dataclass
     class Taken(Message):
-        """The text is to go on from another token."""
-
-        def __init__(self, alternative: Alternative) -> None:
-            super().__init__()
-            self.alternative = alternative
+        alternative: Alternative
 
     def __init__(self) -> None:
-        super().__init__("", id="likeliest")
+        super().__init__(id="likeliest")
         self._piece: AnswerToken | None = None
         self._at, self._takes = 0, False
         self._nothing = ""
 
     def show(self, piece: AnswerToken | None, *, takes: bool = False, nothing: str = "") -> None:
-        """Show a token's.
-
-        Args:
-            piece: the token; None for none.
-            takes: a text can go on from another one.
-            nothing: what to say where there is none.
-        """
+        """Show a token's, or `nothing`; it `takes` one if the text can continue from that."""
         if piece is not self._piece:
             self._at = 0
         self._piece, self._takes, self._nothing = piece, takes, nothing
-        self._draw()
-
-    def on_focus(self) -> None:
-        self._draw()
-
-    def on_blur(self) -> None:
-        self._draw()
-
-    def on_resize(self) -> None:
-        self._draw()
+        self.draw()
 
     def action_go(self, by: int) -> None:
         if self._piece is not None and self._piece.alternatives:
             self._at = max(0, min(len(self._piece.alternatives) - 1, self._at + by))
-            self._draw()
+            self.draw()
 
     def action_take(self) -> None:
         if self._piece is not None and self._takes and self._piece.alternatives:
@@ -79,11 +57,11 @@ class Likeliest(Static, can_focus=True):
         offset = event.get_content_offset(self)
         if self._piece is not None and offset is not None and 1 <= offset.y <= len(self._piece.alternatives):
             self._at = offset.y - 1
-            self._draw()
+            self.draw()
             if event.chain > 1:
                 self.action_take()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         palette, piece = Palette.of(self.app.theme_variables), self._piece
         if piece is None or piece.probability is None:
             self.update(Text(self._nothing, palette.dim))
@@ -104,7 +82,7 @@ class Likeliest(Static, can_focus=True):
             chosen = self.has_focus and i == self._at
             words.append("\n▸ " if chosen else "\n  ", palette.accent)
             words.append(set_cell_size(sign(one.text), COLUMN - 2), "bold" if one.text == piece.text else "")
-            words.append(_bar(one.probability, room), palette.primary)
+            words.append(bar(one.probability, room).ljust(room), palette.primary)
             words.append(f" {number(one.probability):<5}", "bold" if one.text == piece.text else "")
             if drawn:
                 words.append(f"  chance {number(one.chance)}" if one.chance > 0 else "  cut off", palette.dim)
@@ -116,9 +94,3 @@ class Likeliest(Static, can_focus=True):
 def level_style(palette: Palette, probability: float) -> str:
     shades = ("", palette.good, palette.warn, f"{palette.bad} underline", f"{palette.bad} bold underline")
     return shades[level(probability)]
-
-
-def _bar(share: float, room: int) -> str:
-    full, rest = divmod(round(max(0.0, min(1.0, share)) * room * 8), 8)
-    bar = "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
-    return bar.ljust(room)

@@ -1,12 +1,13 @@
-"""The lines around the text: the numbers that sampling depends on, the three modes with a legend, and the prompt."""
+"""The lines around the text: the sampling settings, the three modes with a legend, and the prompt."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.text import Text
 from textual.binding import Binding, BindingType
-from textual.events import Click, MouseScrollDown, MouseScrollUp, Paste
+from textual.events import Click, MouseEvent, MouseScrollDown, MouseScrollUp, Paste
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from engine.clean import clean
 from engine.errors import InputError
@@ -15,11 +16,12 @@ from tui_transformer.lab.play.written import LEVELS, SIGNS
 from tui_transformer.studio.playground.column import Mode
 from tui_transformer.studio.playground.likeliest import level_style
 from tui_transformer.studio.shared.dialog import AskText
+from tui_transformer.studio.shared.drawn_line import Drawn, NameLine
 from tui_transformer.studio.shared.palette import Palette
 
 NAMES = {"temperature": "temperature", "top_k": "top-k", "top_p": "top-p", "seed": "seed", "length": "length"}
 BRIEF = {"temperature": "temp"}
-STEPS: dict[str, tuple[float | int, ...]] = {  # where a number that has no even step goes next
+STEPS: dict[str, tuple[float | int, ...]] = {  # next values for numbers without an even step
     "top_k": (0, 1, 2, 3, 5, 10, 20, 40, 80, 200),
     "length": (10, 25, 50, 100, 200, 400, 800, 1600, 3200),
 }
@@ -40,13 +42,7 @@ def stepped(name: str, value: float | int, by: int) -> float | int:
     return int(within) if setting.kind is int else within
 
 
-class Controls(Static, can_focus=True):
-    """One line of numbers."""
-
-    DEFAULT_CSS = """
-    Controls { height: 1; padding: 0 1; background: $panel; }
-    Controls:focus { background: $primary 25%; }
-    """
+class Controls(Drawn, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "choose(-1)", "setting", show=False),
         Binding("right", "choose(1)", "setting", show=False),
@@ -55,43 +51,32 @@ class Controls(Static, can_focus=True):
         Binding("enter", "exact", "exact value"),
     ]
 
+    @dataclass
     class Changed(Message):
-        """A number is another one."""
-
-        def __init__(self, name: str, value: float | int) -> None:
-            super().__init__()
-            self.setting, self.value = name, value
+        setting: str
+        value: float | int
 
     def __init__(self) -> None:
-        super().__init__("", id="controls")
+        super().__init__(id="controls")
         self._settings: Settings = {}
-        self._chosen = 0
-        self._places: list[tuple[int, int]] = []
+        self._chosen = next(iter(NAMES))
 
     def show(self, settings: Settings) -> None:
         self._settings = dict(settings)
-        self._draw()
-
-    def on_focus(self) -> None:
-        self._draw()
-
-    def on_blur(self) -> None:
-        self._draw()
-
-    def on_resize(self) -> None:
-        self._draw()
+        self.draw()
 
     def action_choose(self, by: int) -> None:
-        self._chosen = (self._chosen + by) % len(NAMES)
-        self._draw()
+        names = list(NAMES)
+        self._chosen = names[(names.index(self._chosen) + by) % len(names)]
+        self.draw()
 
     def action_change(self, by: int) -> None:
-        name = list(NAMES)[self._chosen]
+        name = self._chosen
         if name in self._settings:
             self._become(name, stepped(name, self._settings[name], by))
 
     def action_exact(self) -> None:
-        name = list(NAMES)[self._chosen]
+        name = self._chosen
 
         def wrong(text: str) -> str:
             try:
@@ -110,11 +95,11 @@ class Controls(Static, can_focus=True):
     def _become(self, name: str, value: float | int) -> None:
         if value != self._settings.get(name):
             self._settings[name] = value
-            self._draw()
+            self.draw()
             self.post_message(self.Changed(name, value))
 
     def on_click(self, event: Click) -> None:
-        if self._under(event.get_content_offset(self)) and event.chain > 1:
+        if self._point(event) and event.chain > 1:
             self.action_exact()
 
     def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
@@ -125,30 +110,28 @@ class Controls(Static, can_focus=True):
 
     def _turn(self, event: MouseScrollUp | MouseScrollDown, by: int) -> None:
         event.stop()
-        if self._under(event.get_content_offset(self)):
+        if self._point(event):
             self.action_change(by)
 
-    def _under(self, offset: object) -> bool:
-        x = getattr(offset, "x", -1)
-        for i, (start, end) in enumerate(self._places):
-            if start <= x < end:
-                self._chosen = i
-                self._draw()
-                return True
-        return False
+    def _point(self, event: MouseEvent) -> bool:
+        name = self.named(event)
+        if name is not None:
+            self._chosen = name
+            self.draw()
+        return name is not None
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         palette, line = Palette.of(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
-        self._places = []
-        for i, (name, label) in enumerate(NAMES.items()):
+        self.places = []
+        for name, label in NAMES.items():
             start = line.cell_len
-            chosen = self.has_focus and i == self._chosen
+            chosen = self.has_focus and name == self._chosen
             label = BRIEF.get(name, label) if self.content_size.width < 70 else label
             line.append(f"{label} ", "bold" if chosen else palette.dim)
             value = self._settings.get(name)
             shown = "–" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:g}"
             line.append(f"‹{shown}›" if chosen else f" {shown} ", f"bold {palette.accent}" if chosen else "bold")
-            self._places.append((start, line.cell_len))
+            self.places.append((start, line.cell_len, name))
             line.append(" " * (GAP - 2))
         self.update(line)
 
@@ -157,45 +140,22 @@ MODES: tuple[tuple[Mode, str], ...] = (("write", "w"), ("surprise", "s"), ("atte
 NATS = ("0.7", "1.6", "3.0", "4.6")  # −log of the levels
 
 
-class ModeLine(Static):
-    """The three modes; a click chooses one."""
-
-    DEFAULT_CSS = """
-    ModeLine { height: 1; padding: 0 1; }
-    """
-
-    class Chosen(Message):
-        """Another mode was clicked."""
-
-        def __init__(self, mode: Mode) -> None:
-            super().__init__()
-            self.mode = mode
-
+class ModeLine(NameLine):
     def __init__(self) -> None:
-        super().__init__("", id="modes")
+        super().__init__(id="modes")
         self._mode: Mode = "write"
-        self._places: list[tuple[int, int, Mode]] = []
 
     def show(self, mode: Mode) -> None:
         self._mode = mode
-        self._draw()
+        self.draw()
 
-    def on_resize(self) -> None:
-        self._draw()
-
-    def on_click(self, event: Click) -> None:
-        offset = event.get_content_offset(self)
-        for start, end, mode in self._places:
-            if offset is not None and start <= offset.x < end:
-                self.post_message(self.Chosen(mode))
-
-    def _draw(self) -> None:
+    def draw(self) -> None:
         palette, line = Palette.of(self.app.theme_variables), Text(no_wrap=True, overflow="ellipsis")
-        self._places = []
+        self.places = []
         for mode, key in MODES:
             start = line.cell_len
             line.append(mode, f"bold {palette.accent}" if mode == self._mode else "").append(f" {key}", palette.dim)
-            self._places.append((start, line.cell_len, mode))
+            self.places.append((start, line.cell_len, mode))
             line.append("  ")
         legend = _legend(self._mode, palette, brief=self.content_size.width < 76)
         line.append(" " * max(1, self.content_size.width - line.cell_len - legend.cell_len))
@@ -221,12 +181,6 @@ END = SIGNS["\n"]
 
 
 class PromptLine(Input):
-    """A line with a memory."""
-
-    DEFAULT_CSS = """
-    PromptLine { height: 1; border: none; padding: 0 1; background: $surface; }
-    PromptLine:focus { border: none; background: $primary 15%; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "past(-1)", "before", show=False),
         Binding("down", "past(1)", "after", show=False),
@@ -234,15 +188,12 @@ class PromptLine(Input):
         Binding("escape", "leave", "leave the line"),
     ]
 
+    @dataclass
     class Given(Message):
-        """A line was given."""
-
-        def __init__(self, line: str) -> None:
-            super().__init__()
-            self.line = line
+        line: str
 
     class Left(Message):
-        """Escape: the keys are to go elsewhere."""
+        """Escape: focus should go elsewhere."""
 
     def __init__(self) -> None:
         super().__init__(id="prompt", select_on_focus=False)
@@ -270,7 +221,7 @@ class PromptLine(Input):
         self.insert_text_at_cursor(END)
 
     def action_past(self, by: int) -> None:
-        """Another line of those before; past the last, what was being typed."""
+        """Recall an earlier line; past the last, the current input."""
         if self._at == len(self._lines):
             self._typed = self.value
         at = max(0, min(len(self._lines), self._at + by))

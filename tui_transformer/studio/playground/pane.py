@@ -1,7 +1,7 @@
-"""Playground: write with what a run learned, see what else it could have written, what surprises it, where it looks.
+"""Playground: write with a trained run; see its alternatives, what surprises it, and where it looks.
 
-One or two runs, the same prompt and seed for both. Models are loaded and asked in the engine's thread; sampling draws
-from generators of its own, so a training beside it has the same bits.
+One or two runs share a prompt and seed. Models are loaded and run in the engine's thread; sampling has its own
+generators, so concurrent training stays bit-identical.
 """
 
 import asyncio
@@ -34,73 +34,39 @@ from tui_transformer.studio.playground.token_text import TokenText
 from tui_transformer.studio.shared.dialog import Answer, Ask, Read
 from tui_transformer.studio.typing_order import TypingOrder
 
-WIDE = 150  # columns of the screen from which details stand beside the text
-REST = 0.35  # seconds that a control must rest before the answer is written anew
-NEWER = 2.0  # seconds between two looks for runs and newer checkpoints
+WIDE = 150  # least screen columns for details beside the text
+REST = 0.35  # idle seconds of a control before the answer is rewritten
+NEWER = 2.0  # seconds between looks for runs and newer checkpoints
 NOBODY = "no second run"
 EACH_ITS_OWN = "the other run reads another text, so these numbers compare nothing: /surprise TEXT gives both the same"
 HELD = "escape, then arrows: the cursor stands on a token, and what else could have stood there is shown here"
 
 
 class PlaygroundPane(Vertical):
-    """The fourth pane.
-
-    Args:
-        runs_dir: where runs are.
-        device: to load models on, as on the command line.
-        writers: loads models.
-    """
-
     can_focus = True
-    SCOPED_CSS = False  # `narrow` is a class of the app
-    DEFAULT_CSS = """
-    PlaygroundPane { height: 1fr; }
-    PlaygroundPane #parts { height: 1fr; layout: vertical; }
-    PlaygroundPane.-wide #parts { layout: horizontal; }
-    PlaygroundPane #run-columns { height: 1fr; width: 1fr; layout: horizontal; }
-    .narrow PlaygroundPane #run-columns { layout: vertical; }
-    PlaygroundPane #second { display: none; border-left: vkey $panel; }
-    .narrow PlaygroundPane #second { border-left: none; }
-    PlaygroundPane.-two #second { display: block; }
-    PlaygroundPane #detail { height: auto; width: 1fr; }
-    PlaygroundPane.-wide #detail { height: 1fr; width: 72; border-left: vkey $panel; }
-    PlaygroundPane.-wide Likeliest, PlaygroundPane.-wide AttentionMap { border-top: none; }
-    PlaygroundPane AttentionMap { display: none; }
-    PlaygroundPane.-attention AttentionMap { display: block; }
-    PlaygroundPane.-attention Likeliest { display: none; }
-    PlaygroundPane.-attention #detail { height: 3fr; }
-    PlaygroundPane.-attention #run-columns { height: 2fr; }
-    PlaygroundPane.-wide.-attention #detail, PlaygroundPane.-wide.-attention #run-columns { height: 1fr; }
-    PlaygroundPane.-wide.-attention #detail { width: 110; }
-    PlaygroundPane #nothing { display: none; width: 1fr; height: 1fr; content-align: center middle;
-        text-align: center; }
-    PlaygroundPane.-empty #nothing { display: block; }
-    PlaygroundPane.-empty > #parts, PlaygroundPane.-empty > PromptLine, PlaygroundPane.-empty > Controls,
-    PlaygroundPane.-empty > ModeLine { display: none; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = bindings(PLAYGROUND)
 
-    def __init__(self, *, runs_dir: Path, device: str = "auto", writers: Writers | None = None) -> None:
+    def __init__(self, *, runs_dir: Path, device: str = "auto") -> None:
         super().__init__(id="playground")
         self.runs_dir = runs_dir
-        writers = writers or Writers(device)
+        writers = Writers(device)
         self._first, self._second = RunColumn(writers, id="first"), RunColumn(writers, id="second")
         self._active = self._first
         self._controls, self._modes, self._line = Controls(), ModeLine(), PromptLine()
         self._likeliest, self._map, self._nothing = Likeliest(), AttentionMap(), Static("", id="nothing")
-        # The runs that there are
+        # The available runs
         self._feed = Feed(runs_dir)
         self._rows: tuple[RunRow, ...] = ()
         self._looking = self._looked = False
         self._asked: tuple[RunColumn, Ask[Path | str]] | None = None  # the last question
-        self._heard = 0  # key count when the pane was shown, or was found to have no run
-        # What is asked of them
+        self._heard = 0  # key count when the pane was shown, or found to have no run
+        # What they are asked
         self._mode: Mode = "write"
         self._layer, self._head, self._kind = 1, 1, "self"
         self._own: dict[Path | None, Settings] = {}  # settings made by hand, per run
         self._held = ""  # a line waiting for its model to load
         self._rest: Timer | None = None
-        self._surprised: int | None = None  # the token that was gone to as a surprising one
+        self._surprised: int | None = None  # the last surprising token jumped to
         self.session = Prompt(
             {"temperature": 0.8, "top_k": 40, "top_p": 1.0, "seed": 1, "length": 200},
             self.give,
@@ -116,7 +82,7 @@ class PlaygroundPane(Vertical):
                 "help": lambda _: self._help(),
             },
             place="pane",
-            say=lambda words: None,  # the controls say it
+            say=lambda words: None,  # the controls show it
             remark=self.say,
             complain=lambda words: self.say(words, "warning"),
         )
@@ -144,7 +110,7 @@ class PlaygroundPane(Vertical):
     def say(self, words: str, severity: SeverityLevel = "information") -> None:
         self.post_message(Say(words, severity))
 
-    # The runs: found by itself, asked for, named; one, or a second one beside it
+    # The runs: found automatically, requested, named; one, or a second beside it
 
     @property
     def columns(self) -> list[RunColumn]:
@@ -155,7 +121,6 @@ class PlaygroundPane(Vertical):
         self._take(self._second, vs)
 
     def _take(self, column: RunColumn, run: Path | None) -> None:
-        """Give a column a run; without one, the second column goes."""
         if column is self._first and run is not None:
             self.remove_class("-empty")
             column.take(run)
@@ -169,8 +134,7 @@ class PlaygroundPane(Vertical):
             self._activate(self._first)
 
     def focus_first(self) -> None:
-        """Take the keys when the pane is shown."""
-        self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: what is typed next is for it
+        self.screen.set_focus(self if self.has_class("-empty") else self._line)  # now: the next keys are for it
         self._heard = self._keys_heard
         self.run_worker(self._look(), group="look")
 
@@ -179,7 +143,7 @@ class PlaygroundPane(Vertical):
         return cast(TypingOrder, self.app).keys_heard
 
     async def _look(self) -> None:
-        """Find runs while there is none; else take what training has saved since."""
+        """Find runs while there is none; else take newer checkpoints."""
         if not self.display or self._looking:
             return
         self._looking = True
@@ -228,7 +192,7 @@ class PlaygroundPane(Vertical):
         self._ask(event.column)
 
     def _ask(self, column: RunColumn) -> None:
-        """Ask at once; runs found meanwhile are added to the answers."""
+        """Ask at once; runs found meanwhile become choices."""
         title = "Which run writes?" if column is self._first else "Which run stands beside it?"
 
         def chosen(run: Path | str | None) -> None:
@@ -285,7 +249,6 @@ class PlaygroundPane(Vertical):
     # Prompts
 
     def on_prompt_line_given(self, event: PromptLine.Given) -> None:
-        """A line was submitted; text waits until the model is loaded."""
         if event.line.startswith("/") or self._first.writer is not None:
             self._take_line(event.line)
             return
@@ -304,12 +267,10 @@ class PlaygroundPane(Vertical):
         self._set_by_hand({name: value for name, value in self.session.settings.items() if before[name] != value})
 
     def _set_by_hand(self, changed: Settings) -> None:
-        """Remember the settings of the current run; another run has its own."""
         self._own.setdefault(self._first.run_path, {}).update(changed)
         self._controls.show(self.session.settings)
 
     def on_prompt_line_left(self, event: PromptLine.Left) -> None:
-        """Escape on the line: stop what is written, or go to the text."""
         if not self.action_stop_writing():
             self.screen.set_focus(self._active.text)
 
@@ -319,7 +280,6 @@ class PlaygroundPane(Vertical):
             column.answer(text, self.session.settings)
 
     def on_controls_changed(self, event: Controls.Changed) -> None:
-        """A number was changed: the answer is written anew, once it rests."""
         self.session.settings[event.setting] = event.value
         self._set_by_hand({event.setting: event.value})
         if self._rest is not None:
@@ -343,7 +303,6 @@ class PlaygroundPane(Vertical):
         self._line.cursor_position = 1
 
     def action_copy_answer(self) -> None:
-        """The text of the run that is looked at, through the terminal (OSC 52)."""
         if not self._active.whole:
             self.say("there is nothing to copy yet", "warning")
             return
@@ -366,8 +325,8 @@ class PlaygroundPane(Vertical):
 
     # Looking
 
-    def on_mode_line_chosen(self, event: ModeLine.Chosen) -> None:
-        self.action_mode(event.mode)
+    def on_name_line_chosen(self, event: ModeLine.Chosen) -> None:
+        self.action_mode(cast(Mode, event.name))
 
     def action_mode(self, mode: Mode) -> None:
         self._set_mode(mode)
@@ -386,7 +345,7 @@ class PlaygroundPane(Vertical):
         self._modes.show(mode)
 
     def _show_of(self, text: str | None = None) -> None:
-        """Show surprise or attention for a text; without one, for what each run wrote."""
+        """Show surprise or attention for a text, or else for each run's output."""
         if text is not None:
             for column in self.columns:
                 column.given, column.pieces = text, []
@@ -436,7 +395,7 @@ class PlaygroundPane(Vertical):
         self.action_mode("attention")
 
     def action_surprising(self, argument: str = "") -> None:
-        """Go to the next most surprising token, or to the one at a place among them."""
+        """Go to the next most surprising token, or the one at a given rank."""
         column = self._active
         known = [(i, piece.nats) for i, piece in enumerate(column.asked) if piece.nats is not None]
         ranked = [i for i, _ in sorted(known, key=lambda one: -(one[1] or 0.0))]
@@ -452,7 +411,7 @@ class PlaygroundPane(Vertical):
         self.screen.set_focus(column.text)
         self._detail()
 
-    # What is shown
+    # Display
 
     def on_run_column_changed(self, event: RunColumn.Changed) -> None:
         column = event.column
@@ -472,7 +431,7 @@ class PlaygroundPane(Vertical):
         self._detail()
 
     def _read_the_same(self, column: RunColumn) -> None:
-        """A run that came beside another one gets the text that stands there."""
+        """Give a run added beside another the text shown there."""
         other = self._second if column is self._first else self._first
         if column.given or column.busy or not other.given or other.writer is None:
             return
@@ -489,7 +448,6 @@ class PlaygroundPane(Vertical):
         self._detail()
 
     def on_descendant_focus(self) -> None:
-        """The run whose text has the keys is the one that is asked about."""
         for column in self.columns:
             if column.text.has_focus:
                 self._activate(column)

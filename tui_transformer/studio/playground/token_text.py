@@ -1,10 +1,11 @@
-"""A text in which each token has a colour of its own and can be stood on with a cursor. Draws only what is in view.
+"""A text view that colours each token and moves a cursor over tokens. Draws only what is in view.
 
-Every token keeps cells of its own. Breaks come after spaces and at wide characters; growing at the end wraps only the
-last line again.
+Every token keeps its own cells. Lines break after spaces and at wide characters; appending rewraps only the last
+line.
 """
 
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -22,30 +23,20 @@ from textual.strip import Strip
 from engine.clean import clean
 from tui_transformer.lab.play.written import HIDDEN, SIGNS
 
-BARE = "◌"  # what carries a mark that stands alone
+BARE = "◌"  # carrier of a lone combining mark
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A character of a token, as it is drawn.
-
-    Args:
-        token: whose it is.
-        text: what is drawn; of a line end a space.
-        width: columns.
-        ends: the line ends after it.
-        breaks: a line may be broken after it.
-    """
-
     token: int
-    text: str
+    text: str  # what is drawn; a space for a line end
     width: int
-    ends: bool = False
-    breaks: bool = False
+    ends: bool = False  # the line ends after it
+    breaks: bool = False  # a line may break after it
 
 
 def cells(token: int, text: str) -> list[Cell]:
-    """How a token is drawn: at least one cell, nothing that commands a terminal, nothing without a width."""
+    """A token's cells: at least one, none that controls a terminal, none without width."""
     found: list[Cell] = []
     for character in text:
         if character == "\n":
@@ -58,18 +49,14 @@ def cells(token: int, text: str) -> list[Cell]:
                 found[-1] = Cell(token, found[-1].text + shown, found[-1].width, breaks=found[-1].breaks)
                 continue
             shown, width = BARE + shown, 1
-        elif width == 0:  # joiners and selectors: drawn, since a terminal would melt their neighbours together
+        elif width == 0:  # joiners and selectors: drawn, since a terminal would merge their neighbours
             shown, width = HIDDEN, 1
         found.append(Cell(token, shown, width, breaks=shown == " " or width > 1))
     return found or [Cell(token, HIDDEN, 1)]
 
 
 class Layout:
-    """Cells on lines of a width.
-
-    Args:
-        width: columns; one of them is kept for a space or line end that hangs over.
-    """
+    """Cells on lines of a width; one column is kept for a hanging space or line end."""
 
     def __init__(self, width: int = 80) -> None:
         self.width = width
@@ -113,19 +100,13 @@ class Layout:
         self.lines.append((start, at))
 
     def line_of(self, token: int) -> int:
-        cell = self.first[token]
-        low, high = 0, len(self.lines) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if self.lines[middle][0] <= cell else (low, middle - 1)
-        return low
+        return bisect_right(self.lines, self.first[token], 1, key=lambda line: line[0]) - 1
 
     def column_of(self, token: int) -> int:
         start = self.lines[self.line_of(token)][0]
         return sum(cell.width for cell in self.cells[start : self.first[token]])
 
     def token_at(self, line: int, column: int) -> int | None:
-        """Return the token at a place, or the nearest before it on that line."""
         if not self.cells or not 0 <= line < len(self.lines):
             return None
         start, end = self.lines[line]
@@ -137,45 +118,19 @@ class Layout:
         return found
 
 
-WEIGHTS = 8  # shades of how much is looked at
+WEIGHTS = 8  # shades of attention
 STYLES = ("given", "unseen", *(f"p{i}" for i in range(5)), *(f"w{i}" for i in range(WEIGHTS + 1)), "cursor")
-LOUD = ("p3", "p4")  # a line end of these levels is drawn as a sign
+LOUD = ("p3", "p4")  # line ends of these levels are drawn as symbols
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token as it is shown: its text, and the name of a style."""
-
     text: str
-    style: str
+    style: str  # of `STYLES`
 
 
 class TokenText(ScrollView, can_focus=True):
-    """Tokens on lines."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"token-text--{name}" for name in STYLES}
-    DEFAULT_CSS = """
-    TokenText { height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
-        overflow-x: hidden; scrollbar-color: $foreground 20%; scrollbar-background: $background; }
-    TokenText:focus { background: $foreground 4%; }
-    TokenText .token-text--given { color: $foreground 60%; }
-    TokenText .token-text--unseen { color: $foreground 35%; }
-    TokenText .token-text--p0 { color: $foreground; }
-    TokenText .token-text--p1 { color: $success; }
-    TokenText .token-text--p2 { color: $warning; }
-    TokenText .token-text--p3 { color: $error; text-style: underline; }
-    TokenText .token-text--p4 { color: $error; text-style: bold underline; }
-    TokenText .token-text--w0 { color: $foreground 70%; }
-    TokenText .token-text--w1 { color: $foreground 80%; background: $primary 10%; }
-    TokenText .token-text--w2 { color: $foreground 90%; background: $primary 20%; }
-    TokenText .token-text--w3 { color: $foreground; background: $primary 30%; }
-    TokenText .token-text--w4 { color: $foreground; background: $primary 42%; }
-    TokenText .token-text--w5 { color: $foreground; background: $primary 54%; text-style: underline; }
-    TokenText .token-text--w6 { color: $background; background: $primary 74%; text-style: underline; }
-    TokenText .token-text--w7 { color: $background; background: $primary 87%; text-style: bold underline; }
-    TokenText .token-text--w8 { color: $background; background: $primary; text-style: bold underline; }
-    TokenText .token-text--cursor { background: $foreground 25%; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "step(-1)", "token", show=False),
         Binding("right", "step(1)", "token", show=False),
@@ -187,15 +142,13 @@ class TokenText(ScrollView, can_focus=True):
         Binding("end", "step(999999)", "last", show=False),
     ]
 
+    @dataclass
     class Moved(Message):
-        """The cursor went to another token."""
+        text: "TokenText"
+        at: int
 
-        def __init__(self, text: "TokenText", at: int) -> None:
-            super().__init__()
-            self.text, self.at = text, at
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self) -> None:
+        super().__init__()
         self.tokens: list[Token] = []
         self.cursor: int | None = None
         self._lines = Layout()

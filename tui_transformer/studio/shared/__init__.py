@@ -1,1 +1,1 @@
-"""Widgets that several panes use."""
+"""Widgets shared by panes."""

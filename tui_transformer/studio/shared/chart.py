@@ -1,10 +1,11 @@
-"""A chart on the screen: a title that is its legend, the lines, and a line of values at the cursor or now.
+"""A chart widget: a title that is its legend, the lines, and a line of values at the cursor or the end.
 
-It knows keys, mouse, cursor and cells. What is drawn, a subclass says in `paint`, `title` and `values`.
+It handles keys, mouse, cursor and cells. Subclasses define what is drawn in `paint`, `title` and `values`.
 """
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.cells import cell_len
@@ -24,17 +25,7 @@ LEAST = 5  # rows
 
 
 class Chart(Widget, can_focus=True):
-    """A chart without a subject."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in STYLES}
-    DEFAULT_CSS = """
-    Chart { width: 1fr; height: 1fr; padding: 0 1; }
-    Chart .chart--axis { color: $foreground 45%; }
-    Chart .chart--title { color: $foreground; text-style: bold; }
-    Chart .chart--focused { color: $accent; text-style: bold; }
-    Chart .chart--cursor { color: $foreground 80%; }
-    Chart .chart--dim { color: $foreground 65%; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left", "move(-1)", "cursor", show=False),
         Binding("right", "move(1)", "cursor", show=False),
@@ -44,30 +35,30 @@ class Chart(Widget, can_focus=True):
         Binding("end", f"move({FAR})", "cursor", show=False),
     ]
 
+    @dataclass
     class Pointed(Message):
-        """The cursor moved to x, or went away."""
+        """The cursor moved to x, or was hidden."""
 
-        def __init__(self, x: float | None, chart: "Chart | None" = None) -> None:
-            super().__init__()
-            self.x, self.chart = x, chart
+        x: float | None
+        chart: "Chart | None" = None
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
-        self.cost = 0.0  # seconds that the last drawing took
+        self.cost = 0.0  # seconds the last drawing took
         self.waiting = ""  # why there is nothing to draw
         self._canvas: Canvas | None = None
         self._drawn: tuple[object, ...] = ()
         self._x: float | None = None  # of the cursor
 
     def paint(self, width: int, height: int) -> Canvas | None:
-        """Draw the lines in so many columns and rows; None where there is nothing to draw."""
+        """Draw the lines in so many columns and rows; None if there is nothing to draw."""
         raise NotImplementedError
 
     def title(self, width: int) -> list[Cell]:
         raise NotImplementedError
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        """The last line: what the lines are at the cursor, or at their ends."""
+        """The last line: the values at the cursor, or at the lines' ends."""
         raise NotImplementedError
 
     def redraw(self) -> None:
@@ -75,7 +66,6 @@ class Chart(Widget, can_focus=True):
         self.refresh()
 
     def point_at(self, x: float | None) -> None:
-        """Move the cursor to x; None takes it away."""
         if x != self._x:
             self._x = x
             self.refresh()
@@ -86,7 +76,7 @@ class Chart(Widget, can_focus=True):
             return
         if self._x is not None:
             column = canvas.column_of(self._x) + columns
-        else:  # it comes in from the side that it goes away from, or goes at once where home and end lead
+        else:  # it enters from the side it moves away from; home and end jump
             column = canvas.column_of(canvas.high) if columns in (-1, -10, FAR) else canvas.margin
         self.post_message(self.Pointed(canvas.x_at(column), self))
 
@@ -124,7 +114,10 @@ class Chart(Widget, can_focus=True):
             return self._strip(self.values(width, self._x), width)
         canvas = self._canvas
         if canvas is None:
-            return self._message(width) if y == height // 2 else Strip.blank(width, self.rich_style)
+            if y != height // 2:
+                return Strip.blank(width, self.rich_style)
+            text = self.waiting[:width]
+            return self._strip([*[BLANK] * ((width - len(text)) // 2), *cells_of(text, "dim")], width)
         cells = canvas.cells[y - 1]
         if self._x is not None and y - 1 < canvas.rows:
             column = canvas.column_of(self._x)
@@ -132,12 +125,7 @@ class Chart(Widget, can_focus=True):
                 cells = [*cells[:column], ("│", "cursor"), *cells[column + 1 :]]
         return self._strip(cells, width)
 
-    def _message(self, width: int) -> Strip:
-        text = self.waiting[:width]
-        return self._strip([*[BLANK] * ((width - len(text)) // 2), *cells_of(text, "dim")], width)
-
     def _strip(self, cells: list[Cell], width: int) -> Strip:
-        """Cells of one style in a row become one segment."""
         segments: list[Segment] = []
         run, of = "", ""
         for character, style in cells:

@@ -1,4 +1,4 @@
-"""A question over the screen: some words, some answers, each with a key; escape is always "no"."""
+"""A modal question: text and answers, each with a key; escape is always "no"."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,28 +23,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Answer(Generic[T]):
-    """One answer of a dialog.
-
-    Args:
-        value: what the dialog gives back.
-        label: its words.
-        why_not: why it cannot be chosen here; "" if it can.
-    """
-
-    value: T
+    value: T  # what the dialog returns
     label: str
-    why_not: str = ""
+    why_not: str = ""  # why it cannot be chosen here
 
 
 class Ask(ModalScreen[T | None], Generic[T]):
-    """A list of answers; gives back the chosen value, or None.
-
-    Args:
-        title: the question.
-        answers: the first that can be chosen is highlighted, or `at`.
-        text: some lines under the title.
-        at: the value to highlight.
-    """
+    """A list of answers, with `at` or the first valid one highlighted; returns the chosen value, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
 
@@ -84,28 +69,19 @@ class Ask(ModalScreen[T | None], Generic[T]):
 
 
 def _option(answer: "Answer[T]") -> Option:
-    return Option(_label(answer), disabled=bool(answer.why_not))
-
-
-def _label(answer: "Answer[T]") -> RenderableType:
     words = clean_line(answer.label)
-    label = Padding(Text(words.lstrip()), (0, 0, 0, len(words) - len(words.lstrip())))  # so that it wraps indented
-    if not answer.why_not:
-        return label
-    return Group(label, Padding(Text(clean_line(answer.why_not), style="italic"), (0, 0, 0, 2)))
+    # Padding, so that it wraps indented.
+    label: RenderableType = Padding(Text(words.lstrip()), (0, 0, 0, len(words) - len(words.lstrip())))
+    if answer.why_not:
+        label = Group(label, Padding(Text(clean_line(answer.why_not), style="italic"), (0, 0, 0, 2)))
+    return Option(label, disabled=bool(answer.why_not))
 
 
 class AskText(ModalScreen[str | None]):
-    """A line to fill in; gives back the text, or None.
+    """A line to fill in; returns the text, or None.
 
-    Args:
-        title: the question.
-        value: what stands there at first.
-        text: some lines under the title.
-        wrong: what is wrong with a text, "" if nothing is; asked at enter, and at each key.
-        hopeless: asked at each key instead: what is wrong that typing on cannot mend.
-        suggester: completes what is typed.
-        placeholder: shown while it is empty.
+    `wrong` says what is wrong with a text, "" if nothing is, at enter and at each key; `hopeless` is asked at each key
+    instead where there is one: what is wrong that typing on cannot mend.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", "back")]
@@ -141,13 +117,11 @@ class AskText(ModalScreen[str | None]):
             yield Static("", classes="dialog-wrong")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Say at once what is wrong, or what cannot become right."""
         event.stop()
         wrong = self._hopeless(event.value) if event.value else ""
         self.query_one(".dialog-wrong", Static).update(Text(clean_line(wrong)))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter: give it back, if nothing is wrong with it."""
         event.stop()
         wrong = self._wrong(event.value)
         if wrong:
@@ -157,7 +131,7 @@ class AskText(ModalScreen[str | None]):
 
 
 class Read(ModalScreen[None]):
-    """Texts to read, over the screen; any of escape, enter, q closes it."""
+    """Texts to read, in a modal screen; escape, enter or q closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,enter,q", "dismiss", "back")]
 

@@ -1,4 +1,4 @@
-"""The one thread for the studio's own torch work: made when first needed, and it leaves the cores to training."""
+"""The one thread for the studio's own torch work: started on first use, it leaves the cores to training."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ def _prepare() -> None:
 
 
 async def in_engine_thread(work: Callable[[], T]) -> T:
-    """Return the result of `work`, done in that thread; what is cancelled before its turn is never done."""
+    """Run `work` in that thread and return its result; work cancelled before its turn never runs."""
     result = await asyncio.get_running_loop().run_in_executor(_thread(), work)
     _spare_the_collector(len(sys.modules))
     return result
@@ -31,5 +31,5 @@ async def in_engine_thread(work: Callable[[], T]) -> T:
 
 @lru_cache(maxsize=1)
 def _spare_the_collector(modules: int) -> None:
-    """Leave what was imported out of collections: with torch's modules, each would stop the screen for long."""
+    """Exempt imports from garbage collection: with torch loaded, each pass would freeze the screen."""
     gc.freeze()

@@ -1,5 +1,10 @@
-"""Lines with a cursor, one for each run: only those on the screen are drawn, so thousands cost no more than twenty."""
+"""A list with a cursor, one line per run, and a line that filters a list.
 
+Only visible lines are drawn, so thousands cost no more than twenty.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +16,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widgets import Input
 
 STYLES = (
     *("live", "paused", "queued", "good", "ended", "bad"),  # as the states look
@@ -19,23 +25,7 @@ STYLES = (
 
 
 class LineList(ScrollView, can_focus=True):
-    """A subclass says what stands on each line."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"line--{name}" for name in STYLES}
-    DEFAULT_CSS = """
-    LineList { background: $surface; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; overflow-x: hidden; }
-    LineList .line--live { color: $accent; text-style: bold; }
-    LineList .line--paused { color: $warning; }
-    LineList .line--queued { color: $foreground 65%; }
-    LineList .line--good { color: $success; }
-    LineList .line--ended { color: $foreground 65%; }
-    LineList .line--bad { color: $error; }
-    LineList .line--warn { color: $warning; }
-    LineList .line--name { color: $foreground; }
-    LineList .line--dim { color: $foreground 65%; }
-    LineList .line--chosen { background: $primary 20%; }
-    LineList .line--chosen-focus { background: $primary 40%; }
-    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "go(-1)", "up", show=False),
         Binding("down", "go(1)", "down", show=False),
@@ -45,12 +35,9 @@ class LineList(ScrollView, can_focus=True):
         Binding("end", "go(99999)", "last", show=False),
     ]
 
+    @dataclass
     class Chosen(Message):
-        """The cursor went to another run."""
-
-        def __init__(self, run: Path) -> None:
-            super().__init__()
-            self.run = run
+        run: Path
 
     class Opened(Message):
         """A run was clicked twice."""
@@ -61,11 +48,10 @@ class LineList(ScrollView, can_focus=True):
         self.at = 0  # the cursor
 
     def line(self, at: int, width: int) -> list[tuple[str, str]]:
-        """Return texts with the names of their styles, from the left, for at most so many columns."""
+        """Return (text, style name) parts from the left, for at most so many columns."""
         raise NotImplementedError
 
     def paint_row(self, at: int, width: int) -> Strip:
-        """Return a line on the cursor's ground, where it is the cursor's."""
         over = Style()
         if at == self.at:
             chosen = self.get_component_rich_style("line--chosen-focus" if self.has_focus else "line--chosen")
@@ -106,3 +92,26 @@ class LineList(ScrollView, can_focus=True):
 
     def on_blur(self) -> None:
         self.refresh_lines(self.at)
+
+
+class SearchLine(Input):
+    """Filters while typing; escape clears it, enter and down go to the results.
+
+    `leave` focuses the filtered list at once, so that the next key goes where it is meant to.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,down", "leave", "list", show=False, priority=True),
+        Binding("escape", "clear", "clear", show=False, priority=True),
+    ]
+
+    def __init__(self, placeholder: str, leave: Callable[[], object], *, id: str | None = None) -> None:
+        super().__init__(placeholder=placeholder, select_on_focus=False, id=id)
+        self._leave = leave
+
+    def action_leave(self) -> None:
+        self._leave()
+
+    def action_clear(self) -> None:
+        self.value = ""
+        self._leave()

@@ -1,4 +1,4 @@
-"""The few colours that the Design pane's words have, from the theme."""
+"""The theme's few colours for the Design pane's text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

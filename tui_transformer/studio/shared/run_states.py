@@ -1,4 +1,4 @@
-"""The states of a run: how each looks, what is said of it, and which actions make sense in it. Pure."""
+"""The states of a run: each one's look, wording and allowed actions. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +13,6 @@ ENDED = ("stopped", "interrupted", "failed", "lost")  # resumable
 
 
 class StateStyle(NamedTuple):
-    """How a state looks: a sign, the name of a style, a word for the list."""
-
     sign: str
     style: str
     word: str = ""
@@ -34,18 +32,15 @@ STATES = {
     "damaged": StateStyle("!", "bad", "damaged"),
     "no run": StateStyle("=", "ended", "no run"),
 }
-UNKNOWN = StateStyle("?", "ended", "?")  # a state of a later version
+UNKNOWN = StateStyle("?", "ended", "?")  # a later version's state
 
 
 class Notice(NamedTuple):
-    """A sentence under a run's name, and the name of its style."""
-
     text: str
     style: str = "dim"
 
 
 def notice(row: RunRow, view: RunView | None) -> Notice:
-    """Return what there is to say of a run in its state."""
     resumes = (
         "r starts it over: it had no checkpoint yet" if row.saved is None else f"r resumes from step {row.saved:,}"
     )
@@ -68,7 +63,7 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
             return Notice(row.reason, "warning")
         case "handing-over":
             return Notice("another process takes it up…")
-        case "paused":  # where the disk is full it continues by itself
+        case "paused":  # on a full disk it continues by itself
             full = row.phase == WAITING_FOR_SPACE
             return Notice(row.reason if full else then(row.reason, "space continues"), "warning")
         case "finished":
@@ -93,7 +88,6 @@ def notice(row: RunRow, view: RunView | None) -> Notice:
 
 
 def nothing_yet(row: RunRow, view: RunView | None) -> str:
-    """Return why a run has no curve."""
     if view is None:
         return "reading…"
     if row.state in ("queued", "starting"):
@@ -104,13 +98,7 @@ def nothing_yet(row: RunRow, view: RunView | None) -> str:
 
 
 def why_not(action: str, row: RunRow | None, here: bool) -> str:
-    """Return why an action makes no sense now; "" if it does.
-
-    Args:
-        action: its name, without arguments.
-        row: the chosen run.
-        here: whether it trains in this process.
-    """
+    """Return why an action makes no sense now; "" if it does. `here`: the run trains in this process."""
     acts_in = {"pause": ("running", "paused"), "stop": ("starting", "running", "paused")}
     acts_in["checkpoint"] = acts_in["pause"]
     if action not in (*acts_in, "resume", "detach", "play", "rename", "delete"):
@@ -140,24 +128,15 @@ def why_not(action: str, row: RunRow | None, here: bool) -> str:
 
 @dataclass(frozen=True)
 class Pending:
-    """What was asked of a run and is not obeyed yet.
+    """A command that a run has not obeyed yet."""
 
-    Args:
-        words: shown meanwhile.
-        control_id: the last command it had obeyed before.
-        until: clock time after which nobody waits for it any more.
-        live: whether it is over when the run is no longer live, or when it is.
-        done: what to say then.
-    """
-
-    words: str
-    control_id: int
-    until: float
-    live: bool = True
-    done: Callable[[RunRow], str] | None = None
+    words: str  # shown meanwhile
+    control_id: int  # the last command obeyed before
+    until: float  # clock time at which waiting ends
+    live: bool = True  # whether it is over when the run is no longer live, or when it is
+    done: Callable[[RunRow], str] | None = None  # what to show then
 
     def over(self, row: RunRow, clock: float) -> bool:
-        """Whether it was obeyed, or never will be."""
         if clock > self.until or (row.state in LIVE_STATES) != self.live:
             return True
         return self.live and row.control_id > self.control_id and row.phase != "checkpointing"

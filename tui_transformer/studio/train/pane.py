@@ -1,7 +1,7 @@
-"""Train: the runs, their curves as they grow, and what can be done with them. Reads run directories only.
+"""Train: the runs, their growing curves, and actions on them. Reads run directories only.
 
-A worker looks at the runs folder in a thread, never twice at once, the rarer the more drawing costs; nothing is drawn
-while another pane is shown. What is done to a run may wait for a disk or a process, and is done in a thread as well.
+A worker thread polls the runs folder, one poll at a time, less often if drawing is slow; nothing is drawn while another
+pane is shown. Actions on a run may wait for a disk or a process, so they run in threads too.
 """
 
 import asyncio
@@ -41,32 +41,15 @@ from tui_transformer.studio.train.run_header import Gauges, RunHeader
 from tui_transformer.studio.train.run_list import RunList
 from tui_transformer.studio.train.run_tabs import RunTabs
 
-TWO, WIDE = 100, 160  # columns of the screen from which there are two charts, and a wide list
-SHORT, TALL = 22, 30  # lines under which there are no gauges, and from which there is some air
-SETTLE = 0.05  # seconds that the choice must rest before its run is read
-BLANK = 0.25  # seconds after which the curves of the run before are taken away
+TWO, WIDE = 100, 160  # least screen columns for two charts, and for a wide list
+SHORT, TALL = 22, 30  # least lines for gauges, and for some spacing
+SETTLE = 0.05  # idle seconds of the cursor before its run is read
+BLANK = 0.25  # seconds until the previous run's curves are removed
 PATIENCE = 60.0  # seconds that an action is shown as pending
 
 
 class TrainPane(Horizontal):
-    """The second pane."""
-
     BINDINGS: ClassVar[list[BindingType]] = bindings(TRAIN)
-    DEFAULT_CSS = """
-    TrainPane #left { width: 22; background: $surface; }
-    TrainPane.-two #left { width: 30; }
-    TrainPane.-wide #left { width: 42; }
-    TrainPane #runs-title { height: 1; padding: 0 1; color: $foreground 65%; background: $surface; }
-    TrainPane #right { width: 1fr; }
-    TrainPane.-tall #runs-title { padding: 0 1 1 1; height: 2; }
-    TrainPane.-tall RunHeader { padding: 0 1 1 1; }
-    TrainPane.-tall Gauges { margin: 1 0; }
-    TrainPane.-short Gauges { display: none; }
-    TrainPane #nothing { display: none; width: 1fr; height: 1fr; content-align: center middle; text-align: center; }
-    TrainPane.-empty #nothing { display: block; }
-    TrainPane.-empty #left, TrainPane.-empty #right { display: none; }
-    TrainPane.-zoom #left, TrainPane.-zoom Gauges, TrainPane.-zoom RunTabs { display: none; }
-    """
 
     def __init__(self, *, runs_dir: Path, launches: Launches) -> None:
         super().__init__(id="train")
@@ -74,12 +57,12 @@ class TrainPane(Horizontal):
         self.feed = Feed(runs_dir)
         self.chosen: Path | None = None
         self.snapshot = Snapshot()
-        # Kept, not looked up: a look may end while the screen is being taken down.
+        # Kept, not queried: a poll may end while the screen is being removed.
         self._title, self._nothing = Static("", id="runs-title"), Static("", id="nothing")
         self._list, self._header, self._charts = RunList(), RunHeader(), RunCharts()
         self._gauges, self._tabs = Gauges(), RunTabs()
         self._titled = ""
-        self._place = 0  # of the chosen run in the list, for when it goes
+        self._place = 0  # the chosen run's place in the list, for when it goes
         self._interval = PollInterval()
         self._wake = asyncio.Event()
         self._blank: Timer | None = None
@@ -102,7 +85,6 @@ class TrainPane(Horizontal):
         self.run_worker(self._watch(), name="look at the runs", group="look", exclusive=True)
 
     def focus_first(self) -> None:
-        """Take the keys when the pane is shown."""
         self.screen.set_focus(self._list)
         self._wake.set()
 
@@ -128,11 +110,10 @@ class TrainPane(Horizontal):
         return bool(self.display) and self.size.width > 0
 
     def look_now(self) -> None:
-        """Do not wait for the next look."""
         self._wake.set()
 
     def _take(self, snapshot: Snapshot) -> None:
-        """Show what there is now; a run that this app is about to begin as starting: its process may take seconds."""
+        """Show the current state; a run this app is about to begin shows as starting: that may take seconds."""
         begun = [row.state == QUEUED and self.launches.begins(row.path) for row in snapshot.rows]
         if any(begun):
             rows = zip(snapshot.rows, begun, strict=True)
@@ -150,7 +131,6 @@ class TrainPane(Horizontal):
             self.redraw()
 
     def redraw(self) -> None:
-        """Show everything that says something else than before."""
         snapshot, rows = self.snapshot, self.snapshot.rows
         self.set_class(not rows, "-empty")
         if not rows:
@@ -175,15 +155,21 @@ class TrainPane(Horizontal):
             pending = self._pending.get(row.path)
             self._header.show(row, view, pending.words if pending is not None else "")
             if view is None and self._blank is not None:
-                return  # the curves of the run before stay for a moment: most runs are read faster than that
+                return  # keep the previous run's curves for a moment: most runs are read faster than that
             self._charts.show(row, view)
             self._gauges.show(row, view)
             self._tabs.show(view)
 
     def current(self) -> tuple[RunRow | None, RunView | None]:
-        """Return the chosen run, as far as it is known."""
         row, view = self.snapshot.row(self.chosen), self.snapshot.view
         return row, view if view is not None and view.path == self.chosen else None
+
+    @property
+    def _row(self) -> RunRow:
+        """The chosen run, for actions, which require one."""
+        row, _ = self.current()
+        assert row is not None
+        return row
 
     def _say_nothing(self) -> None:
         words = Text(justify="center")
@@ -224,7 +210,7 @@ class TrainPane(Horizontal):
         if self._seen():
             self.redraw()
 
-    # How it looks
+    # Appearance
 
     def on_show(self) -> None:
         self._wake.set()
@@ -267,19 +253,17 @@ class TrainPane(Horizontal):
             self.action_zoom()
         self._tabs.choose(tab)
 
-    # What is allowed, and what is on its way
+    # What is allowed, and what is pending
 
     def _is_here(self, row: RunRow) -> bool:
-        """Whether a run trains in this process."""
         return self.launches.busy and self.launches.here == row.path
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys it in the footer, where it makes no sense for the chosen run."""
+        """None, which greys it in the footer, if it does not apply to the chosen run."""
         row, _ = self.current()
         return None if why_not(action, row, row is not None and self._is_here(row)) else True
 
     def on_key(self, event: KeyPress) -> None:
-        """Say why an action makes no sense now."""
         active = self.screen.active_bindings.get(event.key)
         if active is not None and active.node is self and not active.enabled:
             row, _ = self.current()
@@ -287,7 +271,6 @@ class TrainPane(Horizontal):
             self.say(why_not(action, row, row is not None and self._is_here(row)), "warning")
 
     def _settle_pending(self) -> None:
-        """Forget what was obeyed, and say so."""
         for run, pending in list(self._pending.items()):
             row, clock = self.snapshot.row(run), time.monotonic()
             if row is None:
@@ -304,7 +287,7 @@ class TrainPane(Horizontal):
     # What is done to a run
 
     def _do(self, work: Callable[[], object], run: Path, done: Callable[[], object] = lambda: None) -> None:
-        """Do it in a thread, and `done` if it went well; what goes wrong is said."""
+        """Do it in a thread, then `done` if it succeeded; errors are shown."""
         self.run_worker(self._done(work, run, done), group="actions", exit_on_error=False)
 
     async def _done(self, work: Callable[[], object], run: Path, done: Callable[[], object]) -> None:
@@ -320,38 +303,30 @@ class TrainPane(Horizontal):
             self.look_now()
 
     def action_pause(self) -> None:
-        row, _ = self.current()
-        if row is not None and row.state == "paused":
-            self._tell(row, Command.CONTINUE, "going on…", lambda now: f"goes on from step {now.step:,}")
-        elif row is not None:
-            self._tell(row, Command.PAUSE, "pausing…", lambda now: f"is {now.state} at step {now.step:,}")
+        if self._row.state == "paused":
+            self._tell(Command.CONTINUE, "going on…", lambda now: f"goes on from step {now.step:,}")
+        else:
+            self._tell(Command.PAUSE, "pausing…", lambda now: f"is {now.state} at step {now.step:,}")
 
     def action_stop(self) -> None:
-        row, _ = self.current()
-        if row is not None:  # of a run in this process the app says itself how it ended
-            done = None if self._is_here(row) else lambda now: f"is {now.state} at step {now.step:,}"
-            self._tell(row, Command.STOP, "stopping…", done)
+        # The app itself reports how a run in this process ended.
+        done = None if self._is_here(self._row) else lambda now: f"is {now.state} at step {now.step:,}"
+        self._tell(Command.STOP, "stopping…", done)
 
     def action_checkpoint(self) -> None:
-        row, _ = self.current()
-        if row is not None:
-            self._tell(row, Command.CHECKPOINT, "saving…", lambda now: f"has a checkpoint of step {now.saved or 0:,}")
+        self._tell(Command.CHECKPOINT, "saving…", lambda now: f"has a checkpoint of step {now.saved or 0:,}")
 
-    def _tell(self, row: RunRow, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
+    def _tell(self, command: Command, words: str, done: Callable[[RunRow], str] | None) -> None:
+        row = self._row
         self._wait_for(row, words, done)
         self._do(lambda: self.launches.tell(row.path, command), row.path)
 
     def action_resume(self, how: str) -> None:
-        row, _ = self.current()
-        if row is not None:
-            self._wait_for(row, "resuming…", None, live=False)
-            self.post_message(Resume(row.path, how))
+        self._wait_for(self._row, "resuming…", None, live=False)
+        self.post_message(Resume(self._row.path, how))
 
     def action_detach(self) -> None:
-        """Hand the run that trains here over."""
-        row, _ = self.current()
-        if row is None:
-            return
+        row = self._row
         said: list[str] = []
 
         def done() -> None:
@@ -362,14 +337,10 @@ class TrainPane(Horizontal):
         self._do(lambda: said.append(self.launches.hand_over()), row.path, done)
 
     def action_play(self) -> None:
-        row, _ = self.current()
-        if row is not None:
-            self.post_message(Play(row.path))
+        self.post_message(Play(self._row.path))
 
     def action_rename(self) -> None:
-        row, _ = self.current()
-        if row is None:
-            return
+        row = self._row
 
         def wrong(name: str) -> str:
             try:
@@ -390,9 +361,7 @@ class TrainPane(Horizontal):
         self.app.push_screen(AskText(f"A new name for {row.name}", row.name, wrong=wrong), named)
 
     def action_delete(self) -> None:
-        row, _ = self.current()
-        if row is None:
-            return
+        row = self._row
         answers = [Answer("keep", "Keep it"), Answer("delete", "Delete it, with its checkpoints")]
         question: Ask[str] = Ask(f"Delete {row.name}?", answers, "What is deleted cannot be brought back.")
 

@@ -1,4 +1,4 @@
-"""The charts of a run: loss beside a second measure where there is room, one at a time where not, or zoomed."""
+"""A run's charts: loss beside a second measure if there is room, else one at a time, or zoomed."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -28,17 +28,7 @@ STYLES = ("train", "raw", "validation", "floor", "past", "best")
 
 
 class RunChart(Chart):
-    """Draws a `Picture`; knows nothing of runs."""
-
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"chart--{name}" for name in STYLES}
-    DEFAULT_CSS = """
-    RunChart .chart--train { color: $primary; }
-    RunChart .chart--raw { color: $primary 35%; }
-    RunChart .chart--validation { color: $accent; }
-    RunChart .chart--floor { color: $success; }
-    RunChart .chart--past { color: $success 45%; }
-    RunChart .chart--best { color: $warning; text-style: bold; }
-    """
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -46,12 +36,10 @@ class RunChart(Chart):
         self._picture: Picture | None = None
 
     def draw(self, picture: Picture | None, unit: str, waiting: str = "") -> None:
-        """Show another picture, or why there is none."""
         self._picture, self._unit, self.waiting = picture, unit, waiting
         self.redraw()
 
     def paint(self, width: int, height: int) -> Canvas | None:
-        """Its curves, with the floors as levels and the best marked."""
         made = self._picture
         if made is None or made.empty:
             return None
@@ -78,7 +66,7 @@ class RunChart(Chart):
         )
 
     def title(self, width: int) -> list[Cell]:
-        """The measure and its legend, in the longest form that there is room for."""
+        """The measure and its legend, in the longest form that fits."""
         made = self._picture
         if made is None:
             return []
@@ -117,7 +105,6 @@ class RunChart(Chart):
         return legend
 
     def values(self, width: int, x: float | None) -> list[Cell]:
-        """What the lines are at the cursor, or at their ends."""
         made = self._picture
         if made is None or made.empty:
             return []
@@ -141,19 +128,13 @@ class RunChart(Chart):
 
 @dataclass(frozen=True)
 class Options:
-    """How curves are drawn; each is an index into its table."""
-
     axis: int = 0
     smoothing: int = 0
     log: bool = False
 
 
 class RunCharts(Horizontal):
-    """Draws only what is seen, and only where something changed."""
-
-    DEFAULT_CSS = """
-    RunCharts { height: 2fr; min-height: 5; }
-    """
+    """Draws only what is visible, and only what changed."""
 
     def __init__(self) -> None:
         super().__init__(id="charts")
@@ -176,7 +157,7 @@ class RunCharts(Horizontal):
     def show(self, row: RunRow | None, view: RunView | None) -> None:
         self._of = (row, view)
         both = self.two and not self.zoomed
-        if not both and self._beside.has_focus:  # what is about to go cannot keep the keys
+        if not both and self._beside.has_focus:  # what is about to close cannot keep the focus
             self._first.focus()
         self._beside.display = both
         self._draw(self._first, CHARTED[0] if both else self._single)
@@ -205,13 +186,11 @@ class RunCharts(Horizontal):
         chart.draw(made, view.unit, waiting)
 
     def turn_axis(self) -> None:
-        """The next x axis; the cursor goes."""
         self.options = replace(self.options, axis=(self.options.axis + 1) % len(AXES))
         self.on_chart_pointed(Chart.Pointed(None))
         self.show(*self._of)
 
     def turn_smoothing(self) -> str:
-        """The next smoothing; gives back its name."""
         self.options = replace(self.options, smoothing=(self.options.smoothing + 1) % len(SMOOTHINGS))
         self.show(*self._of)
         return SMOOTHINGS[self.options.smoothing].label
@@ -221,7 +200,6 @@ class RunCharts(Horizontal):
         self.show(*self._of)
 
     def turn_measure(self) -> None:
-        """The next measure that this run has, in the chart that can show any."""
         view, both = self._of[1], self.two and not self.zoomed
         validation = view.validation if view is not None else ()
         choice = [measure for measure in CHARTED[1 if both else 0 :] if known(measure, validation)]
@@ -234,7 +212,6 @@ class RunCharts(Horizontal):
         self.show(*self._of)
 
     def zoom(self, on: bool) -> None:
-        """One chart alone: the one that has the keys, or the first."""
         if on and self.two:
             self._single = self._second if self._beside.has_focus else CHARTED[0]
         self.zoomed = on

@@ -1,4 +1,4 @@
-"""A run in words and numbers: the lines over its charts, and the gauges of its machine under them."""
+"""A run in words and numbers: the lines above its charts, and its machine's gauges below."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.runs.lineage import drawn
-from engine.runs.records import Origin
 from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import BARS, duration, memory, short
 from tui_transformer.lab.records.badges import badge
@@ -31,24 +30,22 @@ LEAST_BAR = 8
 
 
 class RunHeader(Static):
-    """Name and state, progress, and one sentence."""
-
-    DEFAULT_CSS = """
-    RunHeader { height: auto; max-height: 5; padding: 0 1; }
-    """
-
     def __init__(self) -> None:
         super().__init__("", id="run-header")
         self._shown: Content | None = None
         self._of: tuple[RunRow, RunView | None, str] | None = None
 
     def show(self, row: RunRow, view: RunView | None, pending: str) -> None:
-        """Show a run, and what was asked of it; nothing is redrawn if it says the same."""
+        """Show a run and its pending command; redraw only if the text changes."""
         self._of = row, view, pending
         width = max(30, self.content_size.width)
         lines = [_first_line(row, view, pending, width), _progress(row, view, width)]
         if view is not None and view.origin is not None:
-            lines.append(Content.styled(_lineage(row, view.origin, width), COLOURS["dim"]))
+            origin = f"from {view.origin.shown}"
+            chain = f"{drawn(view.origin, row.name)}, {origin}" if view.origin.before is not None else origin
+            lineage = clean_line(chain if len(clean_line(chain)) <= width else origin)
+            cut = lineage if len(lineage) <= width else lineage[: width - 1] + "…"
+            lines.append(Content.styled(cut, COLOURS["dim"]))
         said = notice(row, view)
         if said.text:
             lines.append(Content.styled(clean_line(said.text), COLOURS[said.style]))
@@ -65,7 +62,7 @@ class RunHeader(Static):
 
 
 def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> Content:
-    """Name and facts at the left, badges and state at the right; facts go first where there is little room."""
+    """Name and facts at the left, badges and state at the right; facts are dropped first if space is short."""
     style = STATES.get(row.state, UNKNOWN)
     words = row.state if row.state != "running" or row.phase in ("", "training") else row.phase.replace("-", " ")
     state = f"{style.sign} {clean_line(pending or words)}"
@@ -85,14 +82,6 @@ def _first_line(row: RunRow, view: RunView | None, pending: str, width: int) -> 
     left = Content.assemble((name, "bold"), *((f" · {fact}", "$foreground 75%") for fact in facts))
     right = Content.assemble(*badges, (state, "$warning bold" if pending else COLOURS[style.style]))
     return Content.assemble(left, " " * max(1, width - left.cell_length - right.cell_length), right)
-
-
-def _lineage(row: RunRow, origin: Origin, width: int) -> str:
-    """Where its first weights come from: the checkpoint, and where there were more runs before, the whole chain."""
-    whole = f"{drawn(origin, row.name)}, from {origin.shown}" if origin.before is not None else ""
-    said = [clean_line(text) for text in (whole, f"from {origin.shown}") if text]
-    fits = next((text for text in said if len(text) <= width), said[-1])
-    return fits if len(fits) <= width else fits[: width - 1] + "…"
 
 
 def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
@@ -118,7 +107,7 @@ def _progress(row: RunRow, view: RunView | None, width: int) -> Content:
     return Content.assemble((done, colour), ("━" * (room - len(done)), "$foreground 20%"), f"  {text}")
 
 
-ROOMY = 88  # columns from which all five gauges stand in one row, their past under their value
+ROOMY = 88  # least columns for all five gauges in one row, history under value
 GAP = 2
 
 
@@ -128,7 +117,7 @@ def _tight(value: float) -> str:
 
 @dataclass(frozen=True)
 class Gauge:
-    """A field of a train record, its names, how a value is written, what a full bar is if not the most."""
+    """A train-record field, its names, its value's format, and a full bar's value if not the maximum."""
 
     key: str
     label: str
@@ -147,11 +136,7 @@ GAUGES = (
 
 
 class Gauges(Static):
-    """What a machine does while it trains: a value and its recent past each, on two lines whatever the width."""
-
-    DEFAULT_CSS = """
-    Gauges { height: 2; padding: 0 1; }
-    """
+    """Machine load while training: values with recent history, on two lines at any width."""
 
     def __init__(self) -> None:
         super().__init__("", id="gauges")
@@ -159,7 +144,7 @@ class Gauges(Static):
         self._seen: object = None
 
     def show(self, row: RunRow, view: RunView | None) -> None:
-        """Show a run's; nothing is redrawn where there is no new record."""
+        """Show a run's; redraw only for a new record."""
         seen = (row.path, row.device, None if view is None else view.version, self.content_size)
         if seen != self._seen:
             self._seen = seen
@@ -185,7 +170,7 @@ def _now(view: RunView, gauge: Gauge) -> str:
 
 
 def _past(view: RunView, gauge: Gauge, room: int) -> str:
-    """The newest values, as many as there is room for, as bars from zero: what hardly changes looks calm."""
+    """The newest values that fit, as bars from zero, so that small changes look small."""
     values = curve_of(view.train[-4 * room :], "step", gauge.key).y
     stride = max(1, len(values) // max(1, room)) if gauge.key == "lr" else 1
     values = values[::-1][::stride][:room][::-1]

@@ -1,4 +1,4 @@
-"""The runs as a list: a line each, as many as there are; the cursor stays on its run when the list changes."""
+"""The list of runs, a line each; the cursor stays on its run when the list changes."""
 
 import re
 from pathlib import Path
@@ -7,29 +7,23 @@ from rich.cells import cell_len, set_cell_size
 from textual.geometry import Size
 
 from engine.clean import clean_line
+from tui_transformer.lab.formatting import fitted
 from tui_transformer.lab.records.badges import badge
 from tui_transformer.lab.records.run_view import RunRow
 from tui_transformer.studio.shared.line_list import LineList
 from tui_transformer.studio.shared.run_states import STATES, UNKNOWN
 
-ROOMY, VALUE = 30, 6  # columns from which a line has state and loss; those of the loss
+ROOMY, VALUE = 30, 6  # least columns for state and loss; those of the loss
 OF_A_STUDY = re.compile(r"\.s\d+\Z")  # STUDY.VARIANT.sSEED
-TRAIN_LOSS = "t"  # before a loss that is no validation loss
+TRAIN_LOSS = "t"  # precedes a loss other than validation
 
 
 class RunList(LineList):
-    """Sign, name, and as many values as there is room for."""
-
-    DEFAULT_CSS = """
-    RunList .line--chosen, RunList .line--chosen-focus { text-style: bold; }
-    """
-
     def __init__(self) -> None:
         super().__init__(id="runs")
         self.rows: tuple[RunRow, ...] = ()
 
     def show(self, rows: tuple[RunRow, ...], chosen: Path | None) -> None:
-        """Show these, the cursor on the chosen one."""
         at = next((i for i, row in enumerate(rows) if row.path == chosen), 0)
         if rows is self.rows and at == self.at:
             return
@@ -41,7 +35,6 @@ class RunList(LineList):
         self.refresh()
 
     def line(self, at: int, width: int) -> list[tuple[str, str]]:
-        """Sign and name at the left, values at the right."""
         row = self.rows[at]
         state = STATES.get(row.state, UNKNOWN)
         worst = badge(row.badges[0]) if row.badges else None
@@ -54,36 +47,25 @@ class RunList(LineList):
             score = score if row.scored else TRAIN_LOSS + score
         parts: list[tuple[str, str]] = []  # from the right: text, style
         if width >= ROOMY:
-            parts.append((_right(score, VALUE), "name" if row.scored or not score else "dim"))
-            parts.append((_right(wrong or share, 9), alarm or state.style))
+            parts.append((fitted(score, VALUE, right=True), "name" if row.scored or not score else "dim"))
+            parts.append((fitted(wrong or share, 9, right=True), alarm or state.style))
         elif wrong:
-            parts.append((_right(wrong, min(9, max(len(wrong), 6))), alarm))
+            parts.append((fitted(wrong, min(9, max(len(wrong), 6)), right=True), alarm))
         else:
-            # One value is what there is room for: how far, or what it came to, or why there is neither.
+            # There is room for one value: progress, or the result, or why there is neither.
             tells = row.state == "running" or bool(state.word)
             word = share if tells else score
-            parts.append((_right(word, min(8, max(len(word), 5))), state.style if tells else "name"))
+            parts.append((fitted(word, min(8, max(len(word), 5)), right=True), state.style if tells else "name"))
         taken = sum(cell_len(text) + 1 for text, _ in parts)
         name = _named(clean_line(row.name), width - 4 - taken)
         values = [(" " + text, style) for text, style in reversed(parts)]
         return [(f" {state.sign} ", state.style), (name, "name"), *values, (" ", "name")]
 
 
-def _right(text: str, width: int) -> str:
-    return _cut(text, width) if cell_len(text) > width else " " * (width - cell_len(text)) + text
-
-
 def _named(name: str, width: int) -> str:
-    """Exactly so wide; of a study's run, which begins as all the others do, what is left is variant and seed."""
+    """Exactly this wide; a study's run, which shares its prefix with the others, keeps variant and seed."""
     if not OF_A_STUDY.search(name) or cell_len(name) <= width:
-        return _cut(name, width)
+        return fitted(name, width)
     while name and cell_len(name) > width - 1:
         name = name[1:]
     return set_cell_size("…" + name, width) if width > 0 else ""
-
-
-def _cut(text: str, width: int) -> str:
-    """Exactly so wide; a name that is longer ends in an ellipsis."""
-    if cell_len(text) <= width:
-        return set_cell_size(text, max(0, width))
-    return set_cell_size(text, max(0, width - 1)) + "…" if width > 0 else ""

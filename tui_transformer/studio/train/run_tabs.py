@@ -1,86 +1,60 @@
-"""Under the charts: what the run wrote, what the checks found, what happened; one at a time."""
+"""Tabs under the charts: the run's samples, check findings, and events; one at a time."""
 
 from collections.abc import Callable
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.events import Click
-from textual.message import Message
 from textual.widgets import Static
 
 from engine.clean import clean_line
 from engine.runs.records import WrittenRow
+from tui_transformer.lab.formatting import bar
 from tui_transformer.lab.records.run_view import RunView
+from tui_transformer.studio.shared.drawn_line import NameLine
 
 TABS = (("samples", "t"), ("checks", "v"), ("log", "l"))
 DIM = "$foreground 65%"
 STYLES = {"good": "$success", "bad": "$error bold", "warn": "$warning bold"}  # of findings
 BAR = 10  # columns of a probe's bar
-SCROLLS = (  # while a text has the keys
+SCROLLS = (  # while a text has the focus
     "  ↑ ↓ scroll · escape: back to the runs",
     "  ↑↓ scroll · esc runs",
     " esc: runs",
 )
 
 
-class TabLine(Static):
-    """The names of the tabs, as a rule across the pane; a click chooses one."""
-
-    DEFAULT_CSS = """
-    TabLine { height: 1; padding: 0 1; }
-    """
-
-    class Chosen(Message):
-        """A tab was clicked."""
-
-        def __init__(self, tab: str) -> None:
-            super().__init__()
-            self.tab = tab
-
+class TabLine(NameLine):
     def __init__(self) -> None:
-        super().__init__("", id="tab-line")
-        self._places: list[tuple[int, int, str]] = []
+        super().__init__(id="tab-line")
+        self._of = ("", "", 0, False)
 
     def show(self, chosen: str, beside: str, wrong: int, *, scrolls: bool) -> None:
-        """Light up what is shown; a number says how many checks found something.
+        """Light up the first tab and the second, if any; say how many checks found something.
 
-        Args:
-            chosen: the first tab.
-            beside: the second, "" where there is room for one.
-            wrong: checks that found something.
-            scrolls: whether a text has the keys, which is said then.
+        `scrolls`: a text has the focus, and a hint says so.
         """
-        line, self._places = Content.styled("── ", "$foreground 25%"), []
+        self._of = chosen, beside, wrong, scrolls
+        self.draw()
+
+    def draw(self) -> None:
+        chosen, beside, wrong, scrolls = self._of
+        line, self.places = Content.styled("── ", "$foreground 25%"), []
         for name, key in TABS:
             start = line.cell_length
             style = "$accent bold" if name == chosen else "$foreground bold" if name == beside else "$foreground 75%"
             line = Content.assemble(line, (f"{name} ", style), (key, DIM))
             if name == "checks" and wrong:
                 line = Content.assemble(line, (f" ✗{wrong}", "$error bold"))
-            self._places.append((start, line.cell_length, name))
+            self.places.append((start, line.cell_length, name))
             line = Content.assemble(line, ("  ", ""))
         room = self.content_size.width - line.cell_length
         words = next((words for words in SCROLLS if len(words) <= room), "") if scrolls else ""
         rule = "─" * max(0, room - len(words))
         self.update(Content.assemble(line, (rule, "$foreground 25%"), (words, "$accent")))
 
-    def on_click(self, event: Click) -> None:
-        offset = event.get_content_offset(self)
-        for start, end, name in self._places:
-            if offset is not None and start <= offset.x < end:
-                self.post_message(self.Chosen(name))
-
 
 class TabBody(VerticalScroll):
-    """The text of one tab."""
-
-    DEFAULT_CSS = """
-    TabBody { width: 1fr; height: 1fr; padding: 0 1; scrollbar-size-vertical: 1; }
-    TabBody:focus { background: $foreground 4%; }
-    TabBody > Static { height: auto; }
-    """
-
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
         self._text = Static("")
@@ -90,7 +64,6 @@ class TabBody(VerticalScroll):
         yield self._text
 
     def show(self, tab: str, view: RunView | None) -> None:
-        """Show one; nothing is redrawn where the text is the same."""
         if view is None:
             shown: tuple[object, ...] = (tab, None)
         else:
@@ -109,19 +82,12 @@ class TabBody(VerticalScroll):
 
 
 class RunTabs(Vertical):
-    """The three texts of a run: one at a time, or two where there is room."""
-
-    DEFAULT_CSS = """
-    RunTabs { height: 1fr; min-height: 3; }
-    RunTabs > Horizontal { height: 1fr; }
-    RunTabs #tab-first { width: 9fr; }
-    RunTabs #tab-second { width: 11fr; }
-    """
+    """A run's three texts: one at a time, or two if there is room."""
 
     def __init__(self) -> None:
         super().__init__(id="run-tabs")
         self.tab = TABS[0][0]
-        self.two = False  # whether there is room for another beside it
+        self.two = False  # whether another fits beside it
         self._line, self._first, self._beside = TabLine(), TabBody(id="tab-first"), TabBody(id="tab-second")
         self._view: RunView | None = None
         self._shown: object = None
@@ -132,17 +98,15 @@ class RunTabs(Vertical):
             yield self._first
             yield self._beside
 
-    def on_tab_line_chosen(self, event: TabLine.Chosen) -> None:
+    def on_name_line_chosen(self, event: NameLine.Chosen) -> None:
         event.stop()
-        self.choose(event.tab)
+        self.choose(event.name)
 
     def choose(self, tab: str) -> None:
-        """Show one of them."""
         self.tab = tab
         self.show(self._view)
 
     def show(self, view: RunView | None) -> None:
-        """Show a run's."""
         self._view = view
         beside = ("checks" if self.tab != "checks" else "samples") if self.two else ""
         wrong = sum(not finding.fine for finding in view.findings) if view is not None else 0
@@ -167,7 +131,6 @@ class RunTabs(Vertical):
 
 
 def samples_text(view: RunView) -> Content:
-    """Return what the run wrote, the newest first."""
     if not view.samples:
         return Content.styled("no samples yet: evaluation.sample_every says how often one is written", DIM)
     parts = []
@@ -194,7 +157,6 @@ def _translation(row: WrittenRow) -> Content:
 
 
 def checks_text(view: RunView) -> Content:
-    """Return what the checks found, and how often the probes were right."""
     if not (view.findings or view.probes):
         return Content.styled("no checks yet: the first come before training and at evaluations", DIM)
     lines = []
@@ -206,13 +168,11 @@ def checks_text(view: RunView) -> Content:
         width = max(len(clean_line(probe.name)) for probe in view.probes)
         counted = max(len(f"{probe.places:,}") for probe in view.probes)
         for probe in view.probes:
-            full, rest = divmod(round(max(0.0, min(1.0, probe.right)) * BAR * 8), 8)
-            bar = "█" * full + ("▏▎▍▌▋▊▉"[rest - 1] if rest else "")
             chance = f"chance {probe.chance:>4.0%}" if probe.chance is not None else " " * 11
             lines.append(
                 Content.assemble(
                     f"{clean_line(probe.name):<{width}}  ",
-                    (bar.ljust(BAR, "·"), "$success" if probe.beats_chance else DIM),
+                    (bar(probe.right, BAR).ljust(BAR, "·"), "$success" if probe.beats_chance else DIM),
                     (f" {probe.right:>4.0%}", "bold"),
                     (f" of {probe.places:>{counted},}" if probe.places else "", DIM),
                     (f"  {chance}  {clean_line(probe.what)}", DIM),
@@ -222,7 +182,6 @@ def checks_text(view: RunView) -> Content:
 
 
 def log_text(view: RunView) -> Content:
-    """Return what happened, and the end of log.txt."""
     lines = []
     for event in view.events:
         time = clean_line(event.time).replace("T", " ").partition("+")[0]

@@ -1,13 +1,12 @@
-"""What a sentence says before either language has said it: nominals and clauses, and how they are made up.
+"""A sentence's meaning, independent of either language: nominals and clauses, and how they are drawn.
 
-`english` and `german` turn these values into words. Whatever is drawn makes sense in both languages; what would not is
-left out here.
+`english` and `german` turn these values into words. Only meanings that make sense in both languages are drawn.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.data.synthetic.draws import Draws, Weighted
+from engine.data.synthetic.draws import Draws, Weighted, until
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.lexicon import Adjective, Modal, Noun, Time, Verb
 
@@ -26,20 +25,14 @@ class Name:
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with what stands before it.
-
-    Attributes:
-        determiner: the English word in its singular: the, a, this, which, no, two, my … or "" for none.
-    """
-
     noun: Noun
-    determiner: str
+    determiner: str  # the English word, singular: the, a, this, which, no, two, my … or "" for none
     plural: bool = False
     adjective: Adjective | None = None
 
     @property
     def indefinite(self) -> bool:
-        """Whether it brings up something new: such an object comes late in German, and is negated by kein."""
+        """Return whether it introduces something new: such an object comes late in German, and is negated by kein."""
         return self.determiner in ("a", "", "no", "two")
 
 
@@ -48,19 +41,10 @@ Nominal = Pronoun | Name | NounPhrase
 
 @dataclass(frozen=True)
 class Place:
-    """Where, or where to.
-
-    Attributes:
-        english: the preposition, or the whole adverbial where there is no nominal.
-        german: likewise.
-        goal: whether it says where to.
-        accusative: the case after the German preposition, else dative.
-    """
-
-    english: str
-    german: str
-    goal: bool
-    accusative: bool = False
+    english: str  # the preposition, or the whole adverbial if there is no nominal
+    german: str  # likewise
+    goal: bool  # whether it is a direction
+    accusative: bool = False  # the case after the German preposition, else dative
     nominal: NounPhrase | None = None
 
 
@@ -72,22 +56,13 @@ class Circumstance:
 
 @dataclass(frozen=True)
 class Clause:
-    """A subject and what is said about it.
-
-    Attributes:
-        tense: "present", "habit", "simple" (present after "if"), "past", "modal" or "modal past".
-        object: the object that the verb's frame asks for.
-        recipient: the dative object of "give" and its like.
-        predicate: what the subject is, after "be".
-    """
-
     subject: Nominal
     verb: Verb
-    tense: str
+    tense: str  # "present", "habit", "simple" (present after "if"), "past", "modal" or "modal past"
     modal: Modal | None = None
-    object: Nominal | None = None
-    recipient: Nominal | None = None
-    predicate: Adjective | NounPhrase | None = None
+    object: Nominal | None = None  # the object that the verb's frame requires
+    recipient: Nominal | None = None  # the dative object of verbs like "give"
+    predicate: Adjective | NounPhrase | None = None  # what the subject is, after "be"
     time: Time | None = None
     manner: str | None = None
     circumstance: Circumstance | None = None
@@ -97,25 +72,21 @@ class Clause:
 
 # --- drawing nominals
 
-# Determiner and number, by what kind of noun it is.
-Shape = tuple[str, bool]
-_MINE = Weighted(*((word, 1.0) for word in ("my", "your", "his", "her", "our", "their")))
-_OWN = "own"  # stands for a draw from _MINE
-_COUNTABLE: Weighted[Shape] = Weighted(
-    (("the", False), 30), (("a", False), 20), ((_OWN, False), 15), (("this", False), 7), (("no", False), 3),
-    (("the", True), 10), ((_OWN, True), 6), (("", True), 6), (("two", True), 5), (("this", True), 4),
-)  # fmt: skip
-_MASS: Weighted[Shape] = Weighted((("the", False), 4), (("", False), 4), ((_OWN, False), 2))
-_COUNTABLE_NOBODYS: Weighted[Shape] = Weighted(
-    (("the", False), 38), (("a", False), 22), (("this", False), 9), (("no", False), 3),
-    (("the", True), 12), (("", True), 6), (("two", True), 6), (("this", True), 4),
-)  # fmt: skip
-_KIN: Weighted[Shape] = Weighted(((_OWN, False), 7), (("the", False), 1), ((_OWN, True), 2))
-_PARENT: Weighted[Shape] = Weighted(((_OWN, False), 9), (("the", False), 1))
-_PLACE: Weighted[Shape] = Weighted((("the", False), 6), (("a", False), 2), (("this", False), 2))
-NEW: Weighted[Shape] = Weighted((("a", False), 6), (("no", False), 1), (("two", True), 2), (("", True), 1))
-KNOWN: Weighted[Shape] = Weighted((("the", False), 5), (("this", False), 3), (("the", True), 2), (("this", True), 1))
+Shape = tuple[str, bool]  # determiner, and whether it is plural
+_OWN = "own"  # a draw from _MINE
+_MINE = Weighted(*((word, 1.0) for word in lexicon.DETERMINERS["mine"].split()))
 
+
+def _shapes(table: str) -> Weighted[Shape]:
+    words = lexicon.DETERMINERS[table].split()
+    return Weighted(
+        *(((word.strip("+-"), word.endswith("+")), float(n)) for word, n in zip(words[::2], words[1::2], strict=True))
+    )
+
+
+_COUNTABLE, _MASS, _NOBODYS, _KIN, _PARENT, _PLACE, NEW, KNOWN = (
+    _shapes(table) for table in ("countable", "mass", "nobodys", "kin", "parent", "place", "new", "known")
+)
 _SUBJECT_PRONOUNS = Weighted(("I", 3), ("you", 5), ("he", 2), ("she", 2), ("we", 2), ("they", 2))
 _OBJECT_PRONOUNS = {  # nobody sees himself here: that would need a reflexive
     "I": ("you", "he", "she", "they"),
@@ -140,23 +111,17 @@ def _shapes_of(noun: Noun) -> Weighted[Shape]:
         return _KIN if noun.plural else _PARENT
     if noun.mass:
         return _MASS
-    return _COUNTABLE_NOBODYS if noun in lexicon.NOBODYS else _COUNTABLE
+    return _NOBODYS if noun in lexicon.NOBODYS else _COUNTABLE
 
 
 def draw_phrase(
     draws: Draws, nouns: Sequence[Noun], role: str, without: Sequence[str] = (), shapes: Weighted[Shape] | None = None
 ) -> NounPhrase:
-    """Return a noun phrase.
-
-    Args:
-        role: "subject" or "object", which decides how often there is an adjective.
-        without: determiners that do not fit here.
-        shapes: the determiners to draw from, else those of the noun.
-    """
+    """Return a noun phrase with a determiner of these `shapes`, else the noun's; `role`: the odds of an adjective."""
     noun = draws.pick(nouns)
     while True:
         determiner, plural = draws.weighted(shapes or _shapes_of(noun))
-        if determiner is _OWN:
+        if determiner == _OWN:
             determiner = draws.weighted(_MINE)
         if determiner not in without:
             break
@@ -175,7 +140,6 @@ def draw_subject(draws: Draws, animals: bool = False, without: Sequence[str] = (
 
 
 def draw_object_pronoun(draws: Draws, subject: Nominal | None) -> Pronoun:
-    """Return a pronoun for somebody other than the subject."""
     name = subject.name if isinstance(subject, Pronoun) else ""
     return Pronoun(draws.pick(_OBJECT_PRONOUNS.get(name, _OBJECT_PRONOUNS[""])))
 
@@ -185,31 +149,26 @@ def noun_of(nominal: Nominal | None) -> Noun | None:
 
 
 def draw_object(draws: Draws, verb: Verb, subject: Nominal | None, without: Sequence[str] = ()) -> Nominal:
-    """Return an object that the verb can have, other than its subject."""
     can_be_human = any(noun.kind in ("person", "kin") for noun in verb.objects)
     if can_be_human and "some" not in verb.traits and draws.chance(0.2):
         return draw_object_pronoun(draws, subject)
-    while True:
-        phrase = draw_phrase(draws, verb.objects, "object", without, NEW if "some" in verb.traits else None)
-        if phrase.noun is not noun_of(subject):
-            return phrase
+    shapes = NEW if "some" in verb.traits else None
+    draw = lambda: draw_phrase(draws, verb.objects, "object", without, shapes)
+    return until(draw, lambda phrase: phrase.noun is not noun_of(subject))
 
 
 def draw_recipient(draws: Draws, subject: Nominal, other_than: Nominal | None = None) -> Nominal:
-    """Return somebody known, other than the subject: who is given something, or is there too."""
+    """Return a known person other than the subject: a recipient or a companion."""
     if draws.chance(0.4):
         return draw_object_pronoun(draws, subject)
     if draws.chance(0.15):
         names = [name for name in _NAMES if Name(name) != subject]
         return Name(draws.pick(names))
-    while True:
-        phrase = draw_phrase(draws, _PEOPLE, "subject", ("a", "no", "two", ""))
-        if phrase.noun not in (noun_of(subject), noun_of(other_than)):
-            return phrase
+    draw = lambda: draw_phrase(draws, _PEOPLE, "subject", ("a", "no", "two", ""))
+    return until(draw, lambda phrase: phrase.noun not in (noun_of(subject), noun_of(other_than)))
 
 
 def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
-    """Return where, or where to; `far` ones are out of doors."""
     fixed = lexicon.FIXED_GOALS if goal else lexicon.FIXED_PLACES
     if draws.chance(0.15):
         english = draws.pick(tuple(fixed))
@@ -227,7 +186,7 @@ def draw_place(draws: Draws, goal: bool, far: bool = False) -> Place:
 
 
 def draw_adjective(draws: Draws, subject: Nominal, known: Adjective | None = None) -> Adjective:
-    """Return what somebody or something can be, though it is `known` to be something already."""
+    """Return an adjective that fits somebody or something, given what is `known` of it."""
     about = noun_of(subject) or lexicon.NOUN["sister"]  # stands for any person
     excluded = {known, *(each for family in lexicon.FAMILIES if known in family for each in family)}
     return draws.pick([each for each in lexicon.ADJECTIVES_OF[about] if each not in excluded])
@@ -257,22 +216,13 @@ def draw_verb(draws: Draws) -> Verb:
 
 
 def draw_dynamic_verb(draws: Draws) -> Verb:
-    verb = draw_verb(draws)
-    while "timeless" in verb.traits:
-        verb = draw_verb(draws)
-    return verb
+    return until(lambda: draw_verb(draws), lambda verb: "timeless" not in verb.traits)
 
 
 def draw_tense(draws: Draws, verb: Verb, habits: bool) -> tuple[str, Modal | None]:
-    """Return the tense, and the modal verb where there is one.
-
-    Args:
-        habits: whether "habit" fits: every day, often.
-    """
+    """Return the tense, and the modal verb if any; `habits`: whether "every day" and "often" fit."""
     tenses = _STATE_TENSES if "timeless" in verb.traits else _EVENT_TENSES if "event" in verb.traits else _TENSES
-    tense = draws.weighted(tenses)
-    while tense == "habit" and not habits:
-        tense = draws.weighted(tenses)
+    tense = until(lambda: draws.weighted(tenses), lambda tense: habits or tense != "habit")
     if tense != "modal":
         return tense, None
     modal = draws.pick(lexicon.MODALS)
@@ -290,15 +240,11 @@ def draw_clause(
     gap: str = "",
     bare: bool = False,
 ) -> Clause:
-    """Return a clause.
+    """Return a clause with this verb, else any that fits the need, and this subject, else anybody.
 
-    Args:
-        verb: its verb, else any that fits the need.
-        subject: its subject, else anybody.
-        tense: "simple" for the present after "if"; "modal" for any modal; None for what fits the verb.
-        need: "time" or "place": an adverbial that must be there, because it opens the sentence.
-        gap: for a question: "object", "time" or "place", which it asks for, or "none".
-        bare: without any adverbial that the verb can do without.
+    `tense`: "simple" for the present after "if", "modal" for any modal, None for what fits the verb. `need`: "time" or
+    "place", an adverbial that must be there, because it opens the sentence. `gap`, for a question: "object", "time" or
+    "place", which it asks for, or "none". `bare`: without any adverbial that the verb can do without.
     """
     while (
         verb is None
@@ -314,7 +260,7 @@ def draw_clause(
     if subject is None:
         unfit = ("a", "no", "two") if gap else ("no", "two") if negated else ()
         subject = draw_subject(draws, "a" in verb.traits, unfit)
-        while gap and modal is None and subject == Pronoun("I"):  # what one does, one knows oneself
+        while gap and modal is None and subject == Pronoun("I"):  # one knows what one does oneself
             subject = draw_subject(draws, "a" in verb.traits, unfit)
     without: tuple[str, ...] = ("no", "two") if negated else ("no",) if gap or tense == "habit" else ()
     if isinstance(subject, NounPhrase) and subject.determiner == "no":
@@ -326,12 +272,7 @@ def draw_clause(
 
 
 def _with_adverbials(draws: Draws, clause: Clause, need: str, gap: str, room: int) -> Clause:
-    """Return the clause with what it says about time, place and the rest.
-
-    Args:
-        need, gap: as for `draw_clause`.
-        room: how many there may be that the clause can do without.
-    """
+    """Return the clause with time, place and the rest, at most `room` of them optional."""
     verb, traits, given = clause.verb, clause.verb.traits, clause.object
     time = manner = circumstance = place = None
     wants_time = need == "time" or clause.tense == "habit" or (room and gap != "time" and draws.chance(_P_TIME))

@@ -1,4 +1,4 @@
-"""From clauses to English: the continuous form, do-support, and what comes after the verb."""
+"""Render clauses in English: the continuous form, do-support, and what follows the verb."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -7,27 +7,12 @@ from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
 from engine.data.synthetic.phrasebook.lexicon import Adjective
 
-_PRONOUNS = {  # subject, object
-    "I": ("I", "me"),
-    "you": ("you", "you"),
-    "he": ("he", "him"),
-    "she": ("she", "her"),
-    "it_m": ("it", "it"),
-    "it_f": ("it", "it"),
-    "it_n": ("it", "it"),
-    "we": ("we", "us"),
-    "they": ("they", "them"),
-    "who": ("who", "who"),
-    "what": ("what", "what"),
-    "that": ("that", "that"),
-}
 _BE = {"present": ("am", "is", "are"), "past": ("was", "was", "were")}  # I · third person singular · all others
 
 
 def nominal(of: Nominal, as_object: bool = False) -> str:
-    """Return a nominal; only pronouns mind whether they are the object."""
     if isinstance(of, Pronoun):
-        return _PRONOUNS[of.name][as_object]
+        return lexicon.PRONOUNS["you:du" if of.name == "you" else of.name][as_object]
     return of.name if isinstance(of, Name) else _noun_phrase(of)
 
 
@@ -48,11 +33,7 @@ def place(of: Place) -> str:
 
 
 def _verb(clause: Clause, split: bool) -> tuple[str, str]:
-    """Return the auxiliary ("" if none is needed) and the rest of the verb.
-
-    Args:
-        split: whether something must come between the two: a subject or "not".
-    """
+    """Return the auxiliary ("" if none is needed) and the rest of the verb; a subject or "not" may `split` the two."""
     subject, verb, modal = clause.subject, clause.verb, clause.modal
     if isinstance(subject, Pronoun):
         agreement = 0 if subject.name == "I" else 2 if subject.name in ("you", "we", "they") else 1
@@ -82,11 +63,7 @@ def be(clause: Clause) -> str:
 
 def _sentence(clause: Clause, before: Sequence[str], rest: str, front: str | None = None) -> str:
     often = clause.time.english if clause.time and clause.time.middle else ""
-    return " ".join(filter(None, (*before, often, rest, *_after_verb(clause, front))))
-
-
-def _after_verb(clause: Clause, front: str | None = None) -> list[str]:
-    words = [clause.verb.particle]
+    words = [*before, often, rest, clause.verb.particle]
     given, recipient, predicate = clause.object, clause.recipient, clause.predicate
     if recipient is not None and given is not None:
         if isinstance(given, Pronoun) or "to-only" in clause.verb.traits:
@@ -105,14 +82,14 @@ def _after_verb(clause: Clause, front: str | None = None) -> list[str]:
     if clause.circumstance:
         preposition, about = clause.circumstance.preposition, clause.circumstance.nominal
         if preposition == "by" and isinstance(about, NounPhrase):
-            words.append(f"by {about.noun.english}")  # by train, where German has its article: mit dem Zug
+            words.append(f"by {about.noun.english}")  # by train, where German has an article: mit dem Zug
         else:
             words.append(f"{preposition} {nominal(about, True)}")
     if clause.place and front != "place":
         words.append(place(clause.place))
     if clause.time and not clause.time.middle and front != "time":
         words.append(clause.time.english)
-    return words
+    return " ".join(filter(None, words))
 
 
 def statement(clause: Clause, front: str | None = None) -> str:

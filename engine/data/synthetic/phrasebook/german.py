@@ -1,4 +1,4 @@
-"""From clauses to German: case, agreement, and where the verb stands.
+"""Render clauses in German: case, agreement, and verb position.
 
 A German clause is built from a frame, the two halves of the verb, and a middle field in a fixed order:
 
@@ -12,19 +12,8 @@ from itertools import chain
 
 from engine.data.synthetic.phrasebook import lexicon
 from engine.data.synthetic.phrasebook.clause import Clause, Name, Nominal, NounPhrase, Place, Pronoun
-from engine.data.synthetic.phrasebook.lexicon import DU, ER, ICH, IHR, SIE, WIR, Address, Adjective, Case, Verb
+from engine.data.synthetic.phrasebook.lexicon import ER, SIE, Address, Adjective, Case, Verb
 
-# Columns: masculine, feminine, neuter, plural.
-_STRONG = {
-    "nominative": {"m": "er", "f": "e", "n": "es", "p": "e"},
-    "accusative": {"m": "en", "f": "e", "n": "es", "p": "e"},
-    "dative": {"m": "em", "f": "er", "n": "em", "p": "en"},
-}
-_DEFINITE = {
-    "nominative": {"m": "der", "f": "die", "n": "das", "p": "die"},
-    "accusative": {"m": "den", "f": "die", "n": "das", "p": "die"},
-    "dative": {"m": "dem", "f": "der", "n": "dem", "p": "den"},
-}
 _ENDINGLESS = {("nominative", "m"), ("nominative", "n"), ("accusative", "n")}  # ein, kein, mein: no ending here
 _WEAK_E = {("nominative", "m"), ("nominative", "f"), ("nominative", "n"), ("accusative", "f"), ("accusative", "n")}
 
@@ -33,20 +22,6 @@ _EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "his": "sein", "her": "ihr
 _YOUR = {"du": "dein", "Sie": "Ihr", "ihr": "euer"}
 _UNBENT = {"": "", "two": "zwei"}
 
-_PRONOUNS = {
-    "I": ("ich", "mich", "mir", ICH),
-    "he": ("er", "ihn", "ihm", ER),
-    "she": ("sie", "sie", "ihr", ER),
-    "it_m": ("er", "ihn", "ihm", ER),
-    "it_f": ("sie", "sie", "ihr", ER),
-    "it_n": ("es", "es", "ihm", ER),
-    "we": ("wir", "uns", "uns", WIR),
-    "they": ("sie", "sie", "ihnen", SIE),
-    "who": ("wer", "wen", "wem", ER),
-    "what": ("was", "was", "was", ER),
-    "that": ("das", "das", "dem", ER),
-}
-_YOU = {"du": ("du", "dich", "dir", DU), "Sie": ("Sie", "Sie", "Ihnen", SIE), "ihr": ("ihr", "euch", "euch", IHR)}
 _CIRCUMSTANCES: dict[str, tuple[str, Case]] = {
     "with": ("mit", "dative"),
     "by": ("mit", "dative"),
@@ -54,17 +29,15 @@ _CIRCUMSTANCES: dict[str, tuple[str, Case]] = {
 }
 
 
-def _pronoun(pronoun: Pronoun, address: Address) -> tuple[str, str, str, int]:
-    return _YOU[address] if pronoun.name == "you" else _PRONOUNS[pronoun.name]
+def _pronoun(pronoun: Pronoun, address: Address) -> list[str]:
+    """Return a pronoun's nominative, accusative and dative, and its grammatical person."""
+    return lexicon.PRONOUNS[f"you:{address}" if pronoun.name == "you" else pronoun.name][2:]
 
 
 def nominal(of: Nominal, case: Case, address: Address) -> str:
     if isinstance(of, Pronoun):
-        nominative, accusative, dative, _ = _pronoun(of, address)
-        return {"nominative": nominative, "accusative": accusative, "dative": dative}[case]
-    if isinstance(of, Name):
-        return of.name
-    return _noun_phrase(of, case, address)
+        return _pronoun(of, address)[("nominative", "accusative", "dative").index(case)]
+    return of.name if isinstance(of, Name) else _noun_phrase(of, case, address)
 
 
 @cache
@@ -76,16 +49,13 @@ def _noun_phrase(phrase: NounPhrase, case: Case, address: Address) -> str:
 
 
 def _determiner(english: str, case: Case, column: str, address: Address) -> tuple[str, str]:
-    """Return a determiner's form, and the ending of an adjective after it.
-
-    Somebody has to show the case: where the determiner does not, the adjective does.
-    """
-    strong = _STRONG[case][column]
+    """Return a determiner's form and the ending of an adjective after it: one of them must show the case."""
+    strong = lexicon.STRONG[case][column]
     weak = "e" if (case, column) in _WEAK_E else "en"
     if english in _UNBENT:
         return _UNBENT[english], strong
     if english == "the":
-        return _DEFINITE[case][column], weak
+        return lexicon.DEFINITE[case][column], weak
     if english in _DER_WORDS:
         return _DER_WORDS[english] + strong, weak
     stem = _YOUR[address] if english == "your" else _EIN_WORDS[english]
@@ -95,7 +65,7 @@ def _determiner(english: str, case: Case, column: str, address: Address) -> tupl
 
 
 def _prepositional(preposition: str, of: Nominal, case: Case, address: Address) -> str:
-    """Return a preposition and its nominal, drawn together where German does: im Garten."""
+    """Return a preposition and its nominal, contracted where German does: im Garten."""
     first, _, rest = nominal(of, case, address).partition(" ")
     definite = isinstance(of, NounPhrase) and of.determiner == "the"
     drawn_together = lexicon.CONTRACTIONS.get(f"{preposition} {first}") if definite else None
@@ -112,7 +82,7 @@ def _verb(clause: Clause, address: Address) -> tuple[str, str, str]:
     """Return the finite verb, its separable prefix, and the participle or infinitive that goes with it."""
     verb, subject = clause.verb, clause.subject
     if isinstance(subject, Pronoun):
-        who = _pronoun(subject, address)[3]
+        who = getattr(lexicon, _pronoun(subject, address)[3])
     else:
         who = SIE if isinstance(subject, NounPhrase) and subject.plural else ER
     if clause.modal:
@@ -140,7 +110,7 @@ def _middle(clause: Clause, address: Address, front: str | None) -> list[str]:
     after_preposition: list[str] = []
     predicate: list[str] = []
     verb = clause.verb
-    # Kein negates where something new is brought up, and no preposition stands before it.
+    # Kein negates an object that is new and has no preposition.
     about = clause.predicate if clause.object is None else clause.object
     is_new = isinstance(about, NounPhrase) and about.determiner in ("a", "")
     kein = clause.negated and is_new and not verb.object_preposition
@@ -188,14 +158,12 @@ def statement(clause: Clause, address: Address, front: str | None = None) -> str
 
 
 def question(clause: Clause, address: Address, asked: str = "") -> str:
-    """Return a question, verb first or after what is `asked` for."""
     finite, prefix, rest = _verb(clause, address)
     subject = nominal(clause.subject, "nominative", address)
     return " ".join(filter(None, (asked, finite, subject, *_middle(clause, address, None), prefix, rest)))
 
 
 def subordinate(conjunction: str, clause: Clause, address: Address) -> str:
-    """Return a subordinate clause, verb last."""
     finite, prefix, rest = _verb(clause, address)
     subject = nominal(clause.subject, "nominative", address)
     return " ".join(filter(None, (conjunction, subject, *_middle(clause, address, None), rest, prefix + finite)))

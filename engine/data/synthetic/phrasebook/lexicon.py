@@ -1,13 +1,14 @@
-"""The words of the phrasebook: `lexicon.toml` names their principal parts, rules spell out the rest.
+"""The phrasebook's words: `lexicon.toml` lists their principal parts, rules derive the rest.
 
 Nothing here knows about sentences.
 """
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 Gender = Literal["m", "f", "n"]
 Case = Literal["nominative", "accusative", "dative"]
@@ -20,21 +21,13 @@ GENDERS: Mapping[str, Gender] = {"der": "m", "die": "f", "das": "n"}
 
 @dataclass(frozen=True, eq=False)
 class Noun:
-    """A noun of both languages.
-
-    Attributes:
-        plural: the German nominative plural, "" where there is none.
-        weak: ending of the singular outside the nominative: den Junge*n*, dem Student*en*.
-        kind: semantic class, which decides about verbs and adjectives.
-    """
-
     english: str
     english_plural: str
     german: str
     gender: Gender
-    plural: str
-    weak: str
-    kind: str
+    plural: str  # the German nominative plural, "" if none
+    weak: str  # ending of the singular outside the nominative: den Junge*n*, dem Student*en*
+    kind: str  # semantic class, which determines the verbs and adjectives that fit
 
     @property
     def mass(self) -> bool:
@@ -58,35 +51,20 @@ class Adjective:
 
 @dataclass(frozen=True, eq=False)
 class Verb:
-    """A verb of both languages.
-
-    Attributes:
-        particle: what follows the English verb unchanged: look *for*, get *up*.
-        third, past, ing: English forms: writes, wrote, writing.
-        infinitive: German, without its separable prefix.
-        present: the six present forms, without the prefix.
-        participle: whole: aufgemacht.
-        preterite: six forms where spoken German prefers them to the perfect (war, hatte), else None.
-        frame: the German case of the object, "auf+accusative" and the like, "dative+accusative" with a
-            recipient, or "none".
-        objects: nouns that the verb can have as its (direct) object.
-        traits: what else the verb allows: see `lexicon.toml`.
-    """
-
     english: str
-    particle: str
-    third: str
-    past: str
-    ing: str
-    infinitive: str
+    particle: str  # what follows the English verb unchanged: look *for*, get *up*
+    third: str  # writes
+    past: str  # wrote
+    ing: str  # writing
+    infinitive: str  # German, without its separable prefix
     prefix: str
-    present: Paradigm
-    participle: str
+    present: Paradigm  # without the prefix
+    participle: str  # whole: aufgemacht
     auxiliary: Literal["haben", "sein"]
-    frame: str
-    preterite: Paradigm | None = None
-    objects: tuple[Noun, ...] = ()
-    traits: frozenset[str] = frozenset()
+    frame: str  # the case of the object, "auf+accusative" and the like, "dative+accusative" with a recipient, or "none"
+    preterite: Paradigm | None = None  # if spoken German prefers it to the perfect: war, hatte
+    objects: tuple[Noun, ...] = ()  # nouns that can be the verb's (direct) object
+    traits: frozenset[str] = frozenset()  # what else the verb allows: see `lexicon.toml`
 
     @property
     def lemma(self) -> str:
@@ -102,20 +80,15 @@ class Verb:
 
     @property
     def object_preposition(self) -> str:
-        """What German puts before the object, or ""."""
         return "" if self.ditransitive or "+" not in self.frame else self.frame.partition("+")[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Modal:
-    """A modal verb, or the future: what takes an infinitive.
-
-    Attributes:
-        to: whether English says "to" before the infinitive and bends the verb (wants to), or neither (can).
-    """
+    """A modal verb or the future: it takes an infinitive."""
 
     english: str
-    to: bool
+    to: bool  # whether English has "to" before the infinitive and inflects the verb (wants to), or neither (can)
     infinitive: str
     present: Paradigm
     preterite: Paradigm | None = None
@@ -123,7 +96,7 @@ class Modal:
 
 @dataclass(frozen=True, eq=False)
 class Time:
-    """An adverbial of time; `tenses` it goes with; English puts the `middle` ones before the verb."""
+    """An adverbial of time, with the `tenses` it fits; English puts `middle` ones before the verb."""
 
     english: str
     german: str
@@ -141,12 +114,12 @@ def third_person(base: str) -> str:
 
 
 def ing_form(base: str) -> str:
-    """Return the English form with -ing, but for verbs that double their last letter."""
+    """Return the English -ing form, except of verbs that double their last letter."""
     return (base[:-1] if base.endswith("e") and not base.endswith("ee") else base) + "ing"
 
 
 def present_of(infinitive: str, third: str) -> Paradigm:
-    """Return the present of a verb from its infinitive and its er-form: tragen, trägt."""
+    """Return a verb's present from its infinitive and er-form: tragen, trägt."""
     stem = infinitive.removesuffix("n").removesuffix("e")
     bent = third.removesuffix("t")
     second = bent + ("t" if bent[-1] in "sßzx" else "st")
@@ -154,7 +127,7 @@ def present_of(infinitive: str, third: str) -> Paradigm:
     return (stem + "e", second, third, infinitive, regular, infinitive)
 
 
-_TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
+_TABLES = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
 
 
 def _noun(line: str) -> Noun:
@@ -170,22 +143,20 @@ NOUN = {noun.english: noun for noun in NOUNS}
 
 
 def of_kinds(*kinds: str) -> tuple[Noun, ...]:
-    """Return the nouns of these kinds, and the nouns of these names, in the order of the table."""
+    """Return the nouns of these kinds or names, in table order."""
     return tuple(noun for noun in NOUNS if noun.kind in kinds or noun.english in kinds)
-
-
-def _adjective(line: str) -> Adjective:
-    english, german, stem, *kinds = line.split()
-    return Adjective(english, german, german if stem == "-" else stem, frozenset(kinds))
 
 
 def _what_it_is(noun: Noun) -> set[str]:
     adult = noun.kind == "person" and noun.english not in ("child", "boy", "girl")
-    return {noun.english, noun.kind, "adult"} if adult else {noun.english, noun.kind}
+    return {noun.english, noun.kind, *(["adult"] if adult else [])}
 
 
 NOBODYS = frozenset(of_kinds(*_TABLES["nobodys"].split()))
-ADJECTIVES = tuple(_adjective(line) for line in _TABLES["adjectives"].splitlines())
+ADJECTIVES = tuple(
+    Adjective(english, german, german if stem == "-" else stem, frozenset(kinds))
+    for english, german, stem, *kinds in (line.split() for line in _TABLES["adjectives"].splitlines())
+)
 ADJECTIVES_OF = {noun: tuple(each for each in ADJECTIVES if each.kinds & _what_it_is(noun)) for noun in NOUNS}
 FAMILIES = tuple(
     frozenset(adjective for adjective in ADJECTIVES if adjective.english in family.split())
@@ -247,6 +218,15 @@ def modals(*english: str) -> tuple[Modal, ...]:
 
 
 NAMES: dict[str, Gender] = _TABLES["names"]
+PRONOUNS: dict[str, list[str]] = {
+    name: forms for name, *forms in (line.split() for line in _TABLES["pronouns"].splitlines())
+}
+DETERMINERS: dict[str, str] = _TABLES["determiners"]
+# Case → gender or "p", the plural → ending, article.
+STRONG, DEFINITE = (
+    {case: dict(zip("mfnp", forms.split(), strict=True)) for case, forms in _TABLES[table].items()}
+    for table in ("strong", "definite")
+)
 VOCATIVES: dict[str, list[list[str]]] = _TABLES["vocatives"]
 EVERYDAY: list[list[str]] = _TABLES["everyday"]
 MANNERS: dict[str, str] = _TABLES["manners"]
@@ -255,12 +235,10 @@ FIXED_GOALS: dict[str, str] = _TABLES["fixed_goals"]
 CONTRACTIONS: dict[str, str] = _TABLES["contractions"]
 
 
-def _time(line: str) -> Time:
-    english, german, tenses = (field.strip() for field in line.split("|"))
-    return Time(english, german, frozenset(tenses.removesuffix("+").split()), tenses.endswith("+"))
-
-
-TIMES = tuple(_time(line) for line in _TABLES["times"].splitlines())
+TIMES = tuple(
+    Time(english, german, frozenset(tenses.removesuffix("+").split()), tenses.endswith("+"))
+    for english, german, tenses in (re.split(r"\s*\| ", line) for line in _TABLES["times"].splitlines())
+)
 TIMES_OF = {
     tense: tuple(time for time in TIMES if tense in time.tenses) for tense in ("present", "habit", "past", "modal")
 }

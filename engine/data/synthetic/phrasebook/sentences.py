@@ -1,6 +1,6 @@
-"""The constructions of the phrasebook, each told in both languages at once, and sentences drawn from their table.
+"""The phrasebook's constructions, each in both languages at once, and sentences drawn from their table.
 
-A construction's docstring is an example of it, which the tests hold against the checker and the documentation.
+A construction's docstring is an example of it, which tests compare with the checker and the documentation.
 """
 
 import re
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from engine.data.synthetic.draws import Draws, Weighted
+from engine.data.synthetic.draws import Draws, Weighted, until
 from engine.data.synthetic.phrasebook import english, german, lexicon
 from engine.data.synthetic.phrasebook.clause import (
     KNOWN,
@@ -34,7 +34,7 @@ from engine.data.synthetic.phrasebook.lexicon import Address, Verb
 
 
 class SentencePair(NamedTuple):
-    """A sentence in both languages, without capital, mark and vocative; and the clauses it was made from."""
+    """A sentence in both languages, without capital, final mark or vocative; and its clauses."""
 
     english: str
     german: str
@@ -46,18 +46,18 @@ Construction = Callable[[Draws, Address], SentencePair]
 
 
 def statement_pair(clause: Clause, address: Address, front: str | None = None) -> SentencePair:
-    """Tell one clause as a statement; `front` is "time" or "place" for what opens it."""
+    """Render one clause as a statement; `front` is "time" or "place" for what opens it."""
     return SentencePair(english.statement(clause, front), german.statement(clause, address, front), ".", (clause,))
 
 
 def question_pair(clause: Clause, address: Address, asked: tuple[str, str] = ("", "")) -> SentencePair:
-    """Tell one clause as a question; `asked` has the English and the German question word."""
+    """Render one clause as a question; `asked` has the English and German question words."""
     return SentencePair(english.question(clause, asked[0]), german.question(clause, address, asked[1]), "?", (clause,))
 
 
 # --- one main clause
 
-# What one can come upon somewhere; out of doors only what lives.
+# Things found in a place; outdoors, only living things.
 _FINDS = tuple(
     noun
     for noun in lexicon.of_kinds("person", "animal", "food", "book", "letter", "newspaper", "clothing", "thing")
@@ -119,9 +119,8 @@ def _being(draws: Draws, negated: bool = False) -> Clause:
 
 def that_is(draws: Draws, address: Address) -> SentencePair:
     """That is a good book. · Das ist ein gutes Buch."""
-    what = draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
-    while what.plural:
-        what = draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
+    draw = lambda: draw_phrase(draws, lexicon.NOUNS, "object", ("", "two", "no", "this"))
+    what = until(draw, lambda what: not what.plural)
     clause = Clause(Pronoun("that"), lexicon.SEIN, "present", predicate=what, negated=draws.chance(0.25))
     asks = not clause.negated and draws.chance(0.3)
     return (question_pair if asks else statement_pair)(clause, address)
@@ -174,24 +173,17 @@ def object_question(draws: Draws, address: Address) -> SentencePair:
 
 def which_question(draws: Draws, address: Address) -> SentencePair:
     """Which newspaper is he reading? · Welche Zeitung liest er?"""
-    verb = _verb_with_object(draws)
-    while "some" in verb.traits:
-        verb = _verb_with_object(draws)
+    verb = until(lambda: _verb_with_object(draws), lambda verb: "some" not in verb.traits)
     noun = draws.pick([noun for noun in verb.objects if noun.plural or noun.mass])
     phrase = NounPhrase(noun, "which", not (noun.mass or noun.kind == "place") and draws.chance(0.25))
-    clause = draw_clause(draws, verb, gap="object")
-    while noun_of(clause.subject) is noun:
-        clause = draw_clause(draws, verb, gap="object")
+    clause = until(lambda: draw_clause(draws, verb, gap="object"), lambda told: noun_of(told.subject) is not noun)
     asked = (english.nominal(phrase), german.nominal(phrase, verb.object_case, address))
     told = question_pair(clause, address, asked)
-    return told._replace(clauses=(replace(clause, object=phrase),))  # it is asked for, but it is there
+    return told._replace(clauses=(replace(clause, object=phrase),))  # it is the answer, but must exist
 
 
 def _verb_with_object(draws: Draws) -> Verb:
-    while True:
-        verb = draw_verb(draws)
-        if verb.frame in ("accusative", "dative"):
-            return verb
+    return until(lambda: draw_verb(draws), lambda verb: verb.frame in ("accusative", "dative"))
 
 
 def where_question(draws: Draws, address: Address) -> SentencePair:
@@ -222,7 +214,7 @@ _PLANS = lexicon.modals("want", "have", "will")
 _REFUSALS = lexicon.modals("can", "want", "may", "will")
 _HOPES = (None, *lexicon.modals("can", "will"))
 _DUTIES = lexicon.modals("want", "have")  # these have a past
-_DEFINITE_SOMEBODY = ("a", "no", "two")  # determiners that are left out
+_DEFINITE_SOMEBODY = ("a", "no", "two")  # excluded determiners
 
 
 def that_clause(draws: Draws, address: Address) -> SentencePair:
@@ -264,15 +256,13 @@ def because_clause(draws: Draws, address: Address) -> SentencePair:
 
 
 def _verb_without_object(draws: Draws, other_than: Verb) -> Verb:
-    """Return a verb for a second clause: a sentence has one verb with an object to record."""
-    while True:
-        verb = draws.pick(VERBS_BY_FRAME["none"])
-        if "timeless" not in verb.traits and verb is not other_than:
-            return verb
+    """Return a verb without an object, for a second clause: a sentence records only one verb with an object."""
+    draw = lambda: draws.pick(VERBS_BY_FRAME["none"])
+    return until(draw, lambda verb: "timeless" not in verb.traits and verb is not other_than)
 
 
 def _pronoun_for(nominal: Nominal) -> Pronoun | None:
-    """Return the pronoun that takes up somebody; None where German and English might see it differently."""
+    """Return the pronoun for a person; None where German and English might differ."""
     if isinstance(nominal, Pronoun):
         return nominal
     if isinstance(nominal, Name):
@@ -298,7 +288,7 @@ def if_last(draws: Draws, address: Address) -> SentencePair:
 
 
 def _condition(draws: Draws) -> tuple[Clause, Clause]:
-    """Return a condition and what follows from it; only the condition may have a noun as its object."""
+    """Return a condition and its consequence; only the condition may have a noun as its object."""
     kind = draws.random()
     if kind < 0.12:
         condition = Clause(_IT["n"], draws.pick(_WEATHER), "simple")
@@ -349,7 +339,7 @@ def it_again(draws: Draws, address: Address) -> SentencePair:
 
 
 def _about_a_thing(draws: Draws) -> tuple[Clause, Pronoun]:
-    """Return a clause whose object is one thing, and the pronoun that takes it up."""
+    """Return a clause whose object is one thing, and the pronoun for it."""
     while True:
         clause = draw_clause(draws, draws.pick(VERBS_BY_FRAME["accusative"]), bare=True)
         thing = clause.object
@@ -408,19 +398,20 @@ _ADDRESS: Weighted[Address] = Weighted(("du", 62), ("Sie", 20), ("ihr", 18))
 _YOU = re.compile(r"\b[Yy]ou(r)?\b")
 
 
+VerbObject = tuple[str, str]  # English: look for, key
+
+
 @dataclass(frozen=True)
 class Sentence:
-    """A finished sentence.
+    source: str  # English
+    target: str  # German
+    construction: str  # its name in CONSTRUCTIONS, or "phrase"
+    clauses: tuple[Clause, ...] = ()  # what it says
 
-    Attributes:
-        construction: its name in CONSTRUCTIONS.
-        clauses: what it says; in these the verb and its object can be looked up.
-    """
-
-    source: str
-    target: str
-    construction: str
-    clauses: tuple[Clause, ...]
+    @property
+    def verb_object(self) -> VerbObject | None:
+        pairs = ((clause.verb, noun_of(clause.object)) for clause in self.clauses)
+        return next(((verb.lemma, noun.english) for verb, noun in pairs if noun is not None), None)
 
 
 def draw_sentence(draws: Draws) -> Sentence:

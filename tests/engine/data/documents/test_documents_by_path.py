@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from engine.config.sections import DataConfig
+from engine.data.catalogue import load_documents
 from engine.data.documents.corpus import DocumentCorpus, Question
-from engine.data.documents.registry import load_documents
 from engine.errors import InputError
 
 LINES = [f"P{i}. P{i} was born in T{i % 7}." for i in range(100)]

@@ -3,8 +3,8 @@
 import pytest
 
 from engine.config.sections import DataConfig
+from engine.data.catalogue import CORPORA, load_documents, names_of
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
-from engine.data.documents.registry import DOCUMENTS, load_documents
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from engine.errors import InputError
 
@@ -240,5 +240,5 @@ def test_real_documents_come_back_from_words_and_from_characters(birthplaces) ->
 
 
 def test_every_named_corpus_is_described() -> None:
-    assert set(DOCUMENTS) == {"biographies", "biographies-named", "cs224n-birthplaces"}
-    assert all(len(entry.description) > 30 for entry in DOCUMENTS.values())
+    assert set(names_of("documents")) == {"biographies", "biographies-named", "cs224n-birthplaces"}
+    assert all(len(entry.description) > 30 for entry in CORPORA.values())

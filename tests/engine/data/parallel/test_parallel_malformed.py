@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
+from engine.data.catalogue import load_parallel
 from engine.data.parallel import lines
 from engine.data.parallel.by_path import aligned
 from engine.data.parallel.iwslt import segments, tagged
 from engine.data.parallel.lines import lines_of
-from engine.data.parallel.registry import load_parallel
 from engine.data.parallel.table import table
 from engine.errors import InputError
 

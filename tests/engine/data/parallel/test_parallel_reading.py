@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
+from engine.data.catalogue import CORPORA, load_parallel, names_of
 from engine.data.framing import sha256_of_texts
 from engine.data.parallel.by_path import load_path
 from engine.data.parallel.iwslt import joined, segments, tagged
 from engine.data.parallel.lines import Lines, lines_of, read_lines
 from engine.data.parallel.pairs import Pairs
-from engine.data.parallel.registry import PARALLEL, load_parallel
 from engine.data.parallel.table import read_table, table, unquoted
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
@@ -189,7 +189,7 @@ def test_tatoebas_archive_with_its_third_column_is_read(tmp_path, monkeypatch) -
 
 
 def test_every_named_file_is_https_and_stays_in_its_folder() -> None:
-    for entry in PARALLEL.values():
+    for entry in map(CORPORA.__getitem__, names_of("pairs")):
         for remote in entry.remotes:
             assert remote.url.startswith("https://") and remote.file.startswith(f"{entry.name}/")
             assert ".." not in remote.file and (remote.sha256 is None or len(remote.sha256) == 64)

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
@@ -11,16 +10,10 @@ PAIRS = Pairs(
 
 
 def test_shares_are_of_all_pairs() -> None:
-    numbers = statistics(PAIRS, limit=100)
+    numbers = statistics(PAIRS)
     assert (numbers.pairs, numbers.duplicates, numbers.copies) == (100, pytest.approx(0.01), 0.01)
     assert (numbers.longer, numbers.outliers, numbers.target_longest) == (0.01, 0.01, 200)
     assert numbers.source_mean == pytest.approx((3 + 3 + 1 + 5 + 2 * 96) / 100)
-
-
-def test_lengths_are_in_the_unit_that_is_measured() -> None:
-    characters = lambda texts: np.array([len(text) for text in texts], dtype=np.int64)
-    numbers = statistics(PAIRS, limit=3, measure=(characters, characters), unit="characters")
-    assert numbers.longer == 1.0 and numbers.source_longest == 25 and numbers.unit == "characters"
 
 
 def test_a_split_with_few_pairs_gets_a_warning() -> None:
@@ -49,7 +42,7 @@ def test_no_pairs_have_numbers_too() -> None:
 
 def test_the_real_corpora_raise_no_false_alarm(real_data) -> None:
     from engine.config.sections import DataConfig
-    from engine.data.parallel.registry import load_parallel
+    from engine.data.catalogue import load_parallel
 
     for name in ("multi30k", "tatoeba-en-de"):
         numbers = corpus_statistics(load_parallel(DataConfig(corpus=name), real_data))

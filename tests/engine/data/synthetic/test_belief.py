@@ -11,7 +11,7 @@ from grammar_reader import next_in_playlets
 from engine.data.synthetic import playlets
 from engine.data.synthetic.belief import WindowFilter
 from engine.data.synthetic.grammar import Choice, GeneratedText
-from engine.data.synthetic.playlets_automaton import SCENE, PlayletsAutomaton, window_filter
+from engine.data.synthetic.playlets import SCENE, PlayletsAutomaton, window_filter
 
 CERTAIN = 1e-12
 
@@ -86,7 +86,7 @@ def test_the_filter_of_a_small_grammar_equals_listing_all_its_texts() -> None:
 # --- playlets
 
 
-def test_the_automaton_and_the_grammar_agree_on_every_character() -> None:
+def test_the_filter_and_the_writer_agree_on_every_character() -> None:
     reads, belief, found = window_filter(), {(SCENE, ""): 1.0}, []
     for character in text().text:
         p, belief = reads.advance(belief, character)

@@ -3,11 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from engine.runs.records import ValidationRecord
 from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.lab.analysis.variants import entry
 from tui_transformer.lab.analysis.curves import Curves, Group, band, difference_band, scored, seeds_of
 from tui_transformer.lab.analysis.entry import Entry, read_entry
-from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, mean_curves, mean_differences
+from tui_transformer.lab.charts.overlay import Drawn, Overlay, differences, losses
 
 T_2 = 4.302652729911275  # Student's t at 97.5 % with 2 degrees of freedom
 LOSSES = np.array([[3.0, 2.0, 1.5], [3.2, 2.1, 1.4], [2.9, 1.7, 1.6]])  # (seeds, steps)
@@ -70,7 +71,7 @@ def test_a_difference_is_over_the_seeds_and_steps_that_both_have() -> None:
 
 def test_scores_that_are_no_numbers_are_no_points() -> None:
     records = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": "x"}, {"loss": 1.0}, {"step": 3, "loss": float("nan")}]
-    assert scored(records, "step") == {1.0: (1.0, 2.0)}
+    assert scored([*map(ValidationRecord.read, records)], "step") == {1.0: (1.0, 2.0)}
 
 
 def read(root: Path) -> list[Entry]:
@@ -101,11 +102,11 @@ def test_two_runs_of_one_seed_count_once(tmp_path) -> None:
     assert len(Group("a", tuple(runs)).by_seed) == 1
 
 
-def drawn(root: Path, baseline: str = "global") -> DrawnGroups:
+def drawn(root: Path, baseline: str = "global") -> Drawn:
     runs = read(root)
     groups = seeds_of(runs, runs)
     pinned = next(group for group in groups if group.label == baseline)
-    return DrawnGroups(tuple(enumerate(groups)), pinned, Curves().read([run.path for run in runs]))
+    return Drawn(tuple(enumerate(groups)), pinned, Curves().read([run.path for run in runs]))
 
 
 def notes(made: Overlay) -> str:
@@ -114,7 +115,7 @@ def notes(made: Overlay) -> str:
 
 def test_an_overlay_of_means_says_n_and_where_there_is_no_interval(tmp_path) -> None:
     attention(tmp_path)
-    made = mean_curves(drawn(tmp_path), "step", log=False)
+    made = losses(drawn(tmp_path), "step", train=False, log=False)
     assert {stroke.name: (stroke.seeds, bool(stroke.half)) for stroke in made.strokes} == {
         "global": (3, True),
         "win16": (3, True),
@@ -126,7 +127,7 @@ def test_an_overlay_of_means_says_n_and_where_there_is_no_interval(tmp_path) -> 
 
 def test_a_difference_that_the_interval_tells_from_zero_is_marked(tmp_path) -> None:
     attention(tmp_path)
-    made = {stroke.name: stroke for stroke in mean_differences(drawn(tmp_path), "step").strokes}
+    made = {stroke.name: stroke for stroke in differences(drawn(tmp_path), "step").strokes}
     assert "global" not in made and all(made["win16"].apart[3:]) and not any(made["sparse"].apart)
 
 
@@ -136,11 +137,13 @@ def test_a_variant_with_a_leak_is_held_against_nothing(tmp_path) -> None:
         leak = [("leak", "LEAK", "the loss at 12 of 256 places sees a later token")] if seed == 2 else []
         seeded(tmp_path, "win16", seed, *WINDOW, verdicts=leak)
     made = drawn(tmp_path)
-    assert mean_differences(made, "step").waiting == "win16: not comparable"
-    assert {stroke.name: stroke.sign for stroke in mean_curves(made, "step", log=False).strokes}["win16"] == "LEAK"
+    assert differences(made, "step").waiting == "win16: not comparable"
+    assert {stroke.name: stroke.sign for stroke in losses(made, "step", train=False, log=False).strokes}[
+        "win16"
+    ] == "LEAK"
 
 
 def test_variants_without_a_common_seed_say_so(tmp_path) -> None:
     seeded(tmp_path, "global", 1)
     seeded(tmp_path, "win16", 2, *WINDOW)
-    assert mean_differences(drawn(tmp_path), "step").waiting == "win16: no seed in common with global"
+    assert differences(drawn(tmp_path), "step").waiting == "win16: no seed in common with global"

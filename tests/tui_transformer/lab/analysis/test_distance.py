@@ -1,10 +1,15 @@
+from pathlib import Path
+
 import pytest
 
 from engine.measures import family
+from engine.runs.records import ValidationRecord
+from engine.runs.tail import Metrics
 from tests.tui_transformer.lab.analysis.seeds import EDGES, attention
 from tests.tui_transformer.lab.analysis.test_bands import drawn
-from tui_transformer.lab.analysis.curves import Reach, Stretch, by_distance, families, newest, reach, share_band
-from tui_transformer.lab.charts.overlay import NOT_COUNTED, distances, paint
+from tui_transformer.lab.analysis.curves import Reach, Stretch, by_distance, newest, reach, share_band
+from tui_transformer.lab.analysis.entry import Entry
+from tui_transformer.lab.charts.overlay import NOT_COUNTED, Drawn, distances, paint, probes_of
 from tui_transformer.lab.reports.figures.distances import distance_picture
 
 WIN16 = {"model.attention": "window", "model.window": 16, "model.n_layers": 2, "model.context_length": 256}
@@ -33,8 +38,10 @@ DAMAGED = [[], [1], [10, 5, 1, 2], [5, 10, 3, 2], [5, 10, 0, 0], ["5", 10, 1, 2]
 
 @pytest.mark.parametrize("row", DAMAGED)
 def test_damaged_stretches_are_left_out(row) -> None:
-    assert by_distance({"by_distance": {"recall": [row, [20, 30, 1, 2]]}}) == {"recall": (Stretch(20, 30, 1, 2),)}
-    assert by_distance({"by_distance": {"recall": row}}) == {}
+    assert by_distance(ValidationRecord.read({"by_distance": {"recall": [row, [20, 30, 1, 2]]}})) == {
+        "recall": (Stretch(20, 30, 1, 2),)
+    }
+    assert by_distance(ValidationRecord.read({"by_distance": {"recall": row}})) == {}
 
 
 def test_runs_of_before_have_none_and_that_is_said(tmp_path) -> None:
@@ -42,12 +49,18 @@ def test_runs_of_before_have_none_and_that_is_said(tmp_path) -> None:
     for run in [path for path in tmp_path.iterdir() if path.is_dir()]:
         metrics = run / "metrics.jsonl"
         metrics.write_text(metrics.read_text().replace('"by_distance"', '"other"'))
-    assert newest([{"loss": 1.0}]) == {} and distances(drawn(tmp_path), "recall").waiting == NOT_COUNTED
+    assert newest([ValidationRecord(loss=1.0)]) == {} and distances(drawn(tmp_path), "recall").waiting == NOT_COUNTED
 
 
 def test_near_and_far_recall_are_one_family() -> None:
     assert [family(name) for name in ("recall<110", "recall>=110", "rhyme")] == ["recall", "recall", "rhyme"]
-    assert families([{"recall": 1, "rhyme": 1}, {"bind": 1, "recall": 1}]) == ("recall", "rhyme", "bind")
+    runs = [Entry(Path(name)) for name in "ab"]
+    row = ((20, 30, 1, 2),)
+    counted = ({"recall": row, "rhyme": row}, {"bind": row, "recall": row})
+    metrics = {
+        run.path: Metrics(1, (), (ValidationRecord(by_distance=one),)) for run, one in zip(runs, counted, strict=True)
+    }
+    assert probes_of(Drawn.of_runs(enumerate(runs), None, metrics)) == ("recall", "rhyme", "bind")
 
 
 def test_shares_are_averaged_over_seeds_by_stretch() -> None:

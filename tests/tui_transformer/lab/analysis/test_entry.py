@@ -18,8 +18,9 @@ from tui_transformer.lab.analysis.columns import columns
 from tui_transformer.lab.analysis.detail import detail
 from tui_transformer.lab.analysis.entry import config_table, read_entry
 from tui_transformer.lab.analysis.export import FORMATS, table
-from tui_transformer.lab.analysis.folder import RESTING, Folder
+from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.query import Known, begun
+from tui_transformer.lab.records.scan import RESTING
 
 
 def test_a_row_says_what_a_run_is_and_scored(tmp_path) -> None:

@@ -18,7 +18,6 @@ from tui_transformer.lab.analysis.statistics import (
     Scores,
     against_baseline,
     judge,
-    paired,
     seeds_range,
 )
 
@@ -27,13 +26,17 @@ MOST = 0.06  # of studies with a false verdict, noise of the simulation included
 LATE = 150  # seeds that a simulated study follows advice to at most
 
 
+def paired(ours, baseline, **how):
+    return statistics.paired(*(Scores(tuple(one.items()), **how) for one in (ours, baseline)))
+
+
 @pytest.fixture(autouse=True)
 def without_sign_flips(monkeypatch):
     """They take most of the time, and no verdict rests on them."""
     monkeypatch.setattr(statistics, "_sign_flips", lambda differences: None)
-    statistics._paired.cache_clear()
+    statistics.paired.cache_clear()
     yield
-    statistics._paired.cache_clear()
+    statistics.paired.cache_clear()
 
 
 def noise(draws, kind, shape):

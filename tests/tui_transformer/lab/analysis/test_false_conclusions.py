@@ -10,6 +10,7 @@ import pytest
 from engine.evaluation.alarms import curve, implausible, not_learning, same_text
 from engine.evaluation.verdict import Verdict
 from engine.runs.reader import RunReader
+from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
 from engine.runs.twins import inert_switches
 from tests.tui_transformer.lab.analysis.studies import cell, standings
 from tests.tui_transformer.lab.analysis.variants import LEAK, change, variant
@@ -28,8 +29,8 @@ def found(verdict: Verdict | None) -> tuple[str, str, str]:
 
 def rising(best: float, last: float) -> Verdict | None:
     """The decoder report's curves: validation best after the first of 30 epochs, then rising; training falls."""
-    validation = [{"step": e, "loss": best + (last - best) * (e - 1) / 29} for e in range(1, 31)]
-    train = [{"step": e, "loss": 1.6 / e**0.15} for e in range(1, 31)]
+    validation = [ValidationRecord(step=e, loss=best + (last - best) * (e - 1) / 29) for e in range(1, 31)]
+    train = [TrainRecord(step=e, loss=1.6 / e**0.15) for e in range(1, 31)]
     return curve(train, validation, when="after", step=30)
 
 
@@ -47,8 +48,8 @@ def test_fewer_heads_that_generalise_better_are_overfit_runs_of_one_seed_and_equ
 
 
 def test_a_translation_that_a_unigram_model_nearly_matches_has_not_learned(tmp_path) -> None:
-    facts = {"unigram": 6.6}
-    alarm = not_learning({"loss": 6.82}, facts, warmup=0, when="evaluation", step=30_000)
+    facts = DataFacts(unigram=6.6)
+    alarm = not_learning(Scores(loss=6.82), facts, warmup=0, when="evaluation", step=30_000)
     assert "NOT-LEARNING" in shown(tmp_path, "translation", verdicts=[found(alarm)]).badges
 
 
@@ -65,8 +66,8 @@ def test_four_equal_rows_of_a_bidirectional_model_leak_and_their_switches_do_not
 
 
 def test_a_perplexity_of_1_03_is_not_possible(tmp_path) -> None:
-    facts = {"unigram": 3.347, "plausible": 1.2, "floor": None}
-    alarm = implausible({"loss": 0.0297}, facts, kind="shifted", conditional=False, when="evaluation", step=1)
+    facts = DataFacts(unigram=3.347, plausible=1.2, floor=None)
+    alarm = implausible(Scores(loss=0.0297), facts, kind="shifted", conditional=False, when="evaluation", step=1)
     copied = shown(tmp_path, "copied", by=-0.8, verdicts=[LEAK, found(alarm)])
     clean = shown(tmp_path, "clean")
     assert {"LEAK", "IMPLAUSIBLE"} <= copied.badges.keys()
@@ -74,8 +75,8 @@ def test_a_perplexity_of_1_03_is_not_possible(tmp_path) -> None:
 
 
 def test_a_warm_up_longer_than_the_run_was_not_done(tmp_path) -> None:
-    train = [{"step": step, "loss": 4.2 - 0.012 * step} for step in range(10, 121, 10)]
-    alarm = curve(train, [{"step": 120, "loss": 2.8}], when="after", step=120)
+    train = [TrainRecord(step=step, loss=4.2 - 0.012 * step) for step in range(10, 121, 10)]
+    alarm = curve(train, [ValidationRecord(step=120, loss=2.8)], when="after", step=120)
     short = shown(tmp_path, "short", verdicts=[found(alarm)])
     assert "STILL-FALLING" in short.badges
     assert verdict(short, shown(tmp_path, "other")) == "still falling: cannot tell"
@@ -122,8 +123,8 @@ def test_variants_that_leak_are_not_ranked_whatever_their_loss(tmp_path) -> None
 
 
 def test_a_ranking_by_per_cent_of_the_loss_says_what_it_is_in_perplexity(tmp_path) -> None:
-    facts = {"unigram": 6.6}
-    alarm = found(not_learning({"loss": 6.82}, facts, warmup=0, when="evaluation", step=30_000))
+    facts = DataFacts(unigram=6.6)
+    alarm = found(not_learning(Scores(loss=6.82), facts, warmup=0, when="evaluation", step=30_000))
     cell(tmp_path, "mt", "base", 1, loss=5.9164, verdicts=[alarm])
     cell(tmp_path, "mt", "no-pe", 1, "model.position=none", loss=5.9164 + 0.63, verdicts=[alarm])
     shown = standings(tmp_path, pinned="mt.base.s1")["no-pe"]

@@ -48,7 +48,7 @@ def test_runs_of_no_study_that_differ_in_the_seed_alone_are_one_variant(tmp_path
 def test_other_settings_under_one_variants_name_do_not_count_as_its_seed(tmp_path) -> None:
     cell(tmp_path, "s", "a", 1)
     cell(tmp_path, "s", "a", 2, "model.n_layers=2")
-    assert standings(tmp_path)["a"].seeds == "1 of 2 seeds; 1 with other settings"
+    assert standings(tmp_path)["a"].seeds() == "1 of 2 seeds; 1 with other settings"
 
 
 LEFT_OUT = {
@@ -70,14 +70,14 @@ def test_what_is_not_a_finished_seed_does_not_count_and_is_said(tmp_path, reason
         cell(tmp_path, "s", "a", seed, **known)
     cell(tmp_path, "s", "a", 3, **{**known, **LEFT_OUT[reason]})
     found = standings(tmp_path)["a"]
-    assert (found.n, found.seeds) == ("2/3", f"2 of 3 seeds; 1 {reason}")
+    assert (found.n, found.seeds()) == ("2/3", f"2 of 3 seeds; 1 {reason}")
     assert found.mean(LAST).n == 2
 
 
 def test_the_same_seed_twice_is_one_seed(tmp_path) -> None:
     for name in ("a", "b"):
         variant(tmp_path, f"same-{name}", "seed=4")
-    assert standings(tmp_path)["same"].seeds == "1 of 2 seeds; 1 with the same seed again"
+    assert standings(tmp_path)["same"].seeds() == "1 of 2 seeds; 1 with the same seed again"
 
 
 def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
@@ -86,7 +86,7 @@ def test_seeds_and_variants_that_are_not_begun_are_said(tmp_path) -> None:
     attention_file(tmp_path)
     found = standings(tmp_path)
     assert found["win16"].n == "1/3" and found["win16"].verdict == "one seed: cannot tell"
-    assert found["win16"].seeds == "1 of 3 seeds; 2 not begun"
+    assert found["win16"].seeds() == "1 of 3 seeds; 2 not begun"
     assert "Not begun yet: heads2." in text_of(list(found.values()))
 
 

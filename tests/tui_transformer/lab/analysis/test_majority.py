@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.runs.records import ValidationRecord
 from tests.tui_transformer.lab.analysis.asking import OF, RIGHT, asking
 from tests.tui_transformer.lab.analysis.variants import change
 from tests.tui_transformer.recorded import record
@@ -81,11 +82,11 @@ async def test_the_table_of_the_studio_has_the_row_and_nothing_can_be_done_to_it
 
 
 def test_recall_is_a_curve_where_evaluations_have_the_probe() -> None:
-    records = [{"step": step, "probes": {"recall": step / 10}} for step in (1, 5)]
+    records = [ValidationRecord(step=step, probes={"recall": step / 10}) for step in (1, 5)]
     measure = next(one for one in CHARTED if one.key == "recall")
     made = picture(measure, [], records, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=[])
     assert known(measure, records) and made.validation.y == (0.1, 0.5) and made.best == 1
-    assert not known(measure, [{"step": 1, "loss": 2.0}])
+    assert not known(measure, [ValidationRecord(step=1, loss=2.0)])
 
 
 NO_QUESTIONS, TOO_MANY = {"answer": "a", "right": 3, "of": 0}, {"answer": "a", "right": 5, "of": 2}

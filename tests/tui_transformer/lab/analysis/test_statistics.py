@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tui_transformer.lab.analysis import statistics
 from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.statistics import (
     LEVEL,
@@ -20,7 +21,6 @@ from tui_transformer.lab.analysis.statistics import (
     judge,
     mean_of,
     noncentral_t,
-    paired,
     seeds_range,
     t_quantile,
     within,
@@ -31,6 +31,10 @@ SEEDS = st.integers(2, 9)
 
 def scores(values):
     return dict(enumerate(values))
+
+
+def paired(ours, baseline, **how):
+    return statistics.paired(*(Scores(tuple(one.items()), **how) for one in (ours, baseline)))
 
 
 @pytest.mark.parametrize("df", [1, 2, 3, 4, 5, 7, 8, 19, 40, 999])

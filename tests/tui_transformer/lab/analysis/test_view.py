@@ -4,13 +4,14 @@ import pytest
 
 from tests.tui_transformer.lab.analysis.variants import LEAK, study, variant
 from tests.tui_transformer.recorded import grow, record
-from tui_transformer.lab.analysis.curves import MOST, Curves, at, difference, loss_curve
+from tui_transformer.lab.analysis.curves import MOST, Curves, difference
 from tui_transformer.lab.analysis.folder import Folder
 from tui_transformer.lab.analysis.view import Options, Selection, View
 from tui_transformer.lab.charts.colours import LETTERS, ON_DARK, ON_LIGHT
-from tui_transformer.lab.charts.curves import Curve
-from tui_transformer.lab.charts.overlay import Drawn, differences, overlaid
-from tui_transformer.studio.compare.run_table import MARKS, fitted, lay_out
+from tui_transformer.lab.charts.curves import Curve, curve_of
+from tui_transformer.lab.charts.overlay import Drawn, differences, losses
+from tui_transformer.lab.formatting import fitted
+from tui_transformer.studio.compare.run_table import MARKS, lay_out
 from tui_transformer.studio.themes import THEMES
 
 
@@ -63,7 +64,7 @@ def test_a_difference_is_taken_between_the_baselines_points_and_never_beyond() -
     baseline = Curve((10.0, 20.0, 40.0), (4.0, 3.0, 1.0))
     found = difference(Curve((5.0, 10.0, 15.0, 30.0, 40.0, 50.0), (9.0, 4.5, 3.5, 2.5, 1.0, 9.0)), baseline)
     assert found.x == (10.0, 15.0, 30.0, 40.0) and found.y == pytest.approx((0.5, 0.0, 0.5, 0.0))
-    assert at(baseline, 9.9) is None and at(Curve(), 1.0) is None
+    assert difference(Curve((9.9,), (1.0,)), baseline) == Curve()
     assert difference(baseline, Curve()) == Curve()
 
 
@@ -71,7 +72,7 @@ def test_a_difference_is_taken_between_the_baselines_points_and_never_beyond() -
 def test_curves_align_over_steps_tokens_or_seconds(tmp_path, axis) -> None:
     one, two = variant(tmp_path, "a"), variant(tmp_path, "b", by=0.25)
     read = Curves().read([one, two])
-    found = difference(loss_curve(read[two].validation, axis), loss_curve(read[one].validation, axis))
+    found = difference(*(curve_of(read[run].validation, axis, "loss") for run in (two, one)))
     assert len(found.x) == 10 and found.y == pytest.approx([0.25] * 10)
 
 
@@ -89,13 +90,13 @@ def test_damaged_and_missing_metrics_are_empty_curves(tmp_path) -> None:
         b'{"kind":"validation","step":\xff\n{"kind":"validation","loss":1e999,"step":3}\n'
     )
     read = Curves().read([run, tmp_path / "gone"])
-    assert all(loss_curve(found.validation, "step") == Curve() for found in read.values())
+    assert all(curve_of(found.validation, "step", "loss") == Curve() for found in read.values())
 
 
 def drawn(tmp_path, *names: str, baseline: str | None = "a") -> Drawn:
     entries = {e.name: e for e in Folder(tmp_path).look().entries}
     metrics = Curves().read([tmp_path / name for name in {*names, *([baseline] if baseline else [])}])
-    return Drawn(tuple((i, entries[n]) for i, n in enumerate(names)), entries.get(baseline or ""), metrics)
+    return Drawn.of_runs(((i, entries[n]) for i, n in enumerate(names)), entries.get(baseline or ""), metrics)
 
 
 def test_runs_that_cannot_be_compared_have_no_difference_curve(tmp_path) -> None:
@@ -105,7 +106,7 @@ def test_runs_that_cannot_be_compared_have_no_difference_curve(tmp_path) -> None
     variant(tmp_path, "short", scored={"context": 64})
     made = differences(drawn(tmp_path, "a", "b", "leak", "short"), "step")
     assert [stroke.name for stroke in made.drawn] == ["b"]
-    over = overlaid(drawn(tmp_path, "a", "b", "leak", "short"), "step", train=False, log=False)
+    over = losses(drawn(tmp_path, "a", "b", "leak", "short"), "step", train=False, log=False)
     assert [(s.name, s.sign) for s in over.strokes] == [("a", ""), ("b", ""), ("leak", "LEAK"), ("short", "≠")]
     assert "LEAK" in differences(drawn(tmp_path, "a", "leak"), "step").waiting
 
@@ -115,12 +116,12 @@ def test_charts_say_what_is_missing(tmp_path) -> None:
     record(tmp_path, "q", state="queued", step=0)
     assert differences(drawn(tmp_path, "a", baseline=None), "step").waiting == "p pins the baseline"
     assert "space selects" in differences(drawn(tmp_path, "a"), "step").waiting
-    assert overlaid(drawn(tmp_path, "q"), "step", train=False, log=False).waiting == "no evaluation yet"
+    assert losses(drawn(tmp_path, "q"), "step", train=False, log=False).waiting == "no evaluation yet"
 
 
 def test_a_logarithmic_axis_is_only_for_what_is_positive(tmp_path) -> None:
     variant(tmp_path, "a", by=-2.0)
-    assert not overlaid(drawn(tmp_path, "a"), "step", train=False, log=True).log
+    assert not losses(drawn(tmp_path, "a"), "step", train=False, log=True).log
 
 
 @pytest.mark.parametrize("width", [0, 10, 40, 60, 78, 120, 198, 400])

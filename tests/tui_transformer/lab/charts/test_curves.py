@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from engine.runs.records import TrainRecord, ValidationRecord
 from tests.tui_transformer.recorded import train_record, validation_record
 from tui_transformer.lab.charts.canvas import Line, draw, usual_top
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, Picture, known, picture
@@ -12,8 +13,8 @@ LOSS, PERPLEXITY, ACCURACY = CHARTED[0], CHARTED[1], CHARTED[3]
 
 
 def made(measure=LOSS, count: int = 200, axis: str = "step", smoothing: int = 0, log: bool = False) -> Picture:
-    train = [train_record(at, 10 * count) for at in range(10, 10 * count + 1, 10)]
-    validation = [validation_record(at, 10 * count) for at in range(200, 10 * count + 1, 200)]
+    train = [TrainRecord.read(train_record(at, 10 * count)) for at in range(10, 10 * count + 1, 10)]
+    validation = [ValidationRecord.read(validation_record(at, 10 * count)) for at in range(200, 10 * count + 1, 200)]
     return picture(measure, train, validation, axis=axis, smoothing=SMOOTHINGS[smoothing], log=log, floors=[0.36])
 
 
@@ -38,12 +39,12 @@ def test_the_best_is_the_lowest_loss_and_the_highest_accuracy() -> None:
 
 
 def test_a_measure_is_offered_where_evaluations_have_it() -> None:
-    assert known(LOSS, []) and known(ACCURACY, [{"accuracy": 0.5}])
-    assert not known(ACCURACY, []) and not known(ACCURACY, [{"accuracy": None}])
+    assert known(LOSS, []) and known(ACCURACY, [ValidationRecord(accuracy=0.5)])
+    assert not known(ACCURACY, []) and not known(ACCURACY, [ValidationRecord(accuracy=None)])
 
 
 def test_smoothing_does_not_depend_on_how_dense_the_points_are() -> None:
-    curve = lambda every: [{"step": x, "loss": 1 + math.exp(-x / 500)} for x in range(0, 4001, every)]
+    curve = lambda every: [TrainRecord(step=x, loss=1 + math.exp(-x / 500)) for x in range(0, 4001, every)]
     ends = [
         picture(LOSS, curve(n), [], axis="step", smoothing=SMOOTHINGS[2], log=False, floors=[]).train.y[-1]
         for n in (1, 20)
@@ -56,7 +57,7 @@ def test_the_raw_curve_stays_behind_the_smooth_one() -> None:
 
 
 def test_a_value_that_is_not_positive_takes_the_logarithm_away() -> None:
-    train = [{"step": 1, "loss": 0.0}, {"step": 2, "loss": 1.0}]
+    train = [TrainRecord(step=1, loss=0.0), TrainRecord(step=2, loss=1.0)]
     assert not picture(LOSS, train, [], axis="step", smoothing=SMOOTHINGS[0], log=True, floors=[]).log
     assert made(log=True).log
 

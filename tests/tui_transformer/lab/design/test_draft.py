@@ -211,8 +211,8 @@ def test_a_saved_preset_is_the_draft(draft: Draft, tmp_path: Path) -> None:
     if draft.problem:
         pytest.skip(draft.problem)
     path = own_files.save_preset(draft, "mine")
-    (own,) = own_files.own_presets()
-    loaded = Draft(own.preset, path=path)
+    ((_, own, _),) = own_files.own_presets()
+    loaded = Draft(own, path=path)
     same = {"preset": "", "description": ""}
     assert loaded.config.model_copy(update=same) == draft.config.model_copy(update=same)
     changed = loaded.with_change("seed", 5)
@@ -226,7 +226,7 @@ def test_a_file_that_is_no_preset_is_listed_with_the_reason(tmp_path: Path) -> N
     folder.mkdir(parents=True)
     (folder / "broken.toml").write_text("[model\n")
     (folder / "orphan.toml").write_text('extends = "nobody"\n')
-    assert [bool(own.problem) and own.preset is None for own in own_files.own_presets()] == [True, True]
+    assert [bool(problem) and own is None for _, own, problem in own_files.own_presets()] == [True, True]
     assert (
         own_files.wrong_preset_name("../x")
         and own_files.wrong_preset_name("demo")

@@ -9,9 +9,10 @@ import pytest
 from engine.config import presets
 from engine.config.keys import diff
 from engine.errors import InputError
+from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark, Draft
-from tui_transformer.lab.design.processes import Answer, read_estimate
-from tui_transformer.lab.design.study_draft import DESIGN, StudyDraft, as_seeds, command, estimated, study_base
+from tui_transformer.lab.design.processes import Answer
+from tui_transformer.lab.design.study_draft import DESIGN, Price, StudyDraft, as_seeds, command, estimated, study_base
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.study import Variant, find_study, read_study, shipped_studies
 from tui_transformer.studio.design import own_files
@@ -145,7 +146,7 @@ def test_what_was_expected_of_another_base_is_left_out() -> None:
     study = find_study("attention")
     draft = of("demo", model__n_layers=1).with_study(study)
     assert names(draft) == ["global", "win16", "sparse", "linear"] and draft.held_against == "global"
-    assert draft.study is not None and not any(v.expect for v in draft.study.variants) and not draft.study.why
+    assert draft.study is not None and not any(variant.expect or variant.why for variant in draft.study.variants)
     assert any("said of demo" in warning for warning in draft.warnings)
 
 
@@ -246,20 +247,28 @@ def test_a_base_that_cannot_be_said_is_no_base() -> None:
 def test_time_and_disk_follow_from_the_designs_measured_step() -> None:
     draft = of("demo").with_axes("train.steps=1400,2800")
     found = estimated(draft, FIT)
-    assert found.each == {"steps-1400": 140.0, "steps-2800": 280.0} and found.seconds == 3 * 420.0
-    assert found.parameters == {"steps-1400": 108_288, "steps-2800": 108_288} and (found.disk or 0) > 6 * 1e6
+    each = {name: (price.seconds, price.parameters) for name, price in found.prices.items()}
+    assert each == {"steps-1400": (140.0, 108_288), "steps-2800": (280.0, 108_288)} and found.seconds == 3 * 420.0
+    assert (found.disk_bytes or 0) > 6 * 1e6
     assert estimated(draft, None).seconds is None
-    wider = estimated(of("demo").with_axes("model.d_model=128"), FIT)
-    assert wider.each["d_model-128"] > wider.each[DESIGN] == 280.0
+    wider = estimated(of("demo").with_axes("model.d_model=128"), FIT).prices
+    assert wider["d_model-128"].seconds > wider[DESIGN].seconds == 280.0
 
 
-def test_only_a_plan_is_read_as_one() -> None:
-    for none in ({"kind": "study"}, {"kind": "plan", "seconds": "soon"}):
-        assert read_estimate(Answer.read(none)) is None
+async def test_only_a_plan_is_read_as_one(monkeypatch) -> None:
+    said: list[dict[str, object]] = [{"kind": "study"}, {"kind": "plan", "seconds": "soon"}]
+
+    async def answers(*_: object) -> list[Answer]:
+        return [Answer.read(one) for one in said]
+
+    monkeypatch.setattr(processes, "_ask_ablate", answers)
+    with pytest.raises(InputError, match="no plan"):
+        await processes.plan(None, None)
     record = {"kind": "plan", "seconds": 9.0, "disk_bytes": 5, "jobs": 2, "threads": 1, "devices": ["cpu"]}
-    found = read_estimate(Answer.read(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}}))
-    assert found is not None and (found.seconds, found.disk, found.at_once, found.measured) == (9.0, 5, 2, True)
-    assert found.each == {"a": 3.0} and found.parameters == {"a": 7}
+    said.append(record | {"prices": {"a": {"seconds": 3.0, "parameters": 7}, "b": None}})
+    found = await processes.plan(None, None)
+    assert (found.seconds, found.disk_bytes, found.jobs, found.measured) == (9.0, 5, 2, True)
+    assert found.prices == {"a": Price(seconds=3.0, parameters=7)}
 
 
 def test_a_saved_study_is_offered_and_a_broken_one_says_why() -> None:
@@ -283,5 +292,5 @@ def test_a_study_in_stages_says_of_each_variant_where_its_weights_come_from_and_
         "rope": "starts from pretrain",
     }
     assert draft.runs == len(study.cells()) == 15
-    found = estimated(draft, FIT)
-    assert found.each["pretrained"] > FIT.seconds > found.each["scratch"]
+    found = estimated(draft, FIT).prices
+    assert found["pretrained"].seconds > FIT.seconds > found["scratch"].seconds

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.documents.registry import load_documents
+from engine.data.catalogue import load_documents
 from engine.errors import InputError
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main

@@ -60,6 +60,8 @@ def test_what_is_drawn_adds_up_to_its_surprise(runs) -> None:
     told = list(found.pieces("the", HOW))
     surprised = found.surprise("the" + "".join(piece.text for piece in told))
     assert math.fsum(surprised.nats[3:]) == pytest.approx(sum(piece.nats for piece in told), abs=1e-4)
+    assert surprised.total == pytest.approx(math.fsum(surprised.nats[1:]))
+    assert surprised.perplexity == pytest.approx(math.exp(surprised.total / (len(surprised.nats) - 1)))
     assert "perplexity" in surprised.words and f"{surprised.characters} characters" in surprised.words
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from engine.runs.reader import LIVE_STATES
+from engine.runs.records import TrainRecord
 from engine.runs.tail import end_of, newest_lines
 from tests.tui_transformer.recorded import TEXT, everything, grow, lines, put_status, record, train_record
 from tui_transformer.lab.records import feed as feeds
-from tui_transformer.lab.records import run_view
-from tui_transformer.lab.records.facts import number, whole
-from tui_transformer.lab.records.feed import RESTING, Feed
+from tui_transformer.lab.records import run_view, scan
+from tui_transformer.lab.records.feed import Feed
 from tui_transformer.lab.records.pace import QUICK, SLOW, Pace, PollInterval
+from tui_transformer.lab.records.scan import RESTING
 
 
 class Clock:
@@ -113,8 +114,8 @@ def test_runs_at_rest_are_looked_at_now_and_then_only(root, monkeypatch) -> None
     feed = Feed(root, clock)
     feed.look()
     seen = []
-    real = feeds.stamp
-    monkeypatch.setattr(feeds, "stamp", lambda path: seen.append(path) or real(path))
+    real = scan.stamp
+    monkeypatch.setattr(scan, "stamp", lambda path: seen.append(path) or real(path))
     feed.look()
     assert len(seen) == 1  # the folder itself
     clock.now += RESTING
@@ -128,8 +129,7 @@ def test_files_that_did_not_change_are_not_opened_again(root, monkeypatch) -> No
     clock = Clock()
     feed = Feed(root, clock)
     feed.look(root / "run-3")
-    for module in (feeds, run_view):
-        monkeypatch.setattr(module, "read_json", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr(run_view, "read_json", lambda path: pytest.fail(f"{path} was read"))
     monkeypatch.setattr(feeds, "_row", lambda *_: pytest.fail("a row was read"))
     clock.now += RESTING
     assert not feed.look(root / "run-3").changed
@@ -229,21 +229,23 @@ def test_only_the_end_of_a_long_log_is_read(tmp_path) -> None:
 
 
 def test_numbers_are_numbers_or_nothing() -> None:
-    assert number(1) == 1.0 and number(True) is None and number(float("nan")) is None and number(10**400) is None
-    assert whole(3.7) == 3 and whole("3") == 0 and whole(10**300) == 0
+    for value, known in ((1, 1.0), (True, None), (float("nan"), None), (10**400, None), ("3", None)):
+        assert TrainRecord.read({"loss": value}).value("loss") == known
+        assert TrainRecord.read({"of a later version": value}).value("of a later version") == known
+    assert TrainRecord.read({"step": "3"}).step == 0 and TrainRecord.read({"step": 10**300}).step == 0
 
 
 def paced(*steps: int) -> Pace:
     """After train records at these steps, 0.1 s a step."""
     pace = Pace()
-    pace.take([train_record(at, 2000) for at in steps], reset=True)
+    pace.take([TrainRecord.read(train_record(at, 2000)) for at in steps], reset=True)
     return pace
 
 
 def test_a_time_left_needs_five_records() -> None:
     pace = paced(*range(10, 50, 10))
     assert pace.left(2000, 40) is None
-    pace.take([train_record(50, 2000)], reset=False)
+    pace.take([TrainRecord.read(train_record(50, 2000))], reset=False)
     assert pace.left(2000, 50) == pytest.approx(1950 * 4096 / 41_200, rel=0.01)
 
 
@@ -277,7 +279,8 @@ def test_records_before_a_resume_do_not_count() -> None:
     pace = paced(*range(10, 110, 10))
     assert pace.left(2000, 100, since=100) is None
     second = [train_record(at, 2000) for at in range(110, 160, 10)]  # a hundred times slower
-    pace.take([record | {"seconds": (record["step"] - 100) * 10.0} for record in second], reset=False)
+    second = [record | {"seconds": (record["step"] - 100) * 10.0} for record in second]
+    pace.take([*map(TrainRecord.read, second)], reset=False)
     assert pace.left(2000, 150, since=100) == pytest.approx(1850 * 10.0)
 
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from engine.runs.records import DataFacts
+from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, picture
 from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.run_view import Followed, RunRow
@@ -30,9 +30,9 @@ def test_damaged_floors_are_left_out() -> None:
 
 def legend(levels: list[float], width: int) -> str:
     chart = RunChart(id="chart")
-    records = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.0}]
+    train, validation = ([kind(step=1, loss=2.0), kind(step=2, loss=1.0)] for kind in (TrainRecord, ValidationRecord))
     chart._picture = picture(
-        CHARTED[0], records, records, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=levels
+        CHARTED[0], train, validation, axis="step", smoothing=SMOOTHINGS[0], log=False, floors=levels
     )
     return "".join(text for text, _ in chart.title(width))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tui_transformer.cli.names import resolve_names
+from tui_transformer.lab.reports.context import gather
 from tui_transformer.lab.reports.document import (
     Bullets,
     Cell,
@@ -20,14 +21,13 @@ from tui_transformer.lab.reports.document import (
 )
 from tui_transformer.lab.reports.languages import language as language_of
 from tui_transformer.lab.reports.report import report
-from tui_transformer.lab.reports.report_data import gather
 
 
 def document(root: Path, *names: str, language: str = "en") -> Document:
     """The report on runs or studies of a folder."""
     meant = resolve_names(names, root)
     chosen = language_of(language)
-    return report(gather(meant.entries, meant.studies), chosen, chosen)
+    return report(gather(meant.entries, meant.studies, chosen, chosen))
 
 
 def spoken(span: object) -> str:

@@ -243,12 +243,12 @@ def test_latex_says_how_to_make_a_pdf_and_whether_it_can_be_done_here(
 
 def test_without_a_chinese_font_the_figures_are_english_and_the_report_says_so(root) -> None:
     from tui_transformer.cli.names import resolve_names
+    from tui_transformer.lab.reports.context import gather
     from tui_transformer.lab.reports.languages import language
     from tui_transformer.lab.reports.report import report
-    from tui_transformer.lab.reports.report_data import gather
 
     meant = resolve_names(["att"], root)
-    made = report(gather(meant.entries, meant.studies), language("zh"), language("en"))
+    made = report(gather(meant.entries, meant.studies, language("zh"), language("en")))
     image = rendered(made.figures[0].draw, Fonts())
     assert b"layer norm" in image.svg
     assert "本机没有中文字体" in markdown(made, {})["report.md"].decode()

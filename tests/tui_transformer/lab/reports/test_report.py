@@ -16,9 +16,9 @@ from tui_transformer.lab.analysis.entry import LAST
 from tui_transformer.lab.analysis.language import ENGLISH
 from tui_transformer.lab.analysis.sentences import verdict_sentence
 from tui_transformer.lab.records.badges import BADGES
+from tui_transformer.lab.reports.context import gather
 from tui_transformer.lab.reports.document import Figure, Formula, Listing
 from tui_transformer.lab.reports.languages import LANGUAGES, language
-from tui_transformer.lab.reports.report_data import gather
 
 SECTIONS = [
     *("What was run", "The model", "Data", "Hyper-parameters", "Training", "Results", "Probes and other scores"),
@@ -42,7 +42,7 @@ def test_a_study_has_every_section_in_order(study) -> None:
 
 def test_the_ablation_table_has_the_numbers_and_the_verdicts_of_compare(study) -> None:
     made, meant = document(study, "att"), resolve_names(["att"], study)
-    standings = {s.name: s for s in gather(meant.entries, meant.studies).standings}
+    standings = {s.name: s for s in gather(meant.entries, meant.studies, ENGLISH, ENGLISH).standings}
     rows = {row[0].text: [cell.text for cell in row] for row in table(made, "variants and their baseline").rows}
     for name, standing in standings.items():
         mean = standing.mean(LAST)
@@ -201,7 +201,7 @@ def test_a_chinese_report_has_no_english_sentence_of_this_program(study) -> None
 
 def test_a_language_phrases_judgements_from_their_amounts(study) -> None:
     meant = resolve_names(["att"], study)
-    found = {s.name: s for s in gather(meant.entries, meant.studies).standings}["win16"]
+    found = {s.name: s for s in gather(meant.entries, meant.studies, ENGLISH, ENGLISH).standings}["win16"]
     assert ENGLISH.judgement(found.judgement(LAST)).startswith("worse by 0.0508 ± ")
     assert language("zh").judgement(found.judgement(LAST)).startswith("劣于基线，差值 0.0508 ± ")
     assert "个种子" in verdict_sentence(found, language("zh"))

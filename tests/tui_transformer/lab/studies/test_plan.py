@@ -1,4 +1,4 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_time_is_that_of_the_longest_row_of_cells() -> None:
 
 
 def test_a_plan_survives_json() -> None:
-    assert read_plan(PLAN.to_json()) == PLAN
+    assert read_plan(asdict(PLAN)) == PLAN
 
 
 def test_disk_counts_each_checkpoint_that_is_kept() -> None:

@@ -18,7 +18,7 @@ from tests.tui_transformer.lab.studies.tiny import tiny_study
 from tui_transformer.lab.launch.launch import enqueue
 from tui_transformer.lab.studies import runner
 from tui_transformer.lab.studies.record import CellStatus, directories
-from tui_transformer.lab.studies.runner import Orders, Runner
+from tui_transformer.lab.studies.runner import Runner
 from tui_transformer.lab.studies.study import Cell
 
 CELLS = tiny_study().cells()
@@ -86,7 +86,7 @@ class Stage:
 
     def made(self, **orders: Any) -> Runner:
         given = {"study": "tiny", "runs_dir": self.root, "data_dir": None, "devices": ("cpu",), "jobs": 2, **orders}
-        return Runner(Orders(**given), self.cells, directories("tiny", self.cells, self.root), self)
+        return Runner(**given, cells=self.cells, paths=directories("tiny", self.cells, self.root), audience=self)
 
     def verbs(self, name: str = FIRST) -> list[str]:
         return [verb for verb, run, _ in self.spawned if run == name]

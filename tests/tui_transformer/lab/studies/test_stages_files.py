@@ -60,11 +60,11 @@ def test_a_stage_may_be_what_a_preset_changes_and_its_own_changes_win(tmp_path) 
 
 def test_what_starts_from_a_stage_that_a_variant_leaves_out_starts_where_that_does() -> None:
     stages = (Stage("one"), Stage("two", "one@last"), Stage("three", "two"))
-    assert [(link.stage.name, link.after, link.checkpoint) for link in chain(stages, ())] == [
+    assert [(stage.name, *stage.parent) for stage in chain(stages, ())] == [
         *(("one", "", ""), ("two", "one", "last"), ("three", "two", "best")),
     ]
-    assert [(link.after, link.checkpoint) for link in chain(stages, ("one", "three"))] == [("", ""), ("one", "last")]
-    assert [(link.after, link.checkpoint) for link in chain(stages, ("three",))] == [("", "")]
+    assert [stage.parent for stage in chain(stages, ("one", "three"))] == [("", ""), ("one", "last")]
+    assert [stage.parent for stage in chain(stages, ("three",))] == [("", "")]
 
 
 def test_a_study_in_stages_written_down_is_read_back_equal(tmp_path) -> None:

@@ -9,7 +9,6 @@ from tests.tui_transformer.lab.analysis.seeds import WINDOW, attention, seeded
 from tests.tui_transformer.recorded import lines, validation_record
 from tests.tui_transformer.studio.compare.test_compare_pane import Open, root
 from tests.tui_transformer.studio.test_snapshots import PICTURES, pressing, studio, when
-from tui_transformer.lab.charts.overlay import DrawnGroups
 from tui_transformer.studio.compare.overlay_charts import CompareCharts
 
 __all__ = ["root"]  # a fixture
@@ -29,7 +28,7 @@ async def selected(studio: Open, *runs: str) -> CompareCharts:
 
 def variants(charts: CompareCharts) -> dict[str, int]:
     drawn = charts._of
-    assert isinstance(drawn, DrawnGroups)
+    assert drawn is not None and drawn.means
     return {group.label: len(group.runs) for _, group in drawn.groups}
 
 

@@ -321,7 +321,7 @@ async def test_a_live_run_grows_and_only_its_line_is_painted(root) -> None:
     live = record(root, "live", state="running", step=800, created="2026-11-21T02:00:00+00:00")
     async with Open(root) as studio:
         await studio.press("home", "space")
-        await studio.until(lambda: studio.pane.seen.metrics)
+        await studio.until(lambda: studio.pane.metrics)
         await studio.pilot.pause(0.3)
         painted: list[str] = []
         real = RunTable.paint_row

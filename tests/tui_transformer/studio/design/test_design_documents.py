@@ -3,15 +3,15 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.documents.registry import DOCUMENTS, load_documents
+from engine.data.catalogue import CORPORA, load_documents, names_of
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder
 from tui_transformer.lab.design.draft import Draft, cost, values_of, vocabulary
-from tui_transformer.studio.design.corpus_preview import corpus_key, preview_corpus, wrong_corpus
+from tui_transformer.studio.design.corpus_preview import corpus_key, preview_corpus
 
 
 def test_corpora_of_documents_are_offered() -> None:
-    assert set(DOCUMENTS) <= set(values_of("data.corpus"))
+    assert set(names_of("documents")) <= set(values_of("data.corpus"))
 
 
 @pytest.mark.parametrize("kind", ["span-corruption", "question-answer"])
@@ -26,7 +26,7 @@ def test_the_vocabulary_is_known_without_loading_and_is_at_least_that_of_the_cor
     data = DataConfig(corpus=name, corpus_size=people)
     texts = list(load_documents(data).texts())
     for kind, tokenizer in (("words", WordTokenizer), ("characters", CharacterTokenizer)):
-        tokens, at_most = DOCUMENTS[name].vocabulary(data)[kind]
+        tokens, at_most = CORPORA[name].vocabulary(data)[kind]
         found = tokenizer.of(texts).vocab_size
         assert found < tokens if at_most else found == tokens
 
@@ -53,5 +53,5 @@ def test_what_is_wrong_with_a_corpus_of_ones_own_is_said(tmp_path) -> None:
     (tmp_path / "documents.txt").write_text("Ada was born in London.\nBo was born in Rome.\n" * 20)
     own = {"corpus": str(tmp_path)}
     assert "has no questions" in preview_corpus(config("question-answer", data=own), None).problem
-    assert not wrong_corpus(config("span-corruption", data=own), None)
-    assert wrong_corpus(config("span-corruption", data={"corpus": str(tmp_path / "none")}), None)
+    assert not preview_corpus(config("span-corruption", data=own), None).problem
+    assert preview_corpus(config("span-corruption", data={"corpus": str(tmp_path / "none")}), None).problem

@@ -19,7 +19,7 @@ from tui_transformer.studio.design.dialogs import TomlPage, which_number, which_
 from tui_transformer.studio.design.pane import DesignPane
 from tui_transformer.studio.design.switches import BY_KEY, Switches
 from tui_transformer.studio.shared.dialog import Ask, AskText
-from tui_transformer.studio.shared.search_line import SearchLine
+from tui_transformer.studio.shared.line_list import SearchLine
 
 pytestmark = pytest.mark.one_in(3)  # each opens an app or a run of its own
 
@@ -310,7 +310,7 @@ async def test_a_change_ends_a_measurement_under_way(app: App, monkeypatch) -> N
         await go_to(pilot, "model.n_layers")
         await pilot.press("left")
         await until(pilot, lambda: "measuring" not in app.text)
-        assert not [worker for worker in app.workers if worker.group == "fit" and worker.is_running]
+        assert not [worker for worker in app.workers if worker.group == "measurement" and worker.is_running]
 
 
 async def test_poison_reaches_no_screen(app: App, tmp_path) -> None:

@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Benchmark
-from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.lab.design.study_draft import Estimate, Price
 from tui_transformer.lab.studies.study import Study, find_study, read_study
 from tui_transformer.studio import app as studio
 from tui_transformer.studio.app import Studio
@@ -65,8 +65,9 @@ def started(monkeypatch) -> list[Study]:
         return f"{study.name} runs"
 
     async def plan(study: Study, place: processes.LaunchTarget) -> Estimate:
-        each = {variant.name: 100.0 for variant in study.variants}
-        return Estimate({}, each, 450.0, 5_000_000, measured=True, at_once=2, threads=1, devices=("cpu",))
+        each = {variant.name: Price(seconds=100.0) for variant in study.variants}
+        known = {"seconds": 450.0, "disk_bytes": 5_000_000, "measured": True, "jobs": 2, "threads": 1}
+        return Estimate(prices=each, **known, devices=("cpu",))
 
     monkeypatch.setattr(processes, "start", start)
     monkeypatch.setattr(processes, "plan", plan)
@@ -127,7 +128,7 @@ async def test_ticked_presets_become_variants_and_the_impossible_says_why(app: A
         await pilot.press("p")
         await pilot.pause()
         assert isinstance(app.screen, Ticks)
-        names = [tick.name for tick in app.screen._ticks]
+        names = [overlay.variant.name for overlay in app.screen._offered]
         assert names.index("linear") > names.index("win16")
         await pilot.press("end", "space")
         assert "the design has this already" in app.text and "no score matrix" in app.text and "●" not in app.text
@@ -233,9 +234,7 @@ async def test_it_is_measured_in_a_process_and_until_then_estimated(app: App) ->
     async with app.run_test(size=MEDIUM) as pilot:
         await pilot.pause()
         fits, draft = app.pane._benchmarks, app.pane.draft
-        from tui_transformer.lab.design.processes import _key
-
-        fits._known[_key(draft)] = Benchmark("cpu", 0.1, 280.0, 1e8)
+        fits._known[fits._key(draft)] = Benchmark("cpu", 0.1, 280.0, 1e8)
         await opened(pilot)
         await fill_in(pilot, "v", "model.n_heads=2")
         assert "≈ 28 min on cpu one after the other" in app.text and "≈ 5 min" in app.text
@@ -265,7 +264,7 @@ async def test_a_measurement_that_fails_says_why_and_a_change_ends_one(app: App,
         await until(pilot, lambda: "timing a step" in app.text)
         await pilot.press("plus")
         assert "timing a step" not in app.text and "corpus is not here" not in app.text
-        assert not [worker for worker in app.workers if worker.group == "plan" and worker.is_running]
+        assert not [worker for worker in app.workers if worker.group == "measurement" and worker.is_running]
 
 
 async def test_a_saved_study_asks_before_it_is_written_over_and_can_be_taken(app: App) -> None:

@@ -11,7 +11,7 @@ from textual.widgets import Input
 
 from tests.tui_transformer.studio.test_snapshots import MEDIUM, SIZES, SMALLEST, drawn, studio, when
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.study_draft import Estimate
+from tui_transformer.lab.design.study_draft import Estimate, Price
 from tui_transformer.studio.design import own_files
 
 SMALL = SIZES[0]
@@ -59,8 +59,9 @@ def test_a_study_of_heads(snap_compare, size) -> None:
 def test_a_shipped_study(snap_compare, size, monkeypatch) -> None:
     async def plan(*_: object) -> Estimate:
         each = {"global": 340.0, "win16": 305.0, "sparse": 352.0, "linear": 520.0}
-        sizes = dict.fromkeys(each, 108_288)
-        return Estimate(sizes, each, 2275.0, 50_188_416, measured=True, at_once=2, threads=1, devices=("cpu",))
+        prices = {name: Price(seconds=seconds, parameters=108_288) for name, seconds in each.items()}
+        known = {"seconds": 2275.0, "disk_bytes": 50_188_416, "measured": True, "jobs": 2, "threads": 1}
+        return Estimate(prices=prices, **known, devices=("cpu",))
 
     monkeypatch.setattr(processes, "plan", plan)
     act = doing(*SHIPPED, "m", then="at a time")

@@ -335,11 +335,11 @@ async def test_without_a_run_the_pane_explains_itself_and_wakes_up(tmp_path, fak
         await pilot.press("4")
         await until(pilot, lambda: "Nothing has trained yet" in shown(app))
         record(tmp_path / "runs", "fresh", state="starting", step=0)
-        pane(app)._feed._swept = None
+        pane(app)._feed._scan._swept = None
         await pane(app)._look()
         await until(pilot, lambda: "No run has a checkpoint yet" in shown(app))
         record(tmp_path / "runs", "win16")
-        pane(app)._feed._swept = None
+        pane(app)._feed._scan._swept = None
         await pane(app)._look()
         await until(pilot, lambda: pane(app)._first.writer is not None)
 
@@ -354,7 +354,7 @@ async def test_the_line_of_a_run_that_comes_takes_the_keys_of_nobody_who_presses
             await pilot.press(pressed)
         record(tmp_path / "runs", "win16")
         found = pane(app)
-        found._feed._swept = None
+        found._feed._scan._swept = None
         await found._look()
         await until(pilot, lambda: found._first.writer is not None)
         assert found._line.has_focus is (pressed is None)

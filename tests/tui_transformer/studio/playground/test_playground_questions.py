@@ -7,7 +7,7 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.config.sections import DataConfig
-from engine.data.documents.registry import load_documents
+from engine.data.catalogue import load_documents
 from tests.tui_transformer.answering import answering
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground.pane import PlaygroundPane

@@ -171,7 +171,7 @@ async def test_arrows_choose_and_the_right_side_follows(root) -> None:
     everything(root)
     async with Open(root, "fresh") as studio:
         await studio.pilot.press("down")
-        await studio.until(lambda: "● running" in studio.text and "best" not in studio.pane.feed._problem)
+        await studio.until(lambda: "● running" in studio.text and "best" not in studio.pane.feed.look().problem)
         assert studio.pane.chosen == root / "win16"
         await studio.pilot.press("end")
         await studio.until(lambda: "✓ finished" in studio.text)

@@ -1,88 +1,95 @@
-"""Curves of variants: loss, perplexity, the end of the loss, the learning rate; means over seeds with intervals."""
+"""Variant curves: loss, perplexity, the final loss, the learning rate; means over seeds with intervals."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tui_transformer.lab.analysis.curves import Band, Metrics, band, scored
+from engine.runs.tail import Metrics
+from tui_transformer.lab.analysis.curves import Band, band, scored
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.curves import SMOOTHINGS, Curve, curve_of, smoothed
 from tui_transformer.lab.records.floors import Floor
+from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.style import (
     COLOURS,
     DASHES,
     INK,
-    OF_FLOOR,
     figure,
+    floor_line,
     label,
     legend_below,
     thousands,
 )
-from tui_transformer.lab.reports.report_data import ReportData
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-END = 0.6  # share of a run where its end begins
-FEW = 40  # points of which each has a mark
+END = 0.6  # share of a run where its final part begins
+FEW = 40  # most points to be marked individually
 
 
 @dataclass(frozen=True)
 class Line:
-    """What is drawn of one variant.
-
-    Args:
-        name: in the legend.
-        loss: validation, over seeds; `perplexity` the same.
-        train: smoothed, of its first run.
-        rate: the learning rate of its first run.
-        void: whether its loss means nothing, so that it must not be read beside the others.
-    """
-
-    name: str
-    loss: Band
+    name: str  # in the legend
+    colour: str
+    dash: object
+    loss: Band  # validation, over seeds
     perplexity: Band
-    train: Curve
-    rate: Curve
-    void: bool = False
-
-    def style(self, i: int) -> dict[str, Any]:
-        return {"color": COLOURS[i % len(COLOURS)], "linestyle": ":" if self.void else DASHES[i % len(DASHES)]}
+    train: Curve  # smoothed, of its first run
+    rate: Curve  # the same run's learning rate
+    void: bool  # whether its loss is void, so that it must not be compared with the others
 
 
-def lines_of(data: ReportData, standings: Sequence[VariantResult], language: Language) -> tuple[Line, ...]:
-    """Of those that were measured at all."""
-    made = (_line(data, standing, language) for standing in standings)
-    return tuple(line for line in made if line.loss.curve.x or line.train.x)
-
-
-def _line(data: ReportData, standing: VariantResult, language: Language) -> Line:
-    void, name = standing.group.void, data.name(standing)
-    found = [data.metrics.get(run.path, Metrics()) for run in standing.group.drawn]
-    if len(found) > 1:
-        name = language.say("figure.seeds", name=name, n=sum(bool(metrics.validation) for metrics in found))
-    loss, perplexity = (
-        band({i: scored(metrics.validation, "step", key) for i, metrics in enumerate(found)})
-        for key in ("loss", "perplexity")
-    )
-    train, rate = (curve_of(found[0].train, "step", key) if found else Curve() for key in ("loss", "lr"))
-    sign = f" [{void}]" if void else ""
-    return Line(label(name) + sign, loss, perplexity, smoothed(train, SMOOTHINGS[-1]), rate, bool(void))
+def lines_of(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Line, ...]:
+    made: list[Line] = []
+    for standing in standings:
+        void, name = standing.group.void, context.name(standing)
+        found = [context.metrics.get(run.path, Metrics()) for run in standing.group.drawn]
+        if len(found) > 1:
+            scores = sum(bool(metrics.validation) for metrics in found)
+            name = context.drawn.say("figure.seeds", name=name, n=scores)
+        loss, perplexity = (
+            band({i: scored(metrics.validation, "step", key) for i, metrics in enumerate(found)})
+            for key in ("loss", "perplexity")
+        )
+        train, rate = (curve_of(found[0].train, "step", key) if found else Curve() for key in ("loss", "lr"))
+        if loss.curve.x or train.x:
+            name = label(name) + (f" [{void}]" if void else "")
+            colour, dash = COLOURS[len(made) % len(COLOURS)], ":" if void else DASHES[len(made) % len(DASHES)]
+            train = smoothed(train, SMOOTHINGS[-1])
+            made.append(Line(name, colour, dash, loss, perplexity, train, rate, bool(void)))
+    return tuple(made)
 
 
 def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Language) -> "Figure":
-    """The picture: loss, perplexity, the end of the loss, the learning rate."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     say = language.say
     made = figure(5.4)
     (loss, perplexity), (end, rate) = made.subplots(2, 2)
     handles = _losses(loss, lines, floor, language)
-    _perplexities(perplexity, lines, floor)
+    for line in lines:
+        if all(y > 0 for y in line.perplexity.curve.y):
+            _banded(perplexity, line, line.perplexity, line.name)
+    if floor is not None:
+        floor_line(perplexity.axhline, math.exp(floor.nats))
+    perplexity.set_yscale("log")
+    perplexity.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))  # `2`, `5`, `10`, not powers
+    perplexity.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+    perplexity.yaxis.set_minor_formatter(NullFormatter())
     _losses(end, lines, floor, language, marks=True)
     _zoom(end, lines, floor)
-    _rates(rate, lines)
+    rates = [line.rate for line in lines]
+    for i, one in enumerate(rates):
+        if one.x and one not in rates[:i]:  # each distinct schedule once: most variants share one
+            colour = INK if rates.count(one) > 1 else COLOURS[i % len(COLOURS)]
+            rate.plot(one.x, one.y, color=colour, linewidth=1.3)
+    rate.set_ylim(bottom=0)
+    rate.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
     for axes, title in ((loss, "loss"), (perplexity, "perplexity"), (end, "end"), (rate, "rate")):
         axes.set(title=say(f"figure.{title}"), xlabel=say("figure.step"))
         thousands(axes)
@@ -94,52 +101,38 @@ def curves(lines: Sequence[Line], unit: str, floor: Floor | None, language: Lang
 
 def _losses(
     axes: "Axes", lines: Sequence[Line], floor: Floor | None, language: Language, *, marks: bool = False
-) -> list[Any]:
-    """Lines with their bands; gives back what the legend shows."""
-    handles = []
+) -> "list[Line2D]":
+    """Draw lines with their bands; return the legend's handles."""
+    handles: list[Line2D] = []
     alone = len(lines) == 1
-    for i, line in enumerate(lines):
+    for line in lines:
         if line.train.x:
-            colour = line.style(i)["color"]
-            (train,) = axes.plot(line.train.x, line.train.y, color=colour, linewidth=0.7, alpha=0.55)
+            (train,) = axes.plot(line.train.x, line.train.y, color=line.colour, linewidth=0.7, alpha=0.55)
             if alone:
                 train.set_label(language.say("figure.train"))
                 handles.append(train)
         name = language.say("figure.validation") if alone else line.name
-        handles += _banded(axes, line.loss, line.style(i), name, marks=marks)
+        handles += _banded(axes, line, line.loss, name, marks=marks)
     if floor is not None:
-        handles.append(axes.axhline(floor.nats, label=floor_text(floor, language), **OF_FLOOR))
+        handles.append(floor_line(axes.axhline, floor.nats, floor_text(floor, language)))
     return handles
 
 
-def _banded(axes: "Axes", made: Band, style: dict[str, Any], name: str, *, marks: bool) -> list[Any]:
+def _banded(axes: "Axes", line: Line, made: Band, name: str, *, marks: bool = False) -> "list[Line2D]":
     x, y = made.curve.x, made.curve.y
     if not x:
         return []
     if made.half:
         low, high = ([a + s * h for a, h in zip(y, made.half, strict=True)] for s in (-1, 1))
-        axes.fill_between(x, low, high, color=style["color"], alpha=0.18, linewidth=0)
-    size = 4 if len(x) == 1 else 2.6 if marks and len(x) <= FEW else None
-    mark: dict[str, Any] = {"marker": "o", "markersize": size} if size else {}
-    return axes.plot(x, y, label=name, **style, **mark)
-
-
-def _perplexities(axes: "Axes", lines: Sequence[Line], floor: Floor | None) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for i, line in enumerate(lines):
-        if all(y > 0 for y in line.perplexity.curve.y):
-            _banded(axes, line.perplexity, line.style(i), line.name, marks=False)
-    if floor is not None:
-        axes.axhline(math.exp(floor.nats), **OF_FLOOR)
-    axes.set_yscale("log")
-    axes.yaxis.set_major_locator(LogLocator(10, subs=(1.0, 2.0, 5.0)))  # `2`, `5`, `10`, not powers
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.fill_between(x, low, high, color=line.colour, alpha=0.18, linewidth=0)
+    drawn = axes.plot(x, y, label=name, color=line.colour, linestyle=line.dash)
+    if len(x) == 1 or (marks and len(x) <= FEW):
+        drawn[0].set(marker="o", markersize=4 if len(x) == 1 else 2.6)
+    return drawn
 
 
 def _zoom(axes: "Axes", lines: Sequence[Line], floor: Floor | None) -> None:
-    """Where the variants part: the last of the run, as high as the losses that mean something are there."""
+    """Where the variants diverge: the end of the run, up to the highest valid loss there."""
     last = max((line.loss.curve.x[-1] for line in lines if line.loss.curve.x), default=0.0)
     honest = [line.loss for line in lines if not line.void] or [line.loss for line in lines]
     start = min([END * last, *(loss.curve.x[-2] for loss in honest if len(loss.curve.x) > 1)])
@@ -161,18 +154,6 @@ def _zoom(axes: "Axes", lines: Sequence[Line], floor: Floor | None) -> None:
     axes.set(xlim=(start - 0.02 * last, 1.02 * last), ylim=(low - pad, high + pad))
 
 
-def _rates(axes: "Axes", lines: Sequence[Line]) -> None:
-    """Each schedule once: most variants share one."""
-    rates = [line.rate for line in lines]
-    for i, rate in enumerate(rates):
-        if rate.x and rate not in rates[:i]:
-            colour = INK if rates.count(rate) > 1 else COLOURS[i % len(COLOURS)]
-            axes.plot(rate.x, rate.y, color=colour, linewidth=1.3)
-    axes.set_ylim(bottom=0)
-    axes.ticklabel_format(axis="y", style="sci", scilimits=(-2, 3))
-
-
 def floor_text(floor: Floor, language: Language) -> str:
-    """Its entry in a legend."""
     key = "figure.floor.window" if floor.context else "figure.floor"
     return language.say(key, value=f"{floor.nats:.4f}", context=floor.context, stride=floor.stride)

@@ -1,4 +1,4 @@
-"""A model as a picture, from its config alone: what stands on what, where the norms are, how often it repeats."""
+"""A model diagram from its config alone: how blocks stack, where the norms are, how often layers repeat."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,50 +12,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EMBED, NORM, ATTEND, FEED, LINEAR, TEXT = "#fbe3e4", "#f8f3cf", "#fde2c4", "#d6e9f8", "#e2dcf1", "#ffffff"
-MEMORY = "#B15C00"  # the way from the encoder to the decoder
-BOX, HIGH, GAP, PLUS = 3.3, 0.62, 0.3, 0.13  # width and height of a box, air between two, radius of a ⊕
-STEP, SIDE = HIGH + GAP, 0.42  # from box to box; from a box to the line that goes round it
+MEMORY = "#B15C00"  # path from the encoder to the decoder
+BOX, HIGH, GAP, PLUS = 3.3, 0.62, 0.3, 0.13  # width and height of a box, gap between two, radius of a ⊕
+STEP, SIDE = HIGH + GAP, 0.42  # from box to box; from a box to the skip line around it
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Box:
-    """A part of the model."""
-
     text: str
     colour: str
-
-
-@dataclass(frozen=True)
-class Sublayer:
-    """A part of a layer with the norm of its input or output; `memory` says that it reads what the encoder made."""
-
-    box: Box
-    norm: Box | None
-    memory: bool = False
+    memory: bool = False  # whether it reads the encoder's output
 
 
 @dataclass(frozen=True)
 class Stack:
-    """A column of the picture, from the bottom: before the layers, a layer, how often, after the layers."""
+    """A column of the diagram, from the bottom: before the layers, a layer, its count, after the layers."""
 
     below: tuple[Box, ...]
-    layer: tuple[Sublayer, ...]
+    layer: tuple[Box, ...]  # its sublayers, without their norms
     times: int
     above: tuple[Box, ...]
 
 
-def stacks(model: ModelConfig, language: Language) -> tuple[Stack, ...]:
-    """What a model consists of: one stack, or an encoder and a decoder."""
-    if model.architecture != "encoder-decoder":
-        return (_stack(model, language, "tokens", model.n_layers),)
-    encoder = _stack(model, language, "source", model.encoder_layers)
-    return encoder, _stack(model, language, "target", model.n_layers)
-
-
-def _stack(model: ModelConfig, language: Language, reads: str, times: int) -> Stack:
+def _stack(model: ModelConfig, language: Language, norm: Box | None, reads: str, times: int) -> Stack:
     say = language.say
-    norm = None if model.norm == "none" else Box(say(f"diagram.norm.{model.norm}"), NORM)
     heads_key = "diagram.heads" if model.kv_heads == model.n_heads else "diagram.kv-heads"
     heads = say(heads_key, n=model.n_heads, kv=model.kv_heads)
     what = (
@@ -63,12 +44,10 @@ def _stack(model: ModelConfig, language: Language, reads: str, times: int) -> St
         say(f"diagram.attention.{model.attention}", window=model.window, every=model.link_every),
         say(f"diagram.position.{model.position}"),
     )
-    attend = say("diagram.attention", what=", ".join(filter(None, what)), heads=heads)
-    layer = [Sublayer(Box(attend, ATTEND), norm)]
+    layer = [Box(say("diagram.attention", what=", ".join(filter(None, what)), heads=heads), ATTEND)]
     if reads == "target":
-        layer.append(Sublayer(Box(say("diagram.cross", heads=heads), ATTEND), norm, memory=True))
-    feed = say("diagram.ff", d=model.d_ff, activation=model.activation)
-    layer.append(Sublayer(Box(feed, FEED), norm))
+        layer.append(Box(say("diagram.cross", heads=heads), ATTEND, memory=True))
+    layer.append(Box(say("diagram.ff", d=model.d_ff, activation=model.activation), FEED))
     above = [norm] if model.final_norm and norm is not None else []
     if reads != "source":
         tied = say("diagram.tied") if model.tie_embeddings else ""
@@ -78,11 +57,17 @@ def _stack(model: ModelConfig, language: Language, reads: str, times: int) -> St
 
 
 def diagram(model: ModelConfig, language: Language) -> "Figure":
-    """The picture."""
     from matplotlib.patches import Rectangle
 
-    columns = stacks(model, language)
-    rows = max(_height(stack, model) for stack in columns)
+    norm = None if model.norm == "none" else Box(language.say(f"diagram.norm.{model.norm}"), NORM)
+    kinds = [("tokens", model.n_layers)]
+    if model.architecture == "encoder-decoder":
+        kinds = [("source", model.encoder_layers), ("target", model.n_layers)]
+    columns = [_stack(model, language, norm, *kind) for kind in kinds]
+    rows = 0.0
+    for stack in columns:
+        boxes = len(stack.below) + len(stack.above) + len(stack.layer) * (1 if norm is None else 2)
+        rows = max(rows, boxes * STEP + (len(stack.layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85)
     wide = 5.6 if len(columns) == 1 else 10.4
     made = figure(rows * 0.52 + 0.3, wide * 0.66)
     axes = made.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -95,8 +80,8 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
         for box in stack.below:
             y = _box(axes, x, y, box, arrow=y > 0)
         bottom = y
-        for sublayer in stack.layer:
-            y = _sublayer(axes, x, y, sublayer, model, memory)
+        for part in stack.layer:
+            y = _sublayer(axes, x, y, part, norm, model, memory)
         edge = BOX / 2 + SIDE + 0.12
         frame = (x - edge, bottom - GAP + 0.16), 2 * edge, y - bottom + 0.1
         axes.add_patch(Rectangle(*frame, fill=False, edgecolor=FAINT, linestyle="--", linewidth=0.9))
@@ -112,14 +97,8 @@ def diagram(model: ModelConfig, language: Language) -> "Figure":
     return made
 
 
-def _height(stack: Stack, model: ModelConfig) -> float:
-    """What a stack needs, in units of the picture."""
-    boxes = len(stack.below) + len(stack.above) + sum(1 + (part.norm is not None) for part in stack.layer)
-    return boxes * STEP + (len(stack.layer) * (2 * PLUS + 0.2) if model.residual else 0.0) + 0.85
-
-
 def _box(axes: "Axes", x: float, y: float, box: Box, *, arrow: bool = True) -> float:
-    """A box that begins at `y`, with the arrow that leads to it; where the next one begins."""
+    """Draw a box at `y` and the arrow to it; return where the next one begins."""
     from matplotlib.patches import FancyBboxPatch
 
     if arrow:
@@ -131,39 +110,36 @@ def _box(axes: "Axes", x: float, y: float, box: Box, *, arrow: bool = True) -> f
     return y + STEP
 
 
-def _sublayer(axes: "Axes", x: float, y: float, part: Sublayer, model: ModelConfig, memory: Point | None) -> float:
-    """Norm, what it does, ⊕ — or ⊕ before the norm; where the next one begins."""
+def _sublayer(
+    axes: "Axes", x: float, y: float, part: Box, norm: Box | None, model: ModelConfig, memory: Point | None
+) -> float:
+    """Draw norm, sublayer, ⊕, or ⊕ before the norm; return where the next begins."""
+    from matplotlib.patches import Circle
+
     pre = model.norm_placement == "pre"
     branch = y - GAP * 0.55
-    if part.norm is not None and pre:
-        y = _box(axes, x, y, part.norm)
+    if norm is not None and pre:
+        y = _box(axes, x, y, norm)
     at = y
-    y = _box(axes, x, y, part.box)
-    if part.memory and memory is not None:  # from the top of the encoder to where the decoder reads it
+    y = _box(axes, x, y, part)
+    if part.memory and memory is not None:  # from the encoder's top to where the decoder reads it
         end = (x - BOX / 2, at + HIGH / 2)
         top, between = memory[1] + 0.12, end[0] - SIDE - 0.75
         way = [memory[0], memory[0], between, between], [memory[1], top, top, end[1]]
         axes.plot(*way, color=MEMORY, linewidth=1.1, zorder=2)
         _arrow(axes, (between, end[1]), end, MEMORY)
-    if model.residual:
-        y = _plus(axes, x, y, branch)
-    if part.norm is not None and not pre:
-        y = _box(axes, x, y, part.norm)
+    if model.residual:  # the sum of the output and the residual
+        centre = y - GAP + 0.2 + PLUS
+        _arrow(axes, (x, y - GAP), (x, centre - PLUS))
+        side = x + BOX / 2 + SIDE - 0.12
+        axes.plot([x, side, side], [branch, branch, centre], color=INK, linewidth=0.9, solid_capstyle="round")
+        _arrow(axes, (side, centre), (x + PLUS, centre))
+        axes.add_patch(Circle((x, centre), PLUS, fc="white", ec=INK, lw=0.9, zorder=3))
+        axes.text(x, centre, "+", ha="center", va="center", fontsize=8.5, zorder=4)
+        y = centre + PLUS + GAP
+    if norm is not None and not pre:
+        y = _box(axes, x, y, norm)
     return y
-
-
-def _plus(axes: "Axes", x: float, y: float, branch: float) -> float:
-    """A sum of what came out and of what went past."""
-    from matplotlib.patches import Circle
-
-    centre = y - GAP + 0.2 + PLUS
-    _arrow(axes, (x, y - GAP), (x, centre - PLUS))
-    side = x + BOX / 2 + SIDE - 0.12
-    axes.plot([x, side, side], [branch, branch, centre], color=INK, linewidth=0.9, solid_capstyle="round")
-    _arrow(axes, (side, centre), (x + PLUS, centre))
-    axes.add_patch(Circle((x, centre), PLUS, fc="white", ec=INK, lw=0.9, zorder=3))
-    axes.text(x, centre, "+", ha="center", va="center", fontsize=8.5, zorder=4)
-    return centre + PLUS + GAP
 
 
 def _arrow(axes: "Axes", start: Point, end: Point, colour: str = INK) -> None:

@@ -1,4 +1,4 @@
-"""Probes by distance: how often each variant is right, by how far back what it must remember stands."""
+"""Probes by distance: each variant's accuracy by how far back the text to remember is."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,8 @@ from tui_transformer.lab.analysis.curves import Group
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.colours import LETTERS
-from tui_transformer.lab.charts.overlay import DrawnGroups, Overlay, distances, probes_of
+from tui_transformer.lab.charts.overlay import Drawn, Overlay, distances, probes_of
+from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.style import (
     COLOURS,
     DASHES,
@@ -22,29 +23,28 @@ from tui_transformer.lab.reports.figures.style import (
     rendered,
 )
 from tui_transformer.lab.reports.languages import language
-from tui_transformer.lab.reports.report_data import ReportData
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-ACROSS = 2  # panels beside each other
-MOST = 6  # panels; the rest go into a table
+ACROSS = 2  # panels side by side
+MOST = 6  # most panels; the rest go into a table
 
 
-def by_distance(data: ReportData, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
-    """One chart a probe; none where no run counted its probes by distance."""
-    groups = tuple((i, Group(data.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
-    drawn = DrawnGroups(groups, None, data.metrics)
+def by_distance(context: ReportContext, standings: Sequence[VariantResult]) -> tuple[Overlay, ...]:
+    """One chart per probe; none if no run has probes by distance."""
+    groups = tuple((i, Group(context.name(standing), standing.group.drawn)) for i, standing in enumerate(standings))
+    drawn = Drawn(groups, None, context.metrics)
     return tuple(made for probe in probes_of(drawn)[:MOST] if (made := distances(drawn, probe)).drawn)
 
 
 def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
-    """The picture."""
     down, across = -(-len(charts) // ACROSS), min(ACROSS, len(charts))
     made = figure(2.35 * down + 0.5)
     places = list(made.subplots(down, across, squeeze=False, sharey=True).flat)
-    handles: dict[str, object] = {}
+    handles: dict[str, Artist] = {}
     for axes, chart in zip(places, charts, strict=False):
         handles |= _panel(axes, chart, language)
     for axes in places[len(charts) :]:
@@ -53,10 +53,10 @@ def distance_figure(charts: Sequence[Overlay], language: Language) -> "Figure":
     return made
 
 
-def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object]:
+def _panel(axes: "Axes", chart: Overlay, language: Language) -> "dict[str, Artist]":
     from matplotlib.ticker import PercentFormatter
 
-    handles: dict[str, object] = {}
+    handles: dict[str, Artist] = {}
     for stroke in chart.drawn:
         colour, x, y = COLOURS[stroke.slot % len(COLOURS)], stroke.curve.x, stroke.curve.y
         if stroke.banded:
@@ -77,7 +77,7 @@ def _panel(axes: "Axes", chart: Overlay, language: Language) -> dict[str, object
 
 
 def distance_picture(chart: Overlay) -> str:
-    """Return one chart as SVG for a page without a report: letters in its legend, what they mean in words below."""
+    """One standalone chart as SVG: letters in its legend, their meaning in words below."""
     strokes = []
     for one in chart.strokes:
         seeds = "" if one.seeds is None else f" (n = {one.seeds})"

@@ -1,4 +1,4 @@
-"""How pictures look, and how they become bytes: the same for the same runs, whoever draws them and when."""
+"""Picture style and rendering: the same runs give the same bytes, wherever and whenever drawn."""
 
 import io
 import logging
@@ -15,34 +15,33 @@ from engine.clean import clean_line
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
-# Okabe and Ito (2008), without the yellow that white paper swallows; then two greys.
+# Okabe and Ito (2008), without the yellow, invisible on white paper; then two greys.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#444444", "#8C6D31")
 _LONG, _MIXED, _SHORT = (0, (6, 1.5)), (0, (4, 1, 1, 1)), (0, (2.5, 1))
 DASHES: tuple[Any, ...] = ("-", _LONG, _MIXED, _SHORT, "-", _LONG, _MIXED, _SHORT)
 INK, FAINT, FLOOR = "#22262e", "#8a8f99", "#3b7d23"
-OF_FLOOR: dict[str, Any] = {"color": FLOOR, "linestyle": (0, (6, 2)), "linewidth": 1.1}
-WIDTH = 7.2  # inches: the text of an A4 page, about
+WIDTH = 7.2  # inches: about an A4 page's text width
 CHINESE_FONTS = (
     "Noto Sans CJK SC", "Source Han Sans SC", "Noto Sans SC", "Source Han Sans CN", "PingFang SC", "Hiragino Sans GB",
     "Microsoft YaHei", "SimHei", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Noto Sans CJK JP", "Droid Sans Fallback",
     "Noto Serif CJK SC", "Noto Serif CJK JP", "SimSun", "Arial Unicode MS",
 )  # fmt: skip
 SANS = "DejaVu Sans"  # comes with matplotlib
-FOLDER = "figures"  # beside a report that has its pictures in files
+FOLDER = "figures"  # for reports with their pictures in files
 SVG, PNG = "svg", "png"
-METADATA = {SVG: {"Date": None, "Creator": None}, PNG: {"Software": None}}  # neither dates nor names of programs
+METADATA = {SVG: {"Date": None, "Creator": None}, PNG: {"Software": None}}  # neither dates nor program names
 
 
 @dataclass(frozen=True)
 class Fonts:
-    """A font with Chinese letters; "" where this machine has none."""
+    """A font with Chinese characters; "" if none is installed."""
 
     chinese: str = ""
 
     @classmethod
     def found(cls) -> "Fonts":
-        """Those of this machine."""
         with _quiet():
             from matplotlib import font_manager
 
@@ -52,7 +51,7 @@ class Fonts:
 
 @dataclass(frozen=True)
 class Image:
-    """A picture as bytes; b"" in a form that was not asked for. Text in an SVG stays text, to be searched and read."""
+    """A picture as bytes; b"" for forms not requested. Text in an SVG stays searchable text."""
 
     svg: bytes = b""
     png: bytes = b""
@@ -60,7 +59,7 @@ class Image:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Neither a missing letter nor a font that cannot be read is worth a line on the terminal."""
+    """Silence terminal warnings about missing glyphs and unreadable fonts."""
     logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -68,7 +67,7 @@ def _quiet() -> Iterator[None]:
 
 
 def rendered(draw: "Callable[[], Figure]", fonts: Fonts, forms: Sequence[str] = (SVG, PNG)) -> Image:
-    """Draw it once and write it in each form: the same bytes each time."""
+    """Draw it once and save it in each form: the same bytes each time."""
     found: dict[str, bytes] = {}
     with _quiet():
         import matplotlib
@@ -82,20 +81,20 @@ def rendered(draw: "Callable[[], Figure]", fonts: Fonts, forms: Sequence[str] = 
             for form in forms:
                 out = io.BytesIO()
                 made.savefig(out, format=form, metadata=METADATA[form])
-                made.set_layout_engine("none")  # what stands where is decided once
+                made.set_layout_engine("none")  # the layout is computed once
                 found[form] = _plain(out.getvalue()) if form == SVG else out.getvalue()
     return Image(**found)
 
 
 def _plain(svg: bytes) -> bytes:
-    """Without the metadata that says nothing, and without spaces at the ends of lines."""
+    """Strip meaningless metadata and trailing spaces."""
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", svg.decode("utf-8"), flags=re.DOTALL)
     text = re.sub(r"<!DOCTYPE[^>]*>\s*", "", text)
     return "\n".join(line.rstrip() for line in text.splitlines()).encode("utf-8") + b"\n"
 
 
 def figure(height: float, width: float = WIDTH) -> "Figure":
-    """An empty picture, in inches, that no window knows of."""
+    """An empty figure, in inches, attached to no window."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -105,12 +104,16 @@ def figure(height: float, width: float = WIDTH) -> "Figure":
 
 
 def label(text: str, longest: int = 60) -> str:
-    """Return text that others gave, for a picture."""
     return clean_line(text)[:longest]
 
 
+def floor_line(line: "Callable[..., Line2D]", at: float, words: str | None = None) -> "Line2D":
+    """A floor, drawn by `axhline` or `axvline`; `words` in a legend."""
+    return line(at, color=FLOOR, linestyle=(0, (6, 2)), linewidth=1.1, label=words)
+
+
 def thousands(axes: "Axes") -> None:
-    """Steps with commas, and no more of them than there is room for."""
+    """Label steps with commas, and no more of them than fit."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, steps=[1, 2, 2.5, 5, 10]))
@@ -118,6 +121,5 @@ def thousands(axes: "Axes") -> None:
 
 
 def legend_below(made: "Figure", handles: Sequence[Any], columns: int = 4) -> None:
-    """One legend for all of a picture's panels."""
     if handles:
         made.legend(handles=list(handles), loc="outside lower center", ncols=min(columns, len(handles)))

@@ -12,7 +12,7 @@ from tui_transformer.lab.reports.formats.markdown import markdown
 
 @dataclass(frozen=True)
 class ReportFormat:
-    """A way to write a report down: for whom it is, the file to open, and the forms of its pictures."""
+    """An output format: whom it is for, its main file, and its picture forms."""
 
     name: str
     what: str

@@ -1,4 +1,4 @@
-"""A report as one page of HTML that needs nothing else: styles, pictures and formulas are in it; no script is."""
+"""A report as one self-contained HTML page: styles, pictures and formulas inline, no scripts."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def html(document: Document, images: Mapping[str, Image]) -> dict[str, bytes]:
-    """Its one file; the template escapes all that it is given, but for formulas and pictures."""
+    """Its one file; the template escapes all its input except formulas and pictures."""
     pictures = {figure.name: svg_of(images[figure.name].svg, figure) for figure in document.figures}
     page = _template().render(document=document, pictures=pictures, mathml=mathml)
     return {"report.html": page.encode("utf-8")}
@@ -38,15 +38,14 @@ def _template() -> "Template":
 
 
 def mathml(latex: str, *, display: str) -> str:
-    """A formula that browsers draw themselves."""
     from latex2mathml.converter import convert
     from markupsafe import Markup
 
-    return Markup(convert(latex, display=display))  # no text of others is part of a formula
+    return Markup(convert(latex, display=display))  # formulas contain no untrusted text
 
 
 def svg_of(svg: bytes, figure: Figure) -> str:
-    """A picture within the page: its identifiers are its own, its size is the page's. Its texts are escaped already."""
+    """An inline picture with unique ids, sized by the page. Its texts are escaped already."""
     from markupsafe import Markup, escape
 
     body = svg.decode("utf-8")

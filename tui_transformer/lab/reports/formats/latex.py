@@ -1,7 +1,7 @@
 r"""A report in LaTeX: pdflatex compiles the English one, xelatex with ctex the Chinese one.
 
-Tables are `longtable`s, which pages may break; a column of words is as wide as what the others leave it. No template:
-the widths of columns and where a line may end are worked out here, and LaTeX's braces fight with any template's.
+Tables are `longtable`s, which may break across pages; text columns take the remaining width. No template: column
+widths and line breaks are computed here, and LaTeX's braces clash with any template's.
 """
 
 import re
@@ -15,7 +15,7 @@ from tui_transformer.lab.reports.figures.style import FOLDER, Image
 
 # What xelatex and the fonts of ctex draw: ideographs, their punctuation, full-width forms, and quotation marks.
 _IDEOGRAPHS = re.compile("[\u3000-\u303f\u3400-\u4dbf\u4e00-\u9fff\uff00-\uff60‘’“”]")
-# Signs of this program's own, with the packages that a report loads.
+# This program's own symbols, with the packages that a report loads.
 MORE = {
     "⊕": r"$\oplus$",
     "Σ": r"$\Sigma$",
@@ -29,9 +29,9 @@ MORE = {
     "\u00a0": "~",
 }
 WHOLE = 14  # rows of a table that stays on one page
-LONG = 14  # characters of a word that may be broken
-LINE = 92  # characters of a page's width in the size of a table
-NARROWEST, SMALL = 9, 105  # characters of a column of words; characters of a line from which a table is set smaller
+LONG = 14  # least characters of a breakable word
+LINE = 92  # characters per page width at table size
+NARROWEST, SMALL = 9, 105  # characters of a text column; characters of a line from which a table is set smaller
 CTEX = r"""\ctexset{section/format+=\raggedright}
 """
 LATIN = r"""\usepackage[T1]{fontenc}
@@ -41,7 +41,6 @@ LATIN = r"""\usepackage[T1]{fontenc}
 
 
 def latex(document: doc.Document, images: Mapping[str, Image]) -> dict[str, bytes]:
-    """Its files by their names."""
     files = {"report.tex": _Writer(chinese=document.language.startswith("zh")).whole(document).encode("utf-8")}
     return files | {f"{FOLDER}/{name}.png": image.png for name, image in images.items()}
 
@@ -51,7 +50,6 @@ class _Writer:
         self.chinese = chinese
 
     def text(self, found: str) -> str:
-        """Text on one line that stays text."""
         return "".join(map(self._letter, doc.typeset(clean_line(found))))
 
     def _letter(self, character: str) -> str:
@@ -60,7 +58,7 @@ class _Writer:
         return MORE.get(character) or latex_text(character)
 
     def _breakable(self, words: str, after: str, command: str = r"\hspace{0pt}") -> str:
-        """Text that a line may end in, after any of some signs."""
+        """Text that may break after any of some characters."""
         return "".join(self.text(c) + (command if c in after else "") for c in clean_line(words))
 
     def whole(self, document: doc.Document) -> str:
@@ -110,7 +108,7 @@ class _Writer:
         return self._table(found)
 
     def _listed(self, line: str) -> str:
-        """A line of a listing; spaces at its beginning stay, and it may be broken after any sign."""
+        """A line of a listing; leading spaces stay, and it may break after any character."""
         stripped = line.lstrip(" ")
         signs = {c for c in stripped if not c.isalnum() and c != " "}
         return r"\ " * (len(line) - len(stripped)) + self._breakable(stripped, "".join(signs)) + r"\strut"
@@ -137,7 +135,7 @@ class _Writer:
         lines = [
             " & ".join(self._cell(cell, wrap) for cell, wrap in zip(row, wraps, strict=True)) for row in found.rows
         ]
-        first = len(lines) - 3 if len(lines) > WHOLE else 0  # from here on no page may end
+        first = len(lines) - 3 if len(lines) > WHOLE else 0  # no page break from here on
         rows = "\n".join(line + (r" \\*" if i >= first else r" \\") for i, line in enumerate(lines))
         note = rf"{{\footnotesize\textcolor{{faint}}{{{self.text(found.note)}}}\par}}" if found.note else ""
         table = [
@@ -153,10 +151,10 @@ class _Writer:
         return "\n".join([*table, note])
 
     def _layout(self, found: doc.Table) -> tuple[str, str, list[bool]]:
-        """The size of its letters, its columns, and which of these are paragraphs.
+        """A table's font size, its columns, and which of these are paragraphs.
 
-        Where a line is too short, a column that is wider than its fair share becomes a paragraph; all paragraphs
-        share what is left of it.
+        If a row does not fit, each column wider than its fair share becomes a paragraph; paragraphs share the
+        remaining width.
         """
         widths = [_widest(found, i) for i in range(len(found.heads))]
         size, line = (
@@ -193,7 +191,7 @@ class _Writer:
 
 
 def _widest(found: doc.Table, column: int) -> float:
-    """Characters of a column; a letter of Chinese is two, one in type of one width more than others."""
+    """A column's width in characters; a Chinese character is two, a monospaced one over one."""
     cells = [doc.Cell(found.heads[column], strong=True), *(row[column] for row in found.rows)]
     letters = (sum(1.0 if ord(c) < 0x2E80 else 2.0 for c in clean_line(cell.text)) for cell in cells)
     factors = (1.12 if cell.code else 1.06 if cell.strong else 1.0 for cell in cells)

@@ -1,6 +1,6 @@
-"""A report as Markdown of GitHub's flavour, with its pictures beside it.
+"""A report in GitHub-flavoured Markdown, with its pictures beside it.
 
-No template: every other token of it is escaped in a way of its own, and its blank lines are its syntax.
+No template: every other token needs its own escaping, and blank lines are syntax.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,6 @@ from tui_transformer.lab.reports.figures.style import FOLDER, Image
 
 
 def markdown(document: doc.Document, images: Mapping[str, Image]) -> dict[str, bytes]:
-    """Its files by their names."""
     parts = [f"# {inline(document.title)}", inline(document.subtitle)]
     parts += (part for number, found in document.numbered() for part in _block(inline(number), found))
     files = {"report.md": ("\n\n".join(parts) + "\n").encode("utf-8")}

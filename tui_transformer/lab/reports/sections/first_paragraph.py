@@ -1,4 +1,4 @@
-"""The first paragraph: what may be concluded, and every alarm, before anything else is said."""
+"""The first paragraph: the conclusions and every alarm, before anything else."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,26 +15,24 @@ from tui_transformer.lab.reports.document import Strong, Verdict
 
 EXACT = MEASURE["exact_match"]
 FINISHED = "finished"
-Sentence = str | Strong  # an alarm is strong
+Sentence = str | Strong  # an alarm is in bold
 
 
 def first_paragraph(context: ReportContext) -> Verdict:
-    data = context.data
     sentences = [*_alarms(context), *_unfinished(context)]
-    sentences += _compared(context) if data.several else _alone(context, data.standings[0])
+    sentences += _compared(context) if context.several else _alone(context, context.standings[0])
     between = context.say("join.sentence")
     spans = [span for sentence in sentences for span in (between, sentence)]
-    void = any(s.group.void or _all_diverged(s) or INERT in s.badges for s in data.standings)
+    void = any(s.group.void or _all_diverged(s) or INERT in s.badges for s in context.standings)
     return Verdict(tuple(spans[1:]), alarm=void)
 
 
 def _alarms(context: ReportContext) -> Iterator[Sentence]:
-    """A sentence for each badge that any variant has, the worst first."""
-    data, language = context.data, context.language
+    language = context.language
     order = {name: i for i, name in enumerate(BADGES)}
-    names = {name for standing in data.standings for name in standing.badges}
+    names = {name for standing in context.standings for name in standing.badges}
     for name in sorted(names, key=lambda name: (order.get(name, len(order)), name)):
-        having = [s for s in data.standings if name in s.badges]
+        having = [s for s in context.standings if name in s.badges]
         if name != DIVERGED:
             yield _alarm(context, name, having)
             continue
@@ -43,12 +41,12 @@ def _alarms(context: ReportContext) -> Iterator[Sentence]:
         for s in having:
             if not _all_diverged(s):
                 count = {"n": s.group.diverged, "total": len(s.runs)}
-                yield Strong(context.say("alarm.diverged-some", name=data.name(s), **count))
-    # Losses that counting tokens reaches too, though a run was too short for the check to say so.
+                yield Strong(context.say("alarm.diverged-some", name=context.name(s), **count))
+    # Losses no better than counting tokens, in runs too short for the check to say so.
     unlearned = []
-    for standing in data.standings:
+    for standing in context.standings:
         run = standing.group.representative
-        unigram = data.facts(run).unigram
+        unigram = context.facts(run).unigram
         if NOT_LEARNING not in standing.badges and unigram is not None and run.last is not None:
             unlearned += [standing] if run.last > unigram - LEARNED else []
     if unlearned:
@@ -56,10 +54,10 @@ def _alarms(context: ReportContext) -> Iterator[Sentence]:
 
 
 def _alarm(context: ReportContext, name: str, having: Sequence[VariantResult]) -> Strong:
-    """Variants with a badge, and how many of their runs where not all; an unknown badge by what it says of itself."""
+    """Variants with a badge, with the number of runs unless all have it; an unknown badge in its own words."""
     each = []
     for standing in having:
-        variant, runs = context.data.name(standing), len(standing.runs)
+        variant, runs = context.name(standing), len(standing.runs)
         count = standing.group.badge_counts[name] or runs
         each.append(variant if count == runs else context.say("alarm.some", name=variant, n=count, total=runs))
     key = f"alarm.{name}" if name in BADGES else "alarm.unknown"
@@ -72,9 +70,8 @@ def _all_diverged(standing: VariantResult) -> bool:
 
 
 def _unfinished(context: ReportContext) -> Iterator[Sentence]:
-    """Runs that still go on, were cut off, or were never scored."""
     language = context.language
-    runs = [run for run in context.data.runs if DIVERGED not in run.badges]
+    runs = [run for run in context.runs if DIVERGED not in run.badges]
     each = []
     for run in runs:
         if run.state not in (FINISHED, DAMAGED):
@@ -88,7 +85,6 @@ def _unfinished(context: ReportContext) -> Iterator[Sentence]:
 
 
 def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence]:
-    """One variant: what it reached, and that nothing follows from it for others."""
     say = context.say
     mean, unit, run = standing.mean(LAST), context.language.word(standing.protocol.unit), standing.group.representative
     if mean is None:
@@ -97,13 +93,13 @@ def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence
         )
         return
     key = "alone.void" if standing.group.void else "alone"
-    seeds = standing.seeds_in(context.language)
+    seeds = standing.seeds(context.language)
     yield say(key, name=standing.name, loss=LAST.spread(mean), unit=unit, seeds=seeds)
     if standing.group.void:
         return
     excess = standing.mean(EXCESS)
     if excess is not None:
-        floor = context.data.floor(run)
+        floor = context.floor(run)
         key = "alone.excess.window" if floor is not None and floor.context else "alone.excess"
         yield say(key, excess=EXCESS.spread(excess, sign=True), unit=unit)
     yield from _answers(context)
@@ -111,28 +107,32 @@ def _alone(context: ReportContext, standing: VariantResult) -> Iterator[Sentence
 
 
 def _compared(context: ReportContext) -> Iterator[Sentence]:
-    """Several variants, by what may be concluded of each."""
-    say, data = context.say, context.data
-    yield from _measures(context)
-    for family in dict.fromkeys(s.family for s in data.standings):
-        baseline = next((s for s in data.standings if s.group is family.baseline), None)
-        others = [s for s in data.standings if s.family is family and s is not baseline]
+    say = context.say
+    reasons = {
+        why_not(s.group.representative, level.representative, context.language): None
+        for s in context.standings
+        if (level := s.family.baseline) is not None and not (s.is_baseline or s.group.void or level.void)
+    }
+    yield from (Strong(say("compared.measures", why=reason)) for reason in reasons if reason)
+    for family in dict.fromkeys(s.family for s in context.standings):
+        baseline = next((s for s in context.standings if s.group is family.baseline), None)
+        others = [s for s in context.standings if s.family is family and s is not baseline]
         if others and baseline is None:
             yield say("compared.no-baseline", names=context.names(others))
         elif others and baseline is not None:
             mean = baseline.mean(LAST)
             if mean is not None and not baseline.group.void:
-                unit, seeds = context.language.word(baseline.protocol.unit), baseline.seeds_in(context.language)
+                unit, seeds = context.language.word(baseline.protocol.unit), baseline.seeds(context.language)
                 yield say(
-                    "compared.level", baseline=data.name(baseline), loss=LAST.spread(mean), unit=unit, seeds=seeds
+                    "compared.level", baseline=context.name(baseline), loss=LAST.spread(mean), unit=unit, seeds=seeds
                 )
-            yield from _kinds(context, data.name(baseline), others)
+            yield from _kinds(context, context.name(baseline), others)
     yield from _answers(context)
-    most = max(len(s.group.counted) for s in data.standings)
-    kinds = {kind for s in data.standings if (kind := _kind(s))}
+    most = max(len(s.group.counted) for s in context.standings)
+    kinds = {kind for s in context.standings if (kind := _kind(s))}
     if "one-seed" in kinds:
         key = "compared.one-seed" if kinds == {"one-seed"} else "compared.some-one-seed"
-        yield Strong(say(key, names=context.names(s for s in data.standings if _kind(s) == "one-seed")))
+        yield Strong(say(key, names=context.names(s for s in context.standings if _kind(s) == "one-seed")))
     elif 1 < most < EXPLORATORY and kinds:
         yield say("compared.exploratory", n=most)
     if not kinds:
@@ -144,17 +144,6 @@ def _kind(standing: VariantResult) -> str:
     return judged.kind if judged is not None else ""
 
 
-def _measures(context: ReportContext) -> Iterator[Sentence]:
-    """Losses that are different measures: why, for the first of each; that of a leak is said as an alarm."""
-    reasons = {
-        why_not(s.group.representative, baseline.representative, context.language): None
-        for s in context.data.standings
-        if (baseline := s.family.baseline) is not None and not (s.is_baseline or s.group.void or baseline.void)
-    }
-    for reason in filter(None, reasons):
-        yield Strong(context.say("compared.measures", why=reason))
-
-
 def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult]) -> Iterator[str]:
     """`Worse than the baseline global, in nats per character: win16 (by 0.07 ± 0.01), …`."""
     for kind in ("better", "worse", "same", "inconclusive"):
@@ -162,7 +151,7 @@ def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult
         if not having:
             continue
         each = [
-            context.bracketed(context.data.name(s), context.language.judgement(found, "first"))
+            context.bracketed(context.name(s), context.language.judgement(found, "first"))
             for s in having
             if (found := s.judgement(s.primary)) is not None
         ]
@@ -177,10 +166,10 @@ def _kinds(context: ReportContext, baseline: str, others: Sequence[VariantResult
 
 
 def _answers(context: ReportContext) -> Iterator[str]:
-    """How many questions each answers exactly, and what always giving the same answer would score."""
-    standings = [s for s in context.data.standings if s.group.representative.majority is not None]
+    """Each one's exact-answer score, and the score of always giving the same answer."""
+    standings = [s for s in context.standings if s.group.representative.majority is not None]
     each = [
-        context.say("answers.each", name=context.data.name(s), share=EXACT.spread(mean), unit=EXACT.unit)
+        context.say("answers.each", name=context.name(s), share=EXACT.spread(mean), unit=EXACT.unit)
         for s in standings
         if (mean := s.mean(EXACT)) is not None
     ]

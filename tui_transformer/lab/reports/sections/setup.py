@@ -1,12 +1,11 @@
-"""What was run, the model, the data, the settings: all that was decided before training began."""
+"""The setup: runs, model, data and settings, all decided before training began."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
 from engine.config.keys import is_bookkeeping
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
 from engine.config.toml import validate
 from engine.errors import InputError
 from engine.lints import ACTS
@@ -19,23 +18,22 @@ from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import PASSED
 from tui_transformer.lab.records.floors import floors
-from tui_transformer.lab.reports.context import NONE, ReportContext, cells, pairs_table
-from tui_transformer.lab.reports.document import Block, Cell, Figure, Heading, Math, Paragraph, Table
+from tui_transformer.lab.reports.context import ReportContext, base_name, corpus_name
+from tui_transformer.lab.reports.document import NONE, Block, Cell, Figure, Heading, Math, Paragraph, Table, cells
 from tui_transformer.lab.reports.figures.diagram import diagram
 from tui_transformer.lab.reports.formulas import formulas
-from tui_transformer.lab.reports.report_data import base_name, corpus_name
 
 MOST_RUNS = 60  # rows of a table
 MOST_DIAGRAMS = 2
-# What changes the shape of a diagram; what only changes inside a box stands in a table.
+# What changes a diagram's shape; what changes only inside a box goes into a table.
 DRAWN = ("architecture", "n_layers", "n_encoder_layers", "norm", "norm_placement", "final_norm", "residual")
-PARTS = ("documents", "questions")  # a corpus of documents has a hash for each split of either
+PARTS = ("documents", "questions")  # a document corpus has a hash per split of either
 SPLIT_COUNTS = ("documents", "questions", "pairs", "characters", "tokens", "source_tokens")
-FEW_SETTINGS = 5  # that stand beside each other
+FEW_SETTINGS = 5  # side by side
 
 
 def config_of(run: Entry) -> RunConfig | None:
-    """Its config as this version understands it; None where it does not."""
+    """Its config as this version reads it; None if it cannot."""
     tables: dict[str, Any] = {}
     for key, value in run.config.items():
         section, _, name = key.rpartition(".")
@@ -47,39 +45,42 @@ def config_of(run: Entry) -> RunConfig | None:
 
 
 def runs(context: ReportContext) -> Iterator[Block]:
-    """What was run: in a paragraph, and every run with what became of it."""
     yield Heading(context.say("section.runs"))
     yield Paragraph((context.sentences(_what_was_run(context)),))
-    say, language, data = context.say, context.language, context.data
+    say, language = context.say, context.language
     rows = []
-    for standing in data.standings:
+    for standing in context.standings:
         for run in standing.runs:
             state, why = language.word(run.state), standing.group.left_out.get(run.path, "")
             reason = language.word(why) if why != run.state else ""
             step = f"{run.step:,} / {run.steps:,}" if run.step != run.steps else f"{run.step:,}"
             seed = run.seed_of_study
             texts = [
-                *(data.name(standing), run.name, NONE if seed is None else str(seed)),
+                *(context.name(standing), run.name, NONE if seed is None else str(seed)),
                 *(context.bracketed(state, reason if reason != state else ""), step),
                 *(NONE if value is None else f"{value:.4f}" for value in (run.last, run.best)),
             ]
             checks = " ".join(run.badges) or (PASSED if run.checked else NONE)
             rows.append((*map(Cell, texts), Cell(checks, strong=bool(run.badges))))
     heads = context.heads("variant", "run", "seed", "state", "step", "last", "best", "checks")
-    notes = [say("runs.left-out")] if any(standing.group.left_out for standing in data.standings) else []
+    notes = [say("runs.left-out")] if any(standing.group.left_out for standing in context.standings) else []
     notes += [say("table.cut", shown=MOST_RUNS, total=len(rows))] if len(rows) > MOST_RUNS else []
     yield Table(say("table.runs"), heads, tuple(rows[:MOST_RUNS]), "llrlrrrl", context.sentences(notes))
 
 
 def _what_was_run(context: ReportContext) -> Iterator[str]:
-    say, language, data = context.say, context.language, context.data
-    values = {"runs": len(data.runs), "variants": len(data.standings), "corpora": context.corpora()}
-    yield say("runs.several" if data.several else "runs.one" if len(data.runs) == 1 else "runs.seeds", **values)
-    steps = dict.fromkeys(f"{run.steps:,}" for run in data.runs if run.steps)
+    say, language = context.say, context.language
+    values = {
+        "runs": len(context.runs),
+        "variants": len(context.standings),
+        "corpora": context.language.joined(context.corpora),
+    }
+    yield say("runs.several" if context.several else "runs.one" if len(context.runs) == 1 else "runs.seeds", **values)
+    steps = dict.fromkeys(f"{run.steps:,}" for run in context.runs if run.steps)
     if steps:
         yield say("runs.steps", steps=language.joined(steps))
-    for standing in data.standings:
-        name, before = data.name(standing), standing.group.earlier
+    for standing in context.standings:
+        name, before = context.name(standing), standing.group.earlier
         origins = dict.fromkeys(run.origin.shown for run in standing.runs if run.origin is not None)
         if before:
             stages = language.joined(dict.fromkeys(run.study.stage for run in before if run.study is not None))
@@ -88,37 +89,25 @@ def _what_was_run(context: ReportContext) -> Iterator[str]:
             yield say("runs.stages", name=name, stages=stages, steps=lengths, objectives=kinds, n=len(before))
         elif origins:
             yield say("runs.origins", name=name, origins=language.joined(origins))
-    for study in data.studies.values():
+    for study in context.studies.values():
         yield say("runs.study", name=study.name)
         if study.description:
             yield say("runs.description", text=study.description)
         if study.baseline:
             yield say("runs.baseline", name=study.baseline)
-    if not data.studies and data.several:
-        yield say("runs.first", name=data.name(data.first))
+    if not context.studies and context.several:
+        yield say("runs.first", name=context.name(context.first))
 
 
 def model(context: ReportContext) -> Iterator[Block]:
-    """The model: a sentence, its diagram, its parts, its formulas."""
-    say, data = context.say, context.data
-    configs = {s: config for s in data.standings if (config := config_of(s.group.representative)) is not None}
+    say = context.say
+    configs = {s: config for s in context.standings if (config := config_of(s.group.representative)) is not None}
     yield Heading(say("section.model"))
     if not configs:
         yield Paragraph((say("model.unknown"),))
         return
-    first = data.first if data.first in configs else next(iter(configs))
-    yield Paragraph((_model_sentence(context, configs[first].model, first),))
-    yield from _diagrams(context, configs, first)
-    yield from _components(context, first)
-    yield Heading(say("section.formulas"), 2)
-    heads = Math(r"q_i, k_j, v_j"), say("formulas.qkv"), Math(r"d_h = d / H"), say("formulas.width")
-    yield Paragraph((say("formulas.notation"), " ", *heads))
-    models = [(data.name(s), config.model) for s, config in configs.items()]
-    yield from formulas(models, configs[first], context.language)
-
-
-def _model_sentence(context: ReportContext, found: ModelConfig, standing: VariantResult) -> str:
-    say, parameters = context.say, standing.group.representative.parameters
+    first = context.first if context.first in configs else next(iter(configs))
+    found, parameters = configs[first].model, first.group.representative.parameters
     both = found.architecture == "encoder-decoder"
     shape = say(
         "model.shape",
@@ -130,62 +119,69 @@ def _model_sentence(context: ReportContext, found: ModelConfig, standing: Varian
         context=f"{found.context_length:,}",
     )
     size = say("model.parameters", n=f"{parameters:,}") if parameters is not None else ""
-    whose = say("model.of-baseline", name=context.data.name(standing)) if context.data.several else ""
-    return context.sentences([shape + size + say("full-stop"), whose])
+    whose = say("model.of-baseline", name=context.name(first)) if context.several else ""
+    yield Paragraph((context.sentences([shape + size + say("full-stop"), whose]),))
 
-
-def _diagrams(
-    context: ReportContext, configs: Mapping[VariantResult, RunConfig], first: VariantResult
-) -> Iterator[Figure]:
-    """That of the first, and one of each other shape."""
-    shapes: dict[tuple[Any, ...], VariantResult] = {}
+    # A diagram of the first, and one per other shape.
+    shapes: dict[object, VariantResult] = {}
     for standing in (first, *configs):
         shapes.setdefault(tuple(getattr(configs[standing].model, key) for key in DRAWN), standing)
-    key = "figure.model.of" if len(shapes) > 1 or context.data.several else "figure.model"
+    key = "figure.model.of" if len(shapes) > 1 or context.several else "figure.model"
     for i, standing in enumerate(list(shapes.values())[:MOST_DIAGRAMS]):
-        caption = context.say(key, name=context.data.name(standing))
         draw = partial(diagram, configs[standing].model, context.drawn)
-        yield Figure("model" if i == 0 else f"model-{i + 1}", caption, draw, wide=False)
+        name = "model" if i == 0 else f"model-{i + 1}"
+        yield Figure(name, say(key, name=context.name(standing)), draw, wide=False)
+
+    yield from _components(context, first)
+    yield Heading(say("section.formulas"), 2)
+    heads = Math(r"q_i, k_j, v_j"), say("formulas.qkv"), Math(r"d_h = d / H"), say("formulas.width")
+    yield Paragraph((say("formulas.notation"), " ", *heads))
+    models = [(context.name(s), config.model) for s, config in configs.items()]
+    yield from formulas(models, configs[first], context.language)
 
 
 def _components(context: ReportContext, standing: VariantResult) -> Iterator[Table]:
-    """Parameters by component, of every variant where they differ."""
-    say, data = context.say, context.data
-    found = {s: parts for s in data.standings if (parts := RunReader(s.group.representative.path).model.components)}
+    say = context.say
+    found = {s: parts for s in context.standings if (parts := RunReader(s.group.representative.path).model.components)}
     if standing not in found:
         return
     shown: list[VariantResult] = []
     for s, parts in found.items():
         if all(parts != found[other] for other in shown):
             shown.append(s)
-    names = list(dict.fromkeys(name for s in shown for name in found[s]))
-    counts = [[found[s].get(name, 0) for s in shown] for name in names]
-    rows = [
-        cells([context.language.word(name), *(f"{n:,}" for n in count)])
-        for name, count in zip(names, counts, strict=True)
-    ]
-    totals = [f"{sum(column):,}" for column in zip(*counts, strict=True)]
-    rows.append(cells([say("head.total"), *totals], strong=True))
-    heads = [data.name(s) for s in shown] if len(shown) > 1 else [say("head.parameters")]
+    names = dict.fromkeys(name for s in shown for name in found[s])
+    rows = [cells([context.language.word(n), *(f"{found[s].get(n, 0):,}" for s in shown)]) for n in names]
+    rows.append(cells([say("head.total"), *(f"{sum(found[s].values()):,}" for s in shown)], strong=True))
+    heads = [context.name(s) for s in shown] if len(shown) > 1 else [say("head.parameters")]
     note = say("model.same-size") if len(shown) == 1 and len(found) > 1 else ""
     align = "l" + "r" * len(shown)
     yield Table(say("table.components"), (say("head.component"), *heads), tuple(rows), align, note)
 
 
 def data(context: ReportContext) -> Iterator[Block]:
-    """The data, each text once: how it was cut, and the losses to hold any model against."""
+    """The data, each text once: its splits, and the losses to compare any model with."""
     yield Heading(context.say("section.data"))
     seen: list[DataFacts] = []
-    for part in context.data.parts:
+    for part in context.parts:
         run = part[0].group.representative
-        facts = context.data.facts(run)
+        facts = context.facts(run)
         if not facts.model_fields_set:
             yield Paragraph((context.say("data.unknown", name=run.name, corpus=corpus_name(run)),))
         elif facts not in seen:
             seen.append(facts)
             yield Paragraph((context.sentences(_data_sentences(context, run, facts)),))
-            tables = _splits(context, facts), _levels(context, run, facts)
-            yield from (table for table in tables if table.rows)
+            if facts.splits:
+                yield _splits(context, facts)
+
+            # The floors, and the scores of counting tokens.
+            known = [("level.window" if floor.context else "level.floor", floor.amount) for floor in floors(facts)]
+            counted = (("level.bigram", facts.bigram), ("level.unigram", facts.unigram))
+            known += [(key, f"{loss:.4f}") for key, loss in counted if loss is not None]
+            rows = tuple(cells([context.say(key), amount, context.say(f"{key}.means")]) for key, amount in known)
+            unit = context.say("figure.loss.unit", unit=context.language.word(run.protocol.unit))
+            heads = (context.say("head.level"), unit, context.say("head.means"))
+            if rows:
+                yield Table(context.say("table.levels"), heads, rows, "lrl")
 
 
 def _data_sentences(context: ReportContext, run: Entry, facts: DataFacts) -> Iterator[str]:
@@ -219,35 +215,23 @@ def _splits(context: ReportContext, facts: DataFacts) -> Table:
     return Table(context.say("table.splits"), heads, tuple(rows), f"l{'r' * len(keys)}l")
 
 
-def _levels(context: ReportContext, run: Entry, facts: DataFacts) -> Table:
-    """The floors, and the scores of counting tokens."""
-    known = [("level.window" if floor.context else "level.floor", floor.amount) for floor in floors(facts)]
-    counted = (("level.bigram", facts.bigram), ("level.unigram", facts.unigram))
-    known += [(key, f"{loss:.4f}") for key, loss in counted if loss is not None]
-    rows = tuple(cells([context.say(key), amount, context.say(f"{key}.means")]) for key, amount in known)
-    unit = context.say("figure.loss.unit", unit=context.language.word(run.protocol.unit))
-    heads = (context.say("head.level"), unit, context.say("head.means"))
-    return Table(context.say("table.levels"), heads, rows, "lrl")
-
-
 def settings(context: ReportContext) -> Iterator[Block]:
-    """The settings: those in which variants differ, and those that all runs share."""
-    data, say = context.data, context.say
-    among = [standing.group.representative for standing in data.standings]
+    say = context.say
+    among = [standing.group.representative for standing in context.standings]
     yield Heading(say("section.settings"))
     if not any(run.config for run in among):
         yield Paragraph((say("model.unknown"),))
         return
     varied = [key for key in differences.differing(among) if key != "seed"]
-    if data.several:
+    if context.several:
         yield _differing(context, varied) if varied else Paragraph((say("settings.no-difference"),))
-    run = data.first.group.representative
+    run = context.first.group.representative
     config = config_of(run)
     hidden = {*varied, "seed", *(key for key, acts, _ in ACTS if config is not None and not acts(config))}
     shared = [key for key in differences.settings(among) if key not in hidden and not is_bookkeeping(key)]
     rows = [(key, _setting(run.config[key])) for key in shared if run.config.get(key) is not None]
-    caption = say("table.shared" if data.several else "table.settings")
-    yield pairs_table(caption, context.heads("setting", "value"), rows, across=2, code=True)
+    caption = say("table.shared" if context.several else "table.settings")
+    yield Table.of_pairs(caption, context.heads("setting", "value"), rows, across=2, code=True)
 
 
 def _setting(value: object) -> str:
@@ -257,9 +241,9 @@ def _setting(value: object) -> str:
 
 
 def _differing(context: ReportContext, keys: list[str]) -> Table:
-    """Variants down and settings across where these are few, else the other way round."""
+    """Variants down and settings across if these are few, else transposed."""
     caption = context.say("table.differing")
-    named = [(context.data.name(s), s.group.representative.config) for s in context.data.standings]
+    named = [(context.name(s), s.group.representative.config) for s in context.standings]
     if len(keys) <= FEW_SETTINGS:
         shown = differences.short_names(keys)
         rows = [(Cell(name), *(Cell(_setting(config.get(key)), code=True) for key in keys)) for name, config in named]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from engine.data.synthetic.phrasebook.corpus import Pair
+from engine.data.synthetic.phrasebook.sentences import Sentence
 
 _CHUNK = 256  # held-out sentences compared at a time: 256 × 18,000 numbers fit in any machine
 _CANDIDATES = 8  # by words in common; the edit distance decides among these
@@ -32,7 +32,7 @@ def words(text: str) -> list[str]:
     return re.findall(r"\w+|[^\w\s]", text)
 
 
-def nearest_neighbour_baseline(train: Sequence[Pair], held_out: Sequence[Pair]) -> NearestNeighbour:
+def nearest_neighbour_baseline(train: Sequence[Sentence], held_out: Sequence[Sentence]) -> NearestNeighbour:
     """Translate each held-out source by the target of the most similar training source.
 
     Most similar: among the sources with the greatest share of words in common, the one with the smallest edit

@@ -1,13 +1,13 @@
 import pytest
 from phrasebook_baseline import nearest_neighbour_baseline
 
-from engine.data.synthetic import phrasebook
-from engine.data.synthetic.phrasebook import Pair
+from engine.data.synthetic.phrasebook import corpus as phrasebook
+from engine.data.synthetic.phrasebook.sentences import Sentence
 
 TRAIN = (
-    Pair("I see the dog.", "Ich sehe den Hund.", "statement"),
-    Pair("I see the cat.", "Ich sehe die Katze.", "statement"),
-    Pair("You see the cat.", "Du siehst die Katze.", "statement"),
+    Sentence("I see the dog.", "Ich sehe den Hund.", "statement"),
+    Sentence("I see the cat.", "Ich sehe die Katze.", "statement"),
+    Sentence("You see the cat.", "Du siehst die Katze.", "statement"),
 )
 
 
@@ -17,13 +17,16 @@ def test_a_known_sentence_is_translated_to_the_letter():
 
 
 def test_an_unknown_sentence_gets_the_translation_of_its_neighbour():
-    unknown = (Pair("You see the dog.", "Du siehst den Hund.", "statement"),)
+    unknown = (Sentence("You see the dog.", "Du siehst den Hund.", "statement"),)
     score = nearest_neighbour_baseline(TRAIN, unknown)
     assert (score.exact_match, score.token_accuracy) == (0.0, 3 / 5)  # den Hund and the full stop, from the first
 
 
 def test_order_decides_between_sentences_of_the_same_words():
-    train = (Pair("Is the dog old?", "Ist der Hund alt?", "q"), Pair("The dog is old?", "Der Hund ist alt?", "q"))
+    train = (
+        Sentence("Is the dog old?", "Ist der Hund alt?", "q"),
+        Sentence("The dog is old?", "Der Hund ist alt?", "q"),
+    )
     assert nearest_neighbour_baseline(train, train).exact_match == 1.0
 
 

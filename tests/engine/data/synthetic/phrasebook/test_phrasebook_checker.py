@@ -4,8 +4,8 @@ import pytest
 from phrasebook_checker import check
 from phrasebook_mutations import MUTATIONS, apart, together
 
-from engine.data.synthetic import phrasebook
 from engine.data.synthetic.draws import Draws
+from engine.data.synthetic.phrasebook import corpus as phrasebook
 from engine.data.synthetic.phrasebook.sentences import draw_sentence
 
 RIGHT = """

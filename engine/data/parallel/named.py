@@ -1,0 +1,75 @@
+"""Loaders for the named parallel corpora."""
+
+from functools import partial
+from pathlib import Path
+
+from engine.config.sections import DataConfig
+from engine.data.entry import CorpusEntry, is_file
+from engine.data.parallel.by_path import read_aligned
+from engine.data.parallel.iwslt import joined, segments, tagged
+from engine.data.parallel.lines import lines_of, read_bytes, read_member
+from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
+from engine.data.parallel.table import table
+from engine.data.synthetic.phrasebook import corpus as phrasebook
+from engine.errors import InputError
+
+SIDES = ("en", "de")
+MULTI30K = {"train": "train", "validation": "val", "test": "test_2016_flickr"}
+TATOEBA_HELD_OUT = 1_000  # pairs in each of validation and test
+IWSLT = {"validation": "IWSLT17.TED.dev2010", "test": "IWSLT17.TED.tst2013"}
+
+
+def load_phrasebook(entry: CorpusEntry, data: DataConfig, place: None) -> ParallelCorpus:
+    made = phrasebook.generate(data.corpus_seed, data.corpus_size or phrasebook.DEFAULT_SIZE)
+    splits = {
+        name: Pairs(tuple(pair.source for pair in pairs), tuple(pair.target for pair in pairs))
+        for name, pairs in made.splits.items()
+    }
+    if not all(splits.values()):
+        raise InputError(
+            f"data.corpus_size = {data.corpus_size}: too few sentences to fill every split; 2000 are enough"
+        )
+    phrases = tuple(pair.source for pair in made.phrases)
+    note = (
+        f"{len(phrases)} everyday phrases stand {phrasebook.PHRASE_REPEATS} times an epoch in the training split: "
+        "they are learned by heart"
+    )
+    return ParallelCorpus(entry.name, made.version, "generated", SIDES, splits, (note,), phrases)
+
+
+def load_multi30k(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
+    """Image captions with their official splits."""
+    splits = {split: read_aligned(*(place / f"{stem}.{one}.gz" for one in SIDES)) for split, stem in MULTI30K.items()}
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits)
+
+
+def load_tatoeba(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
+    """Short sentences, often with several translations: split so that no two splits share one.
+
+    The file is deu.tsv (with or without a header), or deu.txt from manythings.org's archive.
+    """
+    name = "deu.tsv" if is_file(place / "deu.tsv") else "deu.txt"
+    raw, where = _bytes(place, name, "deu-eng.zip")
+    splits = grouped_split(table(lines_of(raw, where)).pairs, TATOEBA_HELD_OUT, TATOEBA_HELD_OUT, where)
+    note = "validation and test share no sentence with training on either side, unless punctuation is ignored"
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, (note,))
+
+
+def load_iwslt2017(entry: CorpusEntry, data: DataConfig, place: Path) -> ParallelCorpus:
+    """TED talks: the training text, dev2010 as validation, tst2013 as test; from the archive, or unpacked."""
+    read = partial(_bytes, place, archive="en-de.zip")
+    train, left_out = tagged(*(lines_of(*read(f"train.tags.en-de.{side}")) for side in SIDES))
+    splits = {"train": train}
+    for split, stem in IWSLT.items():
+        one, other = (read(f"{stem}.en-de.{side}.xml") for side in SIDES)
+        splits[split] = joined(segments(*one), segments(*other), one[1], other[1])
+    notes = (f"{left_out:,} training pairs with an empty side are left out",) if left_out else ()
+    return ParallelCorpus(entry.name, entry.name, str(place.resolve()), SIDES, splits, notes)
+
+
+def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:
+    """Return a file's content and its name in errors, from the folder or else the archive in it."""
+    if not is_file(place / name) and is_file(place / archive):
+        return read_member(place / archive, name)
+    where = str(place / name)[:200]
+    return read_bytes(place / name, where), where

@@ -1,0 +1,273 @@
+"""Batches of rows of similar length, within a budget of tokens: a pure function of the step.
+
+An epoch has every row once, in its own order: shuffled, sorted by length within pools, cut into batches, and the
+batches shuffled. So a run's position is two ints, as for texts, and padding costs little. Rows are sentence pairs,
+questions with answers, or documents, which are cut and corrupted anew in each epoch. Cuts are drawn for a whole epoch,
+since they determine row lengths; masks are drawn for each batch.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Generator, Tensor
+
+from engine.config.schema import RunConfig
+from engine.data.loader import mask_generator
+from engine.data.objectives import Batch, Corrupts, Objective, QuestionAnswer, written_from
+from engine.data.padding import Tokens, pad_rows, sent, stands_at, text_of
+from engine.data.spans import Counts
+from engine.errors import InputError
+from engine.model.positions import Positions
+from engine.seeds import seed_for
+
+POOL = 64  # batches per pool of rows sorted by length
+
+
+class BucketedBatches:
+    """Each row once per epoch, batched with rows of similar length; subclasses build the batches. `lengths` gives, for
+    an epoch, the (n, sides) lengths of the rows as batched. A batch has `train.batch_tokens` of the longer side,
+    padding included, or `train.batch_size` rows. Raises InputError: a row of the first epoch is longer than the budget.
+    """
+
+    def __init__(self, lengths: Callable[[int], Counts], config: RunConfig, of: str, or_else: str = "") -> None:
+        self.lengths = lengths
+        self.seed, self.accumulation = config.seed, config.train.accumulation
+        self._budget, self._size = config.train.batch_tokens, config.train.batch_size
+        longest = int(lengths(0).max())
+        if self._budget is not None and longest > self._budget:
+            raise InputError(
+                f"train.batch_tokens = {self._budget}: a {of} has {longest} tokens; set at least that{or_else}"
+            )
+        self._starts = [0]  # of epochs, in micro-batches
+        self._plans: dict[int, list[Counts]] = {}
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimizer steps in the first epoch; others may differ by a few."""
+        return -(-len(self._plan(0)) // self.accumulation)
+
+    @property
+    def padding(self) -> float:
+        """Share of an epoch's places that are padding."""
+        lengths = self.lengths(0)
+        places = sum(lengths.shape[1] * len(rows) * int(lengths[rows].max()) for rows in self._plan(0))
+        return float(1.0 - lengths.sum() / places)
+
+    def rows(self, step: int, micro: int) -> tuple[int, Counts]:
+        """Return the epoch, and the rows in micro-batch `micro` of optimizer step `step` (counted from 1)."""
+        at = (step - 1) * self.accumulation + micro
+        while self._starts[-1] <= at:
+            self._starts.append(self._starts[-1] + len(self._plan(len(self._starts) - 1)))
+        epoch = bisect_right(self._starts, at) - 1
+        return epoch, self._plan(epoch)[at - self._starts[epoch]]
+
+    def largest(self) -> tuple[int, int]:
+        """Return (step, micro-batch) of the first epoch's batch with the most tokens, padding included."""
+        lengths, plan = self.lengths(0), self._plan(0)
+        at = int(np.argmax([len(rows) * lengths[rows].max(0).sum() for rows in plan]))
+        return at // self.accumulation + 1, at % self.accumulation
+
+    def _plan(self, epoch: int) -> list[Counts]:
+        if epoch in self._plans:
+            return self._plans[epoch]
+        self._plans = {e: plan for e, plan in self._plans.items() if e in (0, epoch - 1)}
+        generator = torch.Generator().manual_seed(seed_for(self.seed, "data", "epoch", epoch))
+        lengths = self.lengths(epoch)
+        longest, sums = lengths.max(1), lengths.sum(1)
+        order = torch.randperm(len(lengths), generator=generator).numpy()
+        per_batch = self._size if self._budget is None else max(1, int(self._budget / longest.mean()))
+        pool = POOL * per_batch
+        batches: list[Counts] = []
+        for start in range(0, len(order), pool):
+            rows = order[start : start + pool]
+            batches += self._cut(rows[np.lexsort((sums[rows], longest[rows]))], longest)
+        self._plans[epoch] = [batches[i] for i in torch.randperm(len(batches), generator=generator).tolist()]
+        return self._plans[epoch]
+
+    def _cut(self, rows: Counts, longest: Counts) -> list[Counts]:
+        if self._budget is None:
+            return [rows[i : i + self._size] for i in range(0, len(rows), self._size)]
+        cuts, first = [0], 0
+        for i, length in enumerate(longest[rows]):
+            if (i + 1 - first) * int(length) > self._budget:
+                cuts.append(i)
+                first = i
+        return [rows[a:b] for a, b in zip(cuts, [*cuts[1:], len(rows)], strict=True)]
+
+
+# --- sentence pairs: B pairs, S source time, T target time
+
+
+class Specials(NamedTuple):
+    """The special tokens of one side of a translation, in the order of `SPECIAL_TOKENS`."""
+
+    pad: int
+    start: int
+    end: int
+
+    @classmethod
+    def after(cls, n_tokens: int) -> "Specials":
+        """Return special tokens numbered after a text's."""
+        return cls(*range(n_tokens, n_tokens + 3))
+
+
+class BothSpecials(NamedTuple):
+    """The special tokens of source and target; the same if they share a vocabulary."""
+
+    source: Specials
+    target: Specials
+
+
+@dataclass(frozen=True)
+class EncodedPairs:
+    """Sentences and their translations, or questions and their answers, as token ids without special tokens."""
+
+    sources: Sequence[Tokens]
+    targets: Sequence[Tokens]
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(n, 2) tokens of source and target, each with its end token."""
+        pairs = zip(self.sources, self.targets, strict=True)
+        return np.array([(len(s) + 1, len(t) + 1) for s, t in pairs], dtype=np.int64).reshape(-1, 2)
+
+    def chosen(self, rows: Sequence[int]) -> "EncodedPairs":
+        return EncodedPairs([self.sources[i] for i in rows], [self.targets[i] for i in rows])
+
+
+def read_sources(sources: Sequence[Tokens], special: Specials, device: torch.device | str) -> tuple[Tensor, Positions]:
+    """Return (B, S) sources with end tokens, padded on the right, and their token positions."""
+    padded = pad_rows(sources, special.pad, last=special.end)
+    return sent(padded, device), stands_at([len(row) + 1 for row in sources], device)
+
+
+def pair_batch(pairs: EncodedPairs, special: BothSpecials, device: torch.device | str = "cpu") -> Batch:
+    """Return the batch of some pairs: each target is predicted token by token, its end included."""
+    sources, targets = (
+        [np.append(row, end) for row in rows]
+        for rows, end in ((pairs.sources, special.source.end), (pairs.targets, special.target.end))
+    )
+    return written_from(sources, targets, special.target.start, special.target.pad, device, special.source.pad)
+
+
+class PairBatches(BucketedBatches):
+    """The batch stream of sentence pairs. Raises InputError: a pair is longer than the budget, or there is none."""
+
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        config: RunConfig,
+        objective: Objective,
+        special: BothSpecials,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        self.pairs, self.objective, self.special, self.device = pairs, objective, special, device
+        if not len(pairs):
+            raise InputError("no sentence pair is left to train on; raise data.max_length or model.context_length")
+        or_else = ", or leave longer ones out with data.max_length"
+        super().__init__(lambda epoch: pairs.lengths, config, "sentence", or_else)
+
+    def batch(self, step: int, micro: int) -> Batch:
+        _, rows = self.rows(step, micro)
+        return pair_batch(self.pairs.chosen(rows.tolist()), self.special, self.device)
+
+    def probed(self) -> Tensor:
+        """Return (1, L) the start of the training targets."""
+        return text_of(self.pairs.targets, self.objective.window).to(self.device)
+
+
+# --- questions with their answers
+
+
+class QuestionBatches(BucketedBatches):
+    """The batch stream of questions, of which there is at least one."""
+
+    def __init__(
+        self, asked: EncodedPairs, config: RunConfig, objective: QuestionAnswer, device: torch.device | str = "cpu"
+    ) -> None:
+        self.asked, self.objective, self.device = asked, objective, device
+        lengths = objective.sides(asked.sources, asked.targets)
+        super().__init__(lambda epoch: lengths, config, "question")
+
+    def batch(self, step: int, micro: int) -> Batch:
+        _, rows = self.rows(step, micro)
+        chosen = self.asked.chosen(rows.tolist())
+        return self.objective.answered(chosen.sources, chosen.targets, self.device)
+
+    def probed(self) -> Tensor:
+        """Return (1, L) questions and answers as one text."""
+        rows = [part for pair in zip(self.asked.sources, self.asked.targets, strict=True) for part in pair]
+        return text_of(rows, self.objective.window).to(self.device)
+
+
+def scored_questions(
+    asked: EncodedPairs, objective: QuestionAnswer, size: int, device: torch.device | str
+) -> Iterator[Batch]:
+    """Yield all questions, `size` at once, shortest first."""
+    order = np.argsort(objective.sides(asked.sources, asked.targets).sum(1), kind="stable").tolist()
+    for start in range(0, len(order), size):
+        chosen = asked.chosen(order[start : start + size])
+        yield objective.answered(chosen.sources, chosen.targets, device)
+
+
+# --- documents
+
+
+class DocumentBatches(BucketedBatches):
+    """The batch stream of documents, of which there is at least one, each long enough to corrupt."""
+
+    def __init__(
+        self, documents: Sequence[Tokens], config: RunConfig, objective: Corrupts, device: torch.device | str = "cpu"
+    ) -> None:
+        self.documents, self.objective, self.device = documents, objective, device
+        self._whole = lengths_of(documents)
+        self._cuts: tuple[int, Counts] = (-1, self._whole)
+        self.seed = config.seed
+        super().__init__(lambda epoch: objective.sides(self._cut_at(epoch)), config, "document")
+
+    def batch(self, step: int, micro: int) -> Batch:
+        epoch, rows = self.rows(step, micro)
+        cuts = self._cut_at(epoch)
+        documents = [self.documents[row][: cuts[row]] for row in rows.tolist()]
+        return self.objective.corrupted(documents, mask_generator(self.seed, step, micro), self.device)
+
+    def probed(self) -> Tensor:
+        """Return (2, L) the start of the documents, as one text each."""
+        half = max(1, len(self.documents) // 2)
+        texts = [text_of(part, self.objective.window) for part in (self.documents[:half], self.documents[-half:])]
+        return torch.cat(texts).to(self.device)
+
+    def _cut_at(self, epoch: int) -> Counts:
+        """Return (n,) the tokens of each document that an epoch reads."""
+        if self._cuts[0] != epoch:
+            generator = mask_generator(self.seed, "cut", "epoch", epoch)
+            self._cuts = (epoch, self.objective.cuts(self._whole, generator))
+        return self._cuts[1]
+
+
+def lengths_of(rows: Sequence[Tokens]) -> Counts:
+    return np.array([len(row) for row in rows], dtype=np.int64)
+
+
+def scored_documents(
+    documents: Sequence[Tokens], objective: Corrupts, generator: Generator, size: int, device: torch.device | str
+) -> Iterator[Batch]:
+    """Yield documents corrupted for scoring: `size` at once, shortest first.
+
+    All are cut before any is corrupted, and spans are then drawn one document at a time in a fixed order: the questions
+    do not depend on the batch size.
+    """
+    cuts = objective.cuts(lengths_of(documents), generator)
+    order = np.argsort(cuts, kind="stable").tolist()
+    for start in range(0, len(order), size):
+        rows = [documents[row][: cuts[row]] for row in order[start : start + size]]
+        yield objective.corrupted(rows, generator, device)
