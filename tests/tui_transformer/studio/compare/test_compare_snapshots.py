@@ -7,7 +7,7 @@ from textual.widgets import Input, TextArea
 
 from tests.tui_transformer.lab.analysis.asking import asking
 from tests.tui_transformer.lab.analysis.variants import AT, LEAK, study, variant
-from tests.tui_transformer.studio.test_snapshots import MEDIUM, SMALLEST, pressing, studio, when
+from tests.tui_transformer.studio.test_snapshots import MEDIUM, SMALLEST, listed, pressing, studio, when
 
 pytestmark = [pytest.mark.usefixtures("plain_surroundings"), pytest.mark.one_in(3)]
 RUNS = Path("runs")
@@ -47,7 +47,7 @@ def test_compare_with_what_always_the_same_answer_scores(snap_compare, size) -> 
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
-SELECT = ("3", "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
+SELECT = ("3", listed, "end", "p", "up", "space", "up", "space", "up", "up", "space", "up", "space")
 
 
 @pytest.mark.parametrize("size", SMALLEST)
@@ -77,20 +77,20 @@ def test_compare_looked_at_otherwise(snap_compare, keys) -> None:
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_where_nothing_matches(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing("3", "slash", *"badge:inert", then=when("no run matches badge:inert"))
+    act = pressing("3", listed, "slash", *"badge:inert", then=when("no run matches badge:inert"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
 def test_compare_with_a_mistake_in_the_filter(snap_compare) -> None:
     study(RUNS)
-    act = pressing("3", "slash", *"tag:report n_hed=2", then=when("did you mean 'n_heads'?"))
+    act = pressing("3", listed, "slash", *"tag:report n_hed=2", then=when("did you mean 'n_heads'?"))
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
 @pytest.mark.parametrize("size", SMALLEST)
 def test_compare_all_about_a_run(snap_compare, size) -> None:
     study(RUNS)
-    act = pressing("3", "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
+    act = pressing("3", listed, "end", "p", "up", "up", "up", "up", "enter", then=when("What to do"))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
@@ -98,7 +98,7 @@ def test_compare_all_about_a_run(snap_compare, size) -> None:
 @pytest.mark.parametrize(("key", "words"), [("n", "ctrl+s"), ("g", "Tags of"), ("e", "Export")])
 def test_compare_asks(snap_compare, key, words) -> None:
     study(RUNS)
-    act = pressing("3", "end", key, then=when(words))
+    act = pressing("3", listed, "end", key, then=when(words))
     assert snap_compare(studio(), terminal_size=(80, 24), run_before=act)
 
 
@@ -113,12 +113,12 @@ def test_compare_with_wide_characters_and_long_names(snap_compare, size) -> None
     )
     variant(RUNS, "a-name-of-a-run-that-is-very-much-longer-than-any-column", by=0.1, created=AT(2), tags=("x" * 40,))
     variant(RUNS, "👩‍🔬-family", by=0.2, created=AT(3), verdicts=[LEAK])
-    act = pressing("3", "end", "p", "up", "space", "up", "space", *["right"] * 3, then=when(CHART))
+    act = pressing("3", listed, "end", "p", "up", "space", "up", "space", *["right"] * 3, then=when(CHART))
     assert snap_compare(studio(), terminal_size=size, run_before=act)
 
 
 def test_compare_with_many_runs(snap_compare) -> None:
     for i in range(60):
         variant(RUNS, f"heads-{i:02d}", f"model.n_heads={2 ** (i % 4)}", f"seed={i}", by=i * 0.01, created=AT(i))
-    act = pressing("3", *["down"] * 30, then=when("RUNS  60"))
+    act = pressing("3", listed, *["down"] * 30, then=when("RUNS  60"))
     assert snap_compare(studio(), terminal_size=MEDIUM, run_before=act)
