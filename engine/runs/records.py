@@ -40,7 +40,10 @@ ByProbe = Annotated[dict[Text, T], BeforeValidator(_first_probes)]
 class Record(BaseModel):
     """A file of a run directory, a line of one, or a part of it."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", populate_by_name=True, protected_namespaces=())
+    # A class is built when it is first used: most commands use a few, and building all takes 50 ms.
+    model_config = ConfigDict(
+        frozen=True, extra="allow", populate_by_name=True, protected_namespaces=(), defer_build=True
+    )
 
     @classmethod
     def read(cls, data: object) -> Self:
