@@ -115,7 +115,13 @@ def test_a_large_text_is_trained_on_in_bounded_memory(size: int, tmp_path, monke
     with (tmp_path / "large.txt").open("w") as file:
         for _ in range(size // len(line)):
             file.write(line)
-    settings = {"data.validation_fraction": 1_000 / size, "train.steps": 2, "model.n_layers": 1, "train.batch_size": 2}
+    settings = {
+        "data.validation_fraction": 1_000 / size,
+        "train.steps": 2,
+        "model.n_layers": 1,
+        "train.batch_size": 2,
+        "model.context_length": 64,
+    }
     words = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
     words += ["--corpus", str(tmp_path / "large.txt"), "--runs-dir", str(tmp_path / "runs"), "--device", "cpu"]
     needed, _, seconds = peak(["run", "--preset", "demo", *words, "--json"])

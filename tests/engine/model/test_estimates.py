@@ -123,7 +123,7 @@ def test_checkpointing_keeps_less_and_a_gpu_has_no_slack() -> None:
 
 
 WITHIN = 0.25
-QUICK = ("demo", "xl@demo", "t5@demo", "phrasebook")
+QUICK = ("xl@demo", "phrasebook")  # the others: below
 
 
 def measured(name: str) -> float:

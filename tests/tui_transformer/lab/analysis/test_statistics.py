@@ -139,8 +139,8 @@ def test_six_variants_without_effect_get_a_false_verdict_in_at_most_a_study_in_t
     t = differences.mean(2) / (differences.std(2, ddof=1) / math.sqrt(n))
     false = (np.abs(t) > t_quantile(1 - LEVEL / LOOKS / 6, n - 1)).any(1)
     assert false.mean() <= LEVEL / LOOKS
-    assert false[:300].any()
-    for i in range(300):
+    assert false[:120].any()
+    for i in range(120):
         scored = {"base": scores(baseline[i, 0])} | {name: scores(variants[i, k]) for k, name in enumerate("abcdef")}
         verdicts = [judge(found, lower_is_better=True).kind for found in beside(scored, "base").values()]
         assert any(kind in ("better", "worse") for kind in verdicts) == false[i]
