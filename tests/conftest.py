@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 
@@ -21,6 +22,9 @@ from engine.config.presets import merge
 from engine.config.schema import RunConfig
 
 torch.set_num_threads(1)
+# No deadline: a test's first import takes as long as the machine is slow. The same inputs each time: a failure repeats.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=True, database=None)
+hypothesis.settings.load_profile("tests")
 # A shell that puts these tests into the background has them ignore what the tests send: runs would keep that.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:
