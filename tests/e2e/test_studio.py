@@ -73,7 +73,7 @@ def design(screen: Screen, *changes: str) -> None:
     for change in (*SMALL, *changes):
         screen.press("e")
         screen.until("KEY=VALUE")
-        screen.press(*change, "enter")
+        screen.press(change, "enter")  # at once, as a paste
         screen.until_gone("Set any key")
 
 

@@ -125,12 +125,15 @@ def test_hostile_files_cost_little(whole, tmp_path, monkeypatch, name: str) -> N
     HOSTILE[name](tmp_path / "runs" / "run")
     worst: list[tuple[float, int, str]] = []
     for words in COMMANDS:
-        if words not in usual:
-            usual[words] = of(words, runs, tmp_path)
         found = of(words, tmp_path / "runs", tmp_path)
         assert found.code not in (TRACEBACK, -9) and "Traceback" not in found.text, found
+        if found.seconds <= SECONDS and found.peak <= MEMORY:
+            continue  # the difference is less still
+        if words not in usual:
+            usual[words] = of(words, runs, tmp_path)
         worst.append((found.seconds - usual[words].seconds, found.peak - usual[words].peak, words))
-    print(f"\n{name}: {max(worst)[0]:.2f} s ({max(worst)[2]}), {max(peak for _, peak, _ in worst) / 1e6:.0f} MB")
+    if worst:
+        print(f"\n{name}: {max(worst)[0]:.2f} s ({max(worst)[2]}), {max(peak for _, peak, _ in worst) / 1e6:.0f} MB")
     assert not [one for one in worst if one[0] > SECONDS or one[1] > MEMORY]
     if name == "many_probes":
         assert "and 2,936 more" in of("watch run", tmp_path / "runs", tmp_path).text

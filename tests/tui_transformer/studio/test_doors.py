@@ -248,6 +248,7 @@ def _sleeping(start):
     return lambda *command, **how: start("sleep", "600", **how)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["rope", "demo", "xl", "alibi", "no-pe"])
 async def test_a_search_for_a_presets_name_finds_that_preset(tmp_path, name) -> None:
     app = App(tmp_path / "runs")
