@@ -135,12 +135,13 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
         import torch
 
         from engine.data.catalogue import load_corpus
+        from engine.data.corpora import TextCorpus
         from engine.evaluation.scorers import TextScorer
         from engine.training.checkpoint import load_trained
 
         where = asked.where()
         model, tokenizer, step = load_trained(reader, asked.checkpoint, where)
-        corpus = load_corpus(config.data, asked.data_dir)
+        corpus = load_corpus(TextCorpus, config.data, asked.data_dir)
         _require_same(reader, corpus.name, corpus.sha256, asked.split)
         part = corpus.splits[asked.split]
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)

@@ -1,15 +1,16 @@
-"""Named corpora of documents with questions: generated biographies, and CS224N's birthplaces."""
+"""The kind of documents with questions, and loaders for the named ones: generated biographies, CS224N's birthplaces."""
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from engine.config.sections import DataConfig
-from engine.data.documents.by_path import by_hash, read_documents, read_questions
+from engine.data.corpus import CorpusEntry, CorpusKind
+from engine.data.documents.by_path import by_hash, load_path, read_documents, read_questions, takes
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
-from engine.data.entry import CorpusEntry
 from engine.data.synthetic import biographies
 from engine.data.synthetic.biographies import Biography
 from engine.errors import InputError
@@ -152,3 +153,18 @@ def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
     while last < len(in_order) and in_order[last].startswith(begins):
         last += 1
     return in_order[first:last]
+
+
+DOCUMENTS = CorpusKind(
+    DocumentCorpus,
+    noun="corpus of documents",
+    known="known",
+    path="the path of a text file or a folder",
+    yours="a folder with documents.txt",
+    signs="/\\.~",
+    meanwhile="biographies works now",
+    takes=takes,
+    load_path=load_path,
+    named=dict.fromkeys(FORMS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
+    vocabularies={name: partial(vocabulary, name) for name in FORMS},
+)

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engine.config.sections import DataConfig
-from engine.data.entry import is_there
+from engine.data.corpus import is_there
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
 from engine.data.parallel.table import LANGUAGES, SIDES, read_table
@@ -25,6 +25,7 @@ STEMS: dict[str, tuple[str, ...]] = {
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "tst"),
 }
+TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
 NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")
 NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml"})
 
@@ -60,6 +61,15 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
     if len(names) != 2 or not all(names):
         raise InputError(f"corpus '{corpus[:200]}': behind # stand two columns or languages, as in {base[:80]}#en,de")
     return base, (names[0], names[1])
+
+
+def takes(corpus: str) -> bool:
+    """Return whether a path is of sentence pairs: a table, a folder, two files, or anything with columns."""
+    base, columns = split_selector(corpus)
+    there = Path(base).expanduser()
+    return (
+        columns is not None or there.is_dir() or base.lower().endswith(TABLES) or ("," in base and not there.exists())
+    )
 
 
 def absolute(corpus: str) -> str:

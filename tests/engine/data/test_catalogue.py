@@ -5,15 +5,18 @@ from pathlib import Path
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, LOADERS, kind_by_name, kind_of, load_documents, load_parallel, names_of
-from engine.data.entry import CorpusEntry
+from engine.data.catalogue import CORPORA, KINDS, kind_by_name, kind_of, load_corpus, names_of
+from engine.data.corpus import CorpusEntry
+from engine.data.documents.corpus import DocumentCorpus
+from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.synthetic import playlets
 from engine.errors import InputError
 
 
 def test_every_registered_corpus_is_listed_once() -> None:
     assert all(name == entry.name for name, entry in CORPORA.items())
-    assert set(LOADERS) == set(CORPORA) - {"tiny-shakespeare"}  # which is a plain file
+    loaded = {name for kind in KINDS.values() for name in kind.named}
+    assert loaded == set(CORPORA) - {"tiny-shakespeare"}  # which is a plain file
     assert sorted(names_of("text") + names_of("pairs") + names_of("documents")) == sorted(CORPORA)
 
 
@@ -51,7 +54,7 @@ def test_what_stands_there_says_which_kind_a_path_is(tmp_path) -> None:
     assert kind_of(str(tmp_path)) == "pairs" and kind_of(str(tmp_path / "one, two.txt")) == "text"
     (tmp_path / "documents.txt").write_text("a document\nanother")
     assert kind_of(str(tmp_path)) == "documents" and kind_of(str(tmp_path / "documents.txt")) == "text"
-    assert len(load_documents(DataConfig(corpus=str(tmp_path))).documents["train"]) == 1
+    assert len(load_corpus(DocumentCorpus, DataConfig(corpus=str(tmp_path))).documents["train"]) == 1
 
 
 @pytest.mark.parametrize("corpus", ["multi3k", "nobody", "x" * 300, "a.tsv#1", "~no-such-person/x"])
@@ -85,7 +88,7 @@ def test_other_files_that_do_as_well_are_found_as_the_loader_finds_them(tmp_path
     lines = [f"{i} cats sleep\t{i} Katzen schlafen\n" for i in range(3_000)]
     (tmp_path / "tatoeba-en-de" / "deu.tsv").write_text("".join(lines))
     assert entry.found([tmp_path]) == tmp_path / "tatoeba-en-de"
-    assert len(load_parallel(DataConfig(corpus="tatoeba-en-de"), tmp_path).splits["train"]) == 1_000
+    assert len(load_corpus(ParallelCorpus, DataConfig(corpus="tatoeba-en-de"), tmp_path).splits["train"]) == 1_000
     talks = CORPORA["iwslt2017-en-de"]
     touch(tmp_path, *(f"iwslt2017-en-de/{name}" for name in talks.instead[0][1:]))
     assert talks.found([tmp_path]) is None

@@ -3,7 +3,8 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, load_documents, names_of
+from engine.data.catalogue import CORPORA, load_corpus, names_of
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder
 from tui_transformer.lab.design.draft import Draft, cost, values_of, vocabulary
@@ -24,7 +25,7 @@ def test_an_objective_on_documents_brings_its_corpus_along(kind) -> None:
 @pytest.mark.parametrize(("name", "people"), [("biographies", 300), ("biographies-named", None), ("biographies", 20)])
 def test_the_vocabulary_is_known_without_loading_and_is_at_least_that_of_the_corpus(name, people) -> None:
     data = DataConfig(corpus=name, corpus_size=people)
-    texts = list(load_documents(data).texts())
+    texts = list(load_corpus(DocumentCorpus, data).texts())
     for kind, tokenizer in (("words", WordTokenizer), ("characters", CharacterTokenizer)):
         tokens, at_most = CORPORA[name].vocabulary(data)[kind]
         found = tokenizer.of(texts).vocab_size
