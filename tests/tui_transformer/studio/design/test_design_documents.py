@@ -43,9 +43,9 @@ def test_the_cost_counts_words_and_the_tokens_of_the_objective() -> None:
 def test_a_preview_of_documents_is_one_with_a_gap_and_of_questions_one_with_its_answer(tmp_path) -> None:
     own = {"corpus": str(folder(tmp_path / "own"))}
     documents = preview_corpus(config("span-corruption", data=own), None)
-    assert "⁇" in documents.lines[0] and documents.train_rows.endswith(" documents") and not documents.problem
+    assert "⁇" in documents.lines[0] and documents.train.endswith(" documents") and not documents.problem
     questions = preview_corpus(config("question-answer", data=own), None)
-    assert questions.lines[:2] == ("Where was Ada born?", "London") and questions.train_rows == "4 questions"
+    assert questions.lines[:2] == ("Where was Ada born?", "London") and questions.train == "4 questions"
     assert questions.characters == documents.characters and questions.characters.text > 10
     assert corpus_key(config("span-corruption", data=own)) != corpus_key(config("question-answer", data=own))
 
