@@ -49,9 +49,6 @@ class TextCorpus(Corpus):
     """A loaded text: `train`, `validation` and perhaps `test`."""
 
     kind = "text"
-    name: str
-    version: str
-    source: str
     splits: Mapping[str, Split]
 
     @cached_property
@@ -149,16 +146,11 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
 
 
 def load_path(data: DataConfig) -> TextCorpus:
+    """Read a text file, line endings as they are, without a byte-order mark."""
     try:
         path = Path(data.corpus).expanduser()
     except RuntimeError as error:  # ~nobody
         raise not_a_path(data.corpus, error) from None
-    text = read_text(path)
-    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
-
-
-def read_text(path: Path) -> str:
-    """Read a text file, line endings as they are, without a byte-order mark."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"corpus {path}: is not a file; name a UTF-8 text file")
@@ -174,11 +166,12 @@ def read_text(path: Path) -> str:
     if b"\x00" in raw:
         raise InputError(f"corpus {path}: is not text (it contains zero bytes); UTF-8 text is needed")
     try:
-        return raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             f"corpus {path}: not UTF-8 at byte {error.start}; convert it, e.g. iconv -f latin1 -t utf-8"
         ) from None
+    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
 
 
 TEXT = CorpusKind(

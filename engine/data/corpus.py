@@ -46,6 +46,7 @@ class CorpusPreview:
     problem: str = ""  # why it cannot be read; "" if it can
 
 
+@dataclass(frozen=True)
 class Corpus(ABC):
     """A loaded corpus. Each kind is a subclass."""
 

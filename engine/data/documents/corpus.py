@@ -38,9 +38,6 @@ class DocumentCorpus(Corpus):
     """A loaded corpus: documents to pretrain on, and perhaps questions to finetune with."""
 
     kind = "documents"
-    name: str
-    version: str
-    source: str
     notes: tuple[str, ...]  # notes for users of the data
     documents: Mapping[str, tuple[str, ...]]  # `train` and `validation`
     # `train` and `validation`, perhaps `test`, none about the same person; empty where there are none

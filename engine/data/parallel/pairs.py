@@ -49,9 +49,6 @@ class ParallelCorpus(Corpus):
     """Loaded sentence pairs: `train`, `validation` and perhaps `test`."""
 
     kind = "pairs"
-    name: str
-    version: str
-    source: str
     languages: tuple[str, str]  # of sources and targets; `("source", "target")` if unknown
     splits: Mapping[str, Pairs]  # their pairs
     notes: tuple[str, ...] = ()  # notes for users of the data, such as how many pairs were dropped and why
@@ -131,29 +128,7 @@ def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[
     """Return training, validation and perhaps test pairs that share no sentence on either side, in file order.
     `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit.
     """
-    groups = _groups(pairs)
-    wanted = {"test": test, "validation": validation}
-    taken: dict[str, list[int]] = {name: [] for name, size in wanted.items() if size > 0}
-    rest: list[int] = []
-    for group in groups:
-        for name, places in taken.items():
-            if len(places) + len(group) <= wanted[name]:
-                places.extend(group)
-                break
-        else:
-            rest.extend(group)
-    taken["train"] = rest
-    for name, places in taken.items():
-        if not places:
-            raise InputError(
-                f"{where}: its {len(pairs):,} pairs are {len(groups):,} groups that share no sentence, which leaves "
-                f"nothing for {name}; use more pairs, or files of their own for each split"
-            )
-    return {name: pairs.at(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}
-
-
-def _groups(pairs: Pairs) -> list[list[int]]:
-    """Return the indices of pairs linked by shared sentences, in groups by the smallest hash of their sources."""
+    # The indices of pairs linked by shared sentences, in groups by the smallest hash of their sources.
     parents: dict[Hashable, Hashable] = {}
 
     def root(key: Hashable) -> Hashable:
@@ -174,4 +149,23 @@ def _groups(pairs: Pairs) -> list[list[int]]:
         members.setdefault(top, []).append(place)
         drawn = hashlib.sha256(key[1].encode("utf-8", "surrogatepass")).digest()
         order[top] = min(order.get(top, drawn), drawn)
-    return [members[top] for top in sorted(members, key=order.__getitem__)]
+    groups = [members[top] for top in sorted(members, key=order.__getitem__)]
+
+    wanted = {"test": test, "validation": validation}
+    taken: dict[str, list[int]] = {name: [] for name, size in wanted.items() if size > 0}
+    rest: list[int] = []
+    for group in groups:
+        for name, places in taken.items():
+            if len(places) + len(group) <= wanted[name]:
+                places.extend(group)
+                break
+        else:
+            rest.extend(group)
+    taken["train"] = rest
+    for name, places in taken.items():
+        if not places:
+            raise InputError(
+                f"{where}: its {len(pairs):,} pairs are {len(groups):,} groups that share no sentence, which leaves "
+                f"nothing for {name}; use more pairs, or files of their own for each split"
+            )
+    return {name: pairs.at(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}

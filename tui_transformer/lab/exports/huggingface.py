@@ -14,7 +14,6 @@ from tui_transformer.lab.escaping import markdown_text as text
 from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.badges import badge
-from tui_transformer.lab.records.floors import floors
 
 FRONT = """---
 library_name: tui-transformer
@@ -86,7 +85,7 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
         yield f"This checkpoint \\(step {step:,}\\) was not scored."
         return
     record, of = found[-1], unit(run.config.objective.kind)
-    floor = next((floor.words for floor in floors(run.data)), "floor")
+    floor = next((floor.words for floor in run.data.floors), "floor")
     rows = ["| score | value |", "|:---|---:|"]
     for measure in MEASURES:
         value = None if measure.probe else record.value(measure.key)
