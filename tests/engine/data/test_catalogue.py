@@ -1,5 +1,6 @@
 """Which corpora there are, of which kind, and whether they are here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from engine.config.sections import DataConfig
 from engine.data.catalogue import CORPORA, KINDS, kind_by_name, kind_of, load_corpus, names_of
 from engine.data.corpus import CorpusEntry
 from engine.data.documents.corpus import DocumentCorpus
+from engine.data.download import Remote
 from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.synthetic import playlets
 from engine.errors import InputError
@@ -103,3 +105,16 @@ def test_files_without_an_address_are_here_as_the_loader_finds_them(tmp_path) ->
     assert entry.found([tmp_path]) is None
     touch(tmp_path, entry.remotes[-1].file)
     assert entry.found([tmp_path]) == tmp_path / "cs224n-birthplaces"
+
+
+def test_files_laid_out_as_ones_own_need_no_loader(tmp_path, monkeypatch) -> None:
+    remotes = tuple(Remote("", f"mine/train.{language}", None, 1_000) for language in ("en", "de"))
+    known = CORPORA["tiny-shakespeare"]  # has none either
+    mine = replace(known, name="mine", kind="pairs", languages=("en", "de"), remotes=remotes)
+    monkeypatch.setitem(CORPORA, "mine", mine)
+    touch(tmp_path, "mine/train.en")
+    for language, words in (("en", "cats sleep"), ("de", "Katzen schlafen")):
+        (tmp_path / "mine" / f"train.{language}").write_text("".join(f"{i} {words}\n" for i in range(20)))
+    there, back = (load_corpus(ParallelCorpus, DataConfig(corpus=name), tmp_path) for name in ("mine", "mine#de,en"))
+    assert (there.name, there.version, there.source) == ("mine", "mine", str((tmp_path / "mine").resolve()))
+    assert back.languages == ("de", "en") and back.splits["train"].sources == there.splits["train"].targets
