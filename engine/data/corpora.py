@@ -16,7 +16,6 @@ from engine.data.corpus import Characters, Corpus, CorpusEntry, CorpusKind, Corp
 from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
-from engine.data.tokenizers import CharacterTokenizer
 from engine.errors import InputError, not_a_path
 
 MAX_FILE_BYTES = 2 * 1024**3
@@ -60,6 +59,7 @@ class TextCorpus(Corpus):
         return [text_overlap(train, part.text, split) for split, part in self.splits.items() if split != "train"]
 
     def described(self, licence: str) -> Description:
+        from engine.data.tokenizers import CharacterTokenizer
         from engine.evaluation.baselines import bigram_loss, unigram_loss
 
         splits, validation = self.splits, self.splits["validation"]

@@ -11,7 +11,6 @@ from engine.config.sections import DataConfig
 from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
 from engine.data.framing import sha256_of_texts
 from engine.data.overlap import Overlap, document_overlap, question_overlap
-from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from engine.errors import InputError
 
 SHOWN, WIDEST = 4, 300  # documents and questions that `data show` prints, and characters of each
@@ -88,6 +87,8 @@ class DocumentCorpus(Corpus):
         ]
 
     def described(self, licence: str) -> Description:
+        from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
+
         train, texts = self.documents["train"], list(self.texts())
         questions = [question for found in self.questions.values() for question in found]
         majority = {split: self.majority(split) for split in self.questions}
@@ -143,6 +144,8 @@ class DocumentCorpus(Corpus):
 
     def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
         """Questions with answers; or documents with their second half masked, and what is missing."""
+        from engine.data.tokenizers import WordTokenizer
+
         train, asked = self.documents["train"], self.questions.get("train", ())
         lines, size = list[str](), f"{len(train):,} documents"
         if objective == "question-answer":
