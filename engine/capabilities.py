@@ -12,7 +12,7 @@ from typing import Any
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
 from engine.data.catalogue import CORPORA, kind_by_name, names_of
-from engine.data.entry import Kind
+from engine.data.corpus import Kind
 from engine.errors import InputError
 from engine.model.visibility import self_attention
 

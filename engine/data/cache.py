@@ -24,11 +24,6 @@ BLOCK = 1 << 20  # bytes per read
 SMALLEST = 1_000_000  # characters; encoding less is faster than a lookup
 
 
-def cache_folder() -> Path:
-    own = os.environ.get("TUI_TRANSFORMER_CACHE")
-    return Path(own) if own else user_cache_path("tui-transformer")
-
-
 def store(path: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Put a file in place atomically. A full disk or missing permission is not an error."""
     staged: Path | None = None
@@ -79,7 +74,8 @@ def numbers_of(folder: str, parts: Sequence[str | int], make: Callable[[], NDArr
 
 def _path(folder: str, *parts: str | int) -> Path:
     name = hashlib.sha256(json.dumps([CACHE_VERSION, *parts]).encode()).hexdigest()
-    return cache_folder() / folder / f"{name}.npy"
+    own = os.environ.get("TUI_TRANSFORMER_CACHE")
+    return (Path(own) if own else user_cache_path("tui-transformer")) / folder / f"{name}.npy"
 
 
 def _write(file: IO[bytes], length: int, kind: type[np.generic], pieces: Iterator[NDArray[Any]]) -> None:

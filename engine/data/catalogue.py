@@ -1,37 +1,22 @@
-"""The named corpora, how to tell a corpus's kind, and loading any corpus by name or path. No torch here."""
+"""The kinds of corpora, the named corpora, and loading any corpus by name or path. No torch here."""
 
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from engine.command_line import command_line
 from engine.config.sections import DataConfig
-from engine.data import corpora
-from engine.data.corpora import TextCorpus
-from engine.data.documents import by_path as documents
-from engine.data.documents import named as named_documents
-from engine.data.documents.corpus import DocumentCorpus
+from engine.data.corpora import TEXT
+from engine.data.corpus import Corpus, CorpusEntry, CorpusKind, Kind, data_folders, is_there
+from engine.data.documents.named import DOCUMENTS
 from engine.data.download import Remote
-from engine.data.entry import CorpusEntry, Kind, data_folders, is_there
-from engine.data.parallel import by_path as parallel
-from engine.data.parallel import named as named_pairs
-from engine.data.parallel.pairs import ParallelCorpus
+from engine.data.parallel.named import PAIRS
 from engine.errors import InputError, nearest, not_a_path
 
-TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
-# Loaders of everything but plain text files:
-LOADERS: dict[str, Callable[[CorpusEntry, DataConfig, Any], object]] = {
-    "playlets": corpora.load_playlets,
-    "phrasebook": named_pairs.load_phrasebook,
-    "multi30k": named_pairs.load_multi30k,
-    "tatoeba-en-de": named_pairs.load_tatoeba,
-    "iwslt2017-en-de": named_pairs.load_iwslt2017,
-    **dict.fromkeys(named_documents.FORMS, named_documents.load_biographies),
-    "cs224n-birthplaces": named_documents.load_birthplaces,
-}
+C = TypeVar("C", bound=Corpus)
+# The last kind that takes a path reads it; a text is any file that no other kind takes.
+KINDS: dict[Kind, CorpusKind[Any]] = {kind.made.kind: kind for kind in (TEXT, PAIRS, DOCUMENTS)}
 
 
 def _entries() -> dict[str, CorpusEntry]:
@@ -41,10 +26,15 @@ def _entries() -> dict[str, CorpusEntry]:
         remotes = (Remote(url and url + file, f"{name}/{file}", sha256 or None, most) for file, sha256 in files.items())
         if "languages" in row:
             row["languages"] = tuple(row["languages"])
-        if name in named_documents.FORMS:
-            row["vocabulary"] = partial(named_documents.vocabulary, name)
-        found[name] = CorpusEntry(name, load=LOADERS.get(name, corpora.load_file), remotes=tuple(remotes), **row)
+        kind = KINDS[row["kind"]]
+        load, vocabulary = kind.named.get(name, _as_files_of_ones_own), kind.vocabularies.get(name)
+        found[name] = CorpusEntry(name, load=load, remotes=tuple(remotes), vocabulary=vocabulary, **row)
     return found
+
+
+def _as_files_of_ones_own(entry: CorpusEntry, data: DataConfig, place: Path) -> Any:
+    made = KINDS[entry.kind].load_path(data.model_copy(update={"corpus": str(place)}))
+    return replace(made, name=entry.name, version=entry.name)
 
 
 CORPORA = _entries()
@@ -53,35 +43,30 @@ CORPORA = _entries()
 def kind_by_name(corpus: str) -> Kind | None:
     """Return the kind of a registered name, with or without a direction (`NAME#de,en`); None for anything else."""
     entry = CORPORA.get(corpus)
-    if entry is None and (pairs := CORPORA.get(corpus.partition("#")[0])) and pairs.kind == "pairs":
+    if entry is None and (pairs := CORPORA.get(corpus.partition("#")[0])) and pairs.languages is not None:
         entry = pairs
     return entry.kind if entry is not None else None
 
 
 def kind_of(corpus: str) -> Kind:
-    """Return the kind of a name or path, as `load_corpus`, `load_parallel` or `load_documents` would read it.
+    """Return the kind of a name or path, as `load_corpus` would read it.
 
     A folder with documents.txt is documents. Any other folder, two files joined by a comma, a .tsv and any path with
-    columns after a # are pairs; any other file is a text (whose lines `load_documents` reads too). `InputError`: no
+    columns after a # are pairs; any other file is a text (whose lines can be read as documents too). `InputError`: no
     corpus has that name; or anything but two columns after a #.
     """
     named = kind_by_name(corpus)
     if named is not None:
         return named
-    base, columns = parallel.split_selector(corpus)
     try:
-        path = Path(base).expanduser()
-        there = path.exists()
-        if columns is None and documents.is_folder_of_documents(path):
-            return "documents"
-        if columns is not None or path.is_dir() or base.lower().endswith(TABLES) or ("," in base and not there):
-            return "pairs"
+        kind = next(kind for kind, one in reversed(KINDS.items()) if one.takes(corpus))
+        there = Path(corpus).expanduser().exists()
     except (OSError, ValueError, RuntimeError) as error:  # too long, a zero byte, ~nobody
         raise not_a_path(corpus, error) from None
-    if not there and not path.suffix and not any(sign in base for sign in "/\\"):
-        hint = nearest(base, CORPORA) or f"; `{command_line('data', 'list')}` lists them"
-        raise InputError(f"no corpus is called '{base[:80]}'{hint}")
-    return "text"
+    if kind == "text" and not there and not Path(corpus).suffix and not any(sign in corpus for sign in "/\\"):
+        hint = nearest(corpus, CORPORA) or f"; `{command_line('data', 'list')}` lists them"
+        raise InputError(f"no corpus is called '{corpus[:80]}'{hint}")
+    return kind
 
 
 def names_of(kind: Kind) -> list[str]:
@@ -89,82 +74,32 @@ def names_of(kind: Kind) -> list[str]:
     return [entry.name for entry in sorted(CORPORA.values(), key=lambda e: bool(e.remotes)) if entry.kind == kind]
 
 
-@dataclass(frozen=True)
-class _Family:
-    """A kind of corpus: how errors describe it, and what loads one by path."""
-
-    noun: str
-    known: str  # what introduces the list of names
-    path: str  # what may be given instead of a name
-    signs: str  # characters that tell a path from a name
-    meanwhile: str  # what works before a download
-    load_path: Callable[[DataConfig], Any]
+def portable(corpus: str, kind: Kind) -> str:
+    """Return a `data.corpus` that means the same from any folder: a registered name, or an absolute path."""
+    return corpus if kind_by_name(corpus) is not None else KINDS[kind].portable(corpus)
 
 
-FAMILIES: dict[Kind, _Family] = {
-    "text": _Family(
-        noun="corpus",
-        known="built in and known",
-        path="the path of a text",
-        signs="/\\.~",
-        meanwhile="playlets works now, without any download",
-        load_path=corpora.load_path,
-    ),
-    "pairs": _Family(
-        noun="parallel corpus",
-        known="known",
-        path="the path of a TSV file or a.en,b.de",
-        signs="/\\.,~",
-        meanwhile="phrasebook works now",
-        load_path=parallel.load_path,
-    ),
-    "documents": _Family(
-        noun="corpus of documents",
-        known="known",
-        path="the path of a text file or a folder",
-        signs="/\\.~",
-        meanwhile="biographies works now",
-        load_path=documents.load_path,
-    ),
-}
-
-
-def _load(kind: Kind, name: str, data: DataConfig, data_dir: Path | None) -> Any:
-    family, entry = FAMILIES[kind], CORPORA.get(name)
-    if entry is None or entry.kind != kind:
-        if not any(sign in name for sign in family.signs) and not is_there(name):
-            names = [known for known, one in CORPORA.items() if one.kind == kind]
-            hint = nearest(name, names) or f"; {family.known}: {', '.join(names)}; or {family.path}"
-            raise InputError(f"no {family.noun} is called '{name[:80]}'{hint}")
-        return family.load_path(data)
+def load_corpus(made: type[C], data: DataConfig, data_dir: Path | None = None) -> C:
+    """Return the corpus of a kind that a config names: by registered name, perhaps with a direction, looked for in
+    `data_dir` first, or by path. `InputError`: no such corpus or file, or a fault in it; names the file and the line.
+    """
+    kind = KINDS[made.kind]
+    name, chosen = kind.selected(data.corpus)
+    entry = CORPORA.get(name)
+    if entry is None or entry.kind != made.kind:
+        if not any(sign in name for sign in kind.signs) and not is_there(name):
+            names = [known for known, one in CORPORA.items() if one.kind == made.kind]
+            hint = nearest(name, names) or f"; {kind.known}: {', '.join(names)}; or {kind.path}"
+            raise InputError(f"no {kind.noun} is called '{name[:80]}'{hint}")
+        return cast(C, kind.load_path(data))
+    if chosen is not None:
+        directions = [] if entry.languages is None else [entry.languages, entry.languages[::-1]]
+        if chosen not in directions:
+            known = " and ".join(f"{name}#{one},{other}" for one, other in directions)
+            raise InputError(f"corpus '{data.corpus[:80]}': {name} has the directions {known}")
     folders = data_folders(data_dir)
     place = entry.found(folders) or entry.found(folders, any)
     if entry.remotes and place is None:
-        raise entry.not_here(folders, f"--corpus {family.meanwhile}")
-    return entry.load(entry, data, place)
-
-
-def load_corpus(data: DataConfig, data_dir: Path | None = None) -> TextCorpus:
-    """Return the text that a config names, by registered name, looked for in `data_dir` first, or by file path. Raises
-    InputError: no such corpus or file, or a fault in it; names the file and the line.
-    """
-    corpus: TextCorpus = _load("text", data.corpus, data, data_dir)
-    return corpus
-
-
-def load_documents(data: DataConfig, data_dir: Path | None = None) -> DocumentCorpus:
-    """Return the document corpus that a config names; otherwise as `load_corpus`."""
-    corpus: DocumentCorpus = _load("documents", data.corpus, data, data_dir)
-    return corpus
-
-
-def load_parallel(data: DataConfig, data_dir: Path | None = None) -> ParallelCorpus:
-    """Return the pairs that a config names, perhaps with a direction; otherwise as `load_corpus`."""
-    name, chosen = parallel.split_selector(data.corpus)
-    entry = CORPORA.get(name)
-    languages = entry.languages if entry is not None else None
-    if languages is not None and chosen not in (None, languages, languages[::-1]):
-        known = " and ".join(f"{name}#{one},{other}" for one, other in (languages, languages[::-1]))
-        raise InputError(f"corpus '{data.corpus[:80]}': {name} has the directions {known}")
-    corpus: ParallelCorpus = _load("pairs", name, data, data_dir)
-    return corpus.reversed() if languages is not None and chosen == languages[::-1] else corpus
+        raise entry.not_here(folders, f"--corpus {kind.meanwhile}")
+    corpus = entry.load(entry, data, place)
+    return cast(C, corpus.reversed() if chosen not in (None, entry.languages) else corpus)

@@ -12,13 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engine.config.sections import DataConfig
-from engine.data.entry import CorpusEntry
+from engine.data.corpus import Characters, Corpus, CorpusEntry, CorpusKind, CorpusPreview, Description, counted
+from engine.data.overlap import Overlap, text_overlap
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import GeneratedText, Probe
 from engine.errors import InputError, not_a_path
 
 MAX_FILE_BYTES = 2 * 1024**3
 PIECE = 1 << 22  # characters hashed at once
+GLIMPSE = 400  # characters of a text that `data show` prints
+PREVIEWED = 64_000  # characters
 RECALL_NEAR = 110  # characters: learned first by small models, and always within a context of 256
 
 
@@ -41,17 +44,53 @@ class Split:
 
 
 @dataclass(frozen=True)
-class TextCorpus:
-    """A loaded corpus: `train`, `validation` and perhaps `test`."""
+class TextCorpus(Corpus):
+    """A loaded text: `train`, `validation` and perhaps `test`."""
 
-    name: str
-    version: str
-    source: str
+    kind = "text"
     splits: Mapping[str, Split]
 
     @cached_property
     def sha256(self) -> dict[str, str]:
         return {name: split.sha256 for name, split in self.splits.items()}
+
+    def overlaps(self) -> list[Overlap | None]:
+        train = [self.splits["train"].text]
+        return [text_overlap(train, part.text, split) for split, part in self.splits.items() if split != "train"]
+
+    def described(self, licence: str) -> Description:
+        from engine.data.tokenizers import CharacterTokenizer
+        from engine.evaluation.baselines import bigram_loss, unigram_loss
+
+        splits, validation = self.splits, self.splits["validation"]
+        tokenizer = CharacterTokenizer.of(split.text for split in splits.values())
+        train, held_out = (tokenizer.encode(splits[split].text) for split in ("train", "validation"))
+        if len(train) < 2 or len(held_out) < 2:
+            raise InputError(f"corpus {self.name}: too short to be split into training and validation text")
+        overlap, overlap_lines = self.overlap_lines()
+        characters = {split: len(part.text) for split, part in splits.items()}
+        losses = {
+            "unigram": unigram_loss(train, held_out, tokenizer.vocab_size),
+            "bigram": bigram_loss(train, held_out, tokenizer.vocab_size),
+            "floor": None if validation.floor_mean is None else validation.floor_mean[0],
+        }
+        record = {"characters": characters, "vocabulary": tokenizer.vocab_size, **losses}
+        named = {"unigram": "unigram", "bigram": "bigram", "floor": "floor given the whole past"}
+        known = ", ".join(f"{named[key]} {value:.3f}" for key, value in losses.items() if value is not None)
+        lines = [
+            ("characters", f"{counted(characters)}; {tokenizer.vocab_size} different ones"),
+            ("loss lines", f"{known} nats per character on validation"),
+            *overlap_lines,
+            *(("probe", f"{one.name}: {one.description} ({one.at.size:,} places)") for one in validation.probes),
+        ]
+        examples = ["", splits["train"].text[:GLIMPSE]]
+        return Description(record | {"overlap": overlap, "sha256": self.sha256}, lines, examples)
+
+    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+        train = self.splits["train"].text
+        characters = Characters(len(set().union(*(split.text for split in self.splits.values()))))
+        lines = train[:PREVIEWED].lstrip("\n").split("\n")[:rows]
+        return CorpusPreview(self.name, lines, characters, f"{len(train):,} characters", len(train))
 
 
 def _fractions(length: int, data: DataConfig) -> tuple[int, int]:
@@ -106,21 +145,12 @@ def load_playlets(entry: CorpusEntry, data: DataConfig, place: None) -> TextCorp
     return TextCorpus(entry.name, generated.version, "generated", splits)
 
 
-def load_file(entry: CorpusEntry, data: DataConfig, place: Path) -> TextCorpus:
-    return TextCorpus(entry.name, entry.name, str(place.resolve()), split_text(read_text(place), data))
-
-
 def load_path(data: DataConfig) -> TextCorpus:
+    """Read a text file, line endings as they are, without a byte-order mark."""
     try:
         path = Path(data.corpus).expanduser()
     except RuntimeError as error:  # ~nobody
         raise not_a_path(data.corpus, error) from None
-    text = read_text(path)
-    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
-
-
-def read_text(path: Path) -> str:
-    """Read a text file, line endings as they are, without a byte-order mark."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"corpus {path}: is not a file; name a UTF-8 text file")
@@ -136,8 +166,23 @@ def read_text(path: Path) -> str:
     if b"\x00" in raw:
         raise InputError(f"corpus {path}: is not text (it contains zero bytes); UTF-8 text is needed")
     try:
-        return raw.decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
             f"corpus {path}: not UTF-8 at byte {error.start}; convert it, e.g. iconv -f latin1 -t utf-8"
         ) from None
+    return TextCorpus(path.name, path.name, str(path.resolve()), split_text(text, data))
+
+
+TEXT = CorpusKind(
+    TextCorpus,
+    noun="corpus",
+    known="built in and known",
+    path="the path of a text",
+    yours="any UTF-8 text file",
+    signs="/\\.~",
+    meanwhile="playlets works now, without any download",
+    takes=lambda corpus: True,
+    load_path=load_path,
+    named={"playlets": load_playlets},
+)

@@ -86,8 +86,13 @@ def fetch(
         if expected is None:  # nothing would detect that the file changed after its first part was fetched
             part.unlink(missing_ok=True)
         named = os.environ.get(MIRROR_VARIABLE)
-        source = _mirrored(remote, Path(named)) if named else None
+        source = Path(named) / remote.file if named else None
         if source is not None:
+            if not source.is_file():
+                lacks = f"the mirror folder {named} has no {remote.file}"
+                raise InputError(f"{lacks}; unset {MIRROR_VARIABLE} to use the network")
+            if source.stat().st_size > remote.max_bytes:
+                raise InputError(f"{source}: larger than the {remote.max_bytes:,} bytes it should have")
             shutil.copyfile(source, part)
         elif not remote.url:
             raise InputError(f"{remote.file}: no fixed address has this file; {_by_hand(remote, target)}")
@@ -123,15 +128,6 @@ def _by_hand(remote: Remote, target: Path) -> str:
         f"{offline}put that file at {target}, or name a folder that has {remote.file} in {MIRROR_VARIABLE}; "
         f"built-in corpora (see `{command_line('data', 'list')}`) need no download"
     )
-
-
-def _mirrored(remote: Remote, folder: Path) -> Path:
-    source = folder / remote.file
-    if not source.is_file():
-        raise InputError(f"the mirror folder {folder} has no {remote.file}; unset {MIRROR_VARIABLE} to use the network")
-    if source.stat().st_size > remote.max_bytes:
-        raise InputError(f"{source}: larger than the {remote.max_bytes:,} bytes it should have")
-    return source
 
 
 def _download(remote: Remote, part: Path, progress: Progress, opener: OpenUrl) -> None:

@@ -1,4 +1,4 @@
-"""Hash a list of texts, framed so that no two lists give the same bytes."""
+"""Texts for comparison: hashes framed so that no two lists of texts give the same bytes, and sentences without case."""
 
 import hashlib
 from collections.abc import Iterable
@@ -16,3 +16,8 @@ def sha256_of_texts(*columns: Iterable[str]) -> str:
             digest.update(b"%d\n" % len(raw))
             digest.update(raw)
     return digest.hexdigest()
+
+
+def folded(sentence: str) -> str:
+    """Return a sentence for comparison: without case, and with single spaces."""
+    return " ".join(sentence.casefold().split())

@@ -11,11 +11,15 @@ import functools
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from engine.data.parallel.pairs import Pairs, folded
+from engine.data.framing import folded
+
+if TYPE_CHECKING:
+    from engine.data.parallel.pairs import Pairs
 
 MUCH = 0.10  # share at which scores on the split are no longer compared
 LITTLE = 0.001  # share below which nothing is reported
@@ -97,7 +101,7 @@ def document_overlap(train: Sequence[str], held_out: Sequence[str], split: str) 
     return found.overlap("documents", split)
 
 
-def pair_overlap(train: Pairs, held_out: Pairs, split: str) -> Overlap | None:
+def pair_overlap(train: "Pairs", held_out: "Pairs", split: str) -> Overlap | None:
     """Return how many held-out pairs share a sentence with training on either side; None without pairs."""
     if not len(held_out):
         return None

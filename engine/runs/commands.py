@@ -40,18 +40,14 @@ def send(run: Path, command: Command) -> int:
     lock = FileLock(run / ".control.lock", timeout=PATIENCE)
     try:
         with lock:
-            return _append(run, command)
+            obeyed, there = read_file(run, Status).control_id, read_commands(run)
+            waiting = [(number, kind) for number, kind in there if number > obeyed]
+            if len(waiting) >= MOST_WAITING:
+                silent = f"has not obeyed its last {len(waiting):,} commands"
+                raise InputError(f"run '{run.name}' {silent}; is its process well?")
+            number = max((obeyed, *(number for number, _ in there))) + 1
+            entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
+            write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
+            return number
     except Timeout:
         raise InputError(f"run '{run.name}' takes no command: another process keeps {lock.lock_file} locked") from None
-
-
-def _append(run: Path, command: Command) -> int:
-    obeyed = read_file(run, Status).control_id
-    there = read_commands(run)
-    waiting = [(number, kind) for number, kind in there if number > obeyed]
-    if len(waiting) >= MOST_WAITING:
-        raise InputError(f"run '{run.name}' has not obeyed its last {len(waiting):,} commands; is its process well?")
-    number = max((obeyed, *(number for number, _ in there))) + 1
-    entries = [{"id": n, "command": kind.value} for n, kind in [*waiting, (number, command)]]
-    write_json(control_file(run), {"schema": SCHEMA, "commands": entries})
-    return number

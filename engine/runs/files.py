@@ -153,23 +153,17 @@ def _parsed(raw: bytes, text: str | bytes) -> Any:
     """
     if raw.count(b",") > MOST_VALUES:
         raise ValueError("more values than any file has")
-    beyond = _LONG_NUMBER in raw.translate(_DIGITS_AS_ZERO) and _BEYOND.search(
-        raw
-    )  # the first test is ten times faster
+    # The first test is ten times faster.
+    beyond = _LONG_NUMBER in raw.translate(_DIGITS_AS_ZERO) and _BEYOND.search(raw)
     found = json.loads(text, parse_int=_counted) if beyond else json.loads(text)
-    if raw.count(b"[") + raw.count(b"{") > DEEPEST and _is_deep(found):
-        raise ValueError("nested too deeply")
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST:
+        level = [found]
+        for _ in range(DEEPEST):
+            tables = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
+            level = [inner for table in tables for inner in table if isinstance(inner, dict | list)]
+        if level:
+            raise ValueError("nested too deeply")
     return found
-
-
-def _is_deep(data: Any) -> bool:
-    level = [data]
-    for _ in range(DEEPEST):
-        tables = (one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list))
-        level = [inner for table in tables for inner in table if isinstance(inner, dict | list)]
-        if not level:
-            return False
-    return True
 
 
 def _counted(digits: str) -> int | float:

@@ -30,9 +30,8 @@ def _at_rest(reader: RunReader, what: str) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         state = state if state in LIVE_STATES else "in use"
-        raise InputError(f"run '{reader.name}' is {state}; stop it before you {what} it") from None
     try:
-        if state in LIVE_STATES:  # of another host, or about to be claimed
+        if state in (*LIVE_STATES, "in use"):  # perhaps of another host, or about to be claimed
             raise InputError(f"run '{reader.name}' is {state}; stop it before you {what} it")
         yield
     finally:

@@ -211,6 +211,23 @@ class Floor(Record):
     stride: Count = 0
     reachable: "Floor | None" = None
 
+    @property
+    def nats(self) -> float:
+        assert self.nats_per_char is not None  # see `DataFacts.floors`
+        return self.nats_per_char
+
+    @property
+    def words(self) -> str:
+        """`floor reachable at context 256, stride 128`, or `floor given the whole past`."""
+        if not self.context:
+            return "floor given the whole past"
+        return f"floor reachable at context {self.context:,}, stride {self.stride:,}"
+
+    @property
+    def amount(self) -> str:
+        """`0.3688 ± 0.0014`."""
+        return f"{self.nats:.4f}" + (f" ± {self.se:.4f}" if self.se is not None else "")
+
 
 class ProbeFacts(Record):
     """A probe of a corpus: its question, its number of places, and the accuracy of guessing."""
@@ -276,6 +293,19 @@ class DataFacts(RunFile, file="data.json"):
     majority: MajorityFacts | None = None
     probes: Annotated[tuple[ProbeFacts, ...], BeforeValidator(_first_probes)] = ()
     examples: tuple[Example, ...] = ()
+
+    @property
+    def floors(self) -> tuple[Floor, ...]:
+        """The known floors, the one that `excess` refers to first; runs of earlier versions have only one."""
+        if self.floor is None:
+            return ()
+        past, reachable, found = self.floor, self.floor.reachable, []
+        if reachable is not None and reachable.nats_per_char is not None:
+            windows = {"context": reachable.context, "stride": reachable.stride}
+            found.append(Floor(nats_per_char=reachable.nats_per_char, se=reachable.se, **windows))
+        if past.nats_per_char is not None:
+            found.append(Floor(nats_per_char=past.nats_per_char, se=past.se))
+        return tuple(found)
 
 
 class Attempt(Record):

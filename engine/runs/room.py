@@ -39,10 +39,6 @@ def patiently(write: Callable[[], T], waiting: Waiting | None) -> T:
 def full_text(path: Path, needed: int) -> str:
     free = shutil.disk_usage(path).free
     return (
-        f"the disk of {path} is full: {_megabytes(free)} free, the next checkpoint needs {_megabytes(needed)}; "
+        f"the disk of {path} is full: {free / 1e6:.1f} MB free, the next checkpoint needs {needed / 1e6:.1f} MB; "
         "training goes on when there is room"
     )
-
-
-def _megabytes(count: int) -> str:
-    return f"{count / 1e6:.1f} MB"

@@ -4,7 +4,7 @@ Rounding alone makes two different functions diverge after a few steps, so equal
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,19 +32,19 @@ CONDITIONAL = (
 
 def fingerprint(run: Path) -> str:
     """SHA-256 over the metrics that reflect a run's function: losses and gradient norms by step."""
-    digest = hashlib.sha256()
-    for record in read_lines(run / "metrics.jsonl"):
-        parts = (record.get("kind"), record.get("step"), record.get("loss"), record.get("grad_norm"))
-        digest.update(repr(parts).encode())
-    return digest.hexdigest()
+    return _hashed(read_lines(run / "metrics.jsonl"), "kind", "step", "loss", "grad_norm")
 
 
 def scores_hash(run: Path) -> str:
     """SHA-256 over the validation losses by step: unlike `fingerprint`, independent of how often the run logs."""
+    scored = (record for record in read_lines(run / "metrics.jsonl") if record.get("kind") == "validation")
+    return _hashed(scored, "step", "loss", "accuracy")
+
+
+def _hashed(records: Iterable[dict[str, Any]], *fields: str) -> str:
     digest = hashlib.sha256()
-    for record in read_lines(run / "metrics.jsonl"):
-        if record.get("kind") == "validation":
-            digest.update(repr((record.get("step"), record.get("loss"), record.get("accuracy"))).encode())
+    for record in records:
+        digest.update(repr(tuple(record.get(field) for field in fields)).encode())
     return digest.hexdigest()
 
 

@@ -53,13 +53,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _owner_of(path: Path) -> str:
-    for owner in (read_file(path, Owner), RunReader(path).status):
-        if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
-            return f"process {owner.pid} on {owner.host}"
-    return "another process"  # the lock just acquired
-
-
 def _is_empty(path: Path) -> bool:
     """Return whether a folder with a run's name holds no run: nothing, or only the empty files a run begins with."""
     ours = {".lock", "checkpoints", *(f"{stream}.jsonl" for stream in STREAMS)}
@@ -85,8 +78,12 @@ class RunWriter:
         try:
             self._lock.acquire()
         except Timeout:
+            by = "another process"  # the lock just acquired
+            for owner in (RunReader(path).status, read_file(path, Owner)):
+                if (owner.host != socket.gethostname() or is_alive(owner)) and owner.pid is not None and owner.host:
+                    by = f"process {owner.pid} on {owner.host}"
             raise InputError(
-                f"run '{path.name}' is being written by {_owner_of(path)}; stop that first, or choose another --name"
+                f"run '{path.name}' is being written by {by}; stop that first, or choose another --name"
             ) from None
         with suppress(OSError):  # status.json names the previous process until this one has loaded its data
             write_json(path / Owner.file, {"schema": SCHEMA, **identity().dump()})

@@ -12,7 +12,7 @@ import torch
 from engine.config.schema import Rows, RunConfig
 from engine.config.sections import SHORTEST_DOCUMENT
 from engine.config.toml import resolved
-from engine.data.catalogue import CORPORA, load_documents
+from engine.data.catalogue import CORPORA, load_corpus
 from engine.data.documents.corpus import DocumentCorpus, Recall
 from engine.data.loader import mask_generator
 from engine.data.objectives import IGNORED, Batch, QuestionAnswer, SpanCorruption, span_corruption
@@ -45,7 +45,7 @@ class _DocumentTask(Task):
     def opened(
         config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None
     ) -> tuple[DocumentCorpus, DocumentTokenizer]:
-        corpus = load_documents(config.data, data_dir)
+        corpus = load_corpus(DocumentCorpus, config.data, data_dir)
         if given is None and config.data.tokenizer == "bpe":  # learned from the training splits
             asked = corpus.questions.get("train", ())
             learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]

@@ -38,7 +38,7 @@ class TextTask(Task):
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TextTask":
         # The vocabulary is every character of every split, as nanoGPT's is.
-        corpus = load_corpus(config.data, data_dir)
+        corpus = load_corpus(TextCorpus, config.data, data_dir)
         tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values()) if given is None else given
         if not isinstance(tokenizer, CharacterTokenizer):
             raise InputError(

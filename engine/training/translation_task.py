@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from engine.config.schema import Rows, RunConfig
 from engine.config.toml import resolved
-from engine.data.catalogue import CORPORA, load_parallel
+from engine.data.catalogue import CORPORA, load_corpus
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, pair_overlap
 from engine.data.parallel.by_path import absolute, split_selector
@@ -39,7 +39,7 @@ class TranslationTask(Task):
 
     @classmethod
     def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TranslationTask":
-        corpus = load_parallel(config.data, data_dir)
+        corpus = load_corpus(ParallelCorpus, config.data, data_dir)
         tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
         encoded = {
             name: EncodedPairs(tokenizer.source.encode_all(pairs.sources), tokenizer.target.encode_all(pairs.targets))

@@ -9,7 +9,6 @@ from engine.model.size import BatchShape, memory_bytes
 from engine.model.transformer import NETWORKS
 from engine.runs.files import read_json
 from engine.runs.lineage import drawn, split_init_from
-from engine.runs.records import Origin
 from engine.training import checkpoint, tensors
 from engine.training.checkpoint import TrainerState
 from engine.verification.evidence import Evidence
@@ -151,7 +150,19 @@ def lineage(evidence: Evidence) -> Outcome:
                 wrong.append(Difference("checkpoint in train.init_from", which, there))
         except InputError as error:
             wrong.append(Difference("train.init_from in config.toml", asked, str(error)))
-        wrong += _of_parent(evidence, origin)
+        parent = evidence.parent
+        now = parent.origin
+        if now.sha256 != origin.sha256:
+            if now.id != origin.id:
+                raise Unknown(f"run '{parent.name}' is not the one that it started from, but another of that name")
+            wrong.append(Difference(f"SHA-256 of the weights of {origin.shown}", origin.sha256, now.sha256))
+        else:
+            own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
+            if differs := difference(own, parent.tokenizer):
+                wrong.append(Difference(f"tokenizer, taken over from '{parent.name}'", differs, "the same"))
+            if now.id == origin.id and now.before != origin.before:
+                before = (one.shown if one is not None else None for one in (origin.before, now.before))
+                wrong.append(Difference(f"what '{parent.name}' started from", *before))
         said = f"weights of {origin.shown}, SHA-256 {origin.sha256[:12]}…, and its tokenizer"
     folder = evidence.folder_of(0)
     if folder is not None and evidence.exact:
@@ -162,20 +173,3 @@ def lineage(evidence: Evidence) -> Outcome:
         wrong += [Difference(f"'{name}' at step 0", "other values", "those it started from") for name in others]
         said += "; the checkpoint of step 0 has them"
     return Outcome(said if origin is None else f"{said}: {drawn(origin, evidence.reader.name)}", tuple(wrong))
-
-
-def _of_parent(evidence: Evidence, origin: Origin) -> list[Difference]:
-    """Check that the other run has these weights, tokenizer and origin; `Unknown`: it is another, or not at hand."""
-    parent = evidence.parent
-    now = parent.origin
-    if now.sha256 != origin.sha256:
-        if now.id != origin.id:
-            raise Unknown(f"run '{parent.name}' is not the one that it started from, but another of that name")
-        return [Difference(f"SHA-256 of the weights of {origin.shown}", origin.sha256, now.sha256)]
-    own = read_tokenizer(evidence.reader.path / checkpoint.TOKENIZER)
-    differs = difference(own, parent.tokenizer)
-    found = [Difference(f"tokenizer, taken over from '{parent.name}'", differs, "the same")] if differs else []
-    if now.id == origin.id and now.before != origin.before:
-        said, there = (o.shown if o is not None else None for o in (origin.before, now.before))
-        found.append(Difference(f"what '{parent.name}' started from", said, there))
-    return found

@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from engine import capabilities
 from engine.evaluation.alarms import curve, majority_only, of_scores, overlapping, same_text
 from engine.evaluation.verdict import DIVERGED, OK, Verdict
-from engine.runs.files import read_json
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
 from engine.runs.writer import RunWriter
@@ -111,10 +110,8 @@ def _scored(evidence: Evidence, folder: Path, which: str) -> Record:
 
 
 def _translations(evidence: Evidence, found: Record) -> list[Difference]:
-    said = read_json(evidence.reader.path / "translations.json")
-    if not isinstance(said, dict) or said.get("step") != found["step"]:
-        return []
-    if not evidence.exact or WRITTEN in evidence.redefined:
+    said = evidence.reader.raw("translations")
+    if said.get("step") != found["step"] or not evidence.exact or WRITTEN in evidence.redefined:
         return []
     now = found.get("translations", {})
     return [
@@ -192,20 +189,15 @@ def verdicts(evidence: Evidence) -> Outcome:
         asked = [*_probes(evidence), *_alarms(evidence)]
     wrong = []
     for verdict in asked:
-        said = _said(evidence, verdict)
+        # A probe is recorded each time, an alarm only on change.
+        found = [v for v in evidence.reader.verdicts if v.check == verdict.check]
+        if verdict.check == "leak":
+            found = [v for v in found if v.when == verdict.when]
+        said = found[-1].verdict if found else None if verdict.check == "leak" else OK
         if said != verdict.verdict:
             wrong.append(Difference(f"check '{verdict.check}', {verdict.when}", said, verdict.verdict))
     names = ", ".join(dict.fromkeys(f"{verdict.check} {verdict.verdict}" for verdict in asked))
     return Outcome(f"asked again: {names}", tuple(wrong))
-
-
-def _said(evidence: Evidence, verdict: Verdict) -> str | None:
-    """Return a check's last entry in checks.json: a probe is recorded each time, an alarm only on change."""
-    found = [v for v in evidence.reader.verdicts if v.check == verdict.check]
-    if verdict.check == "leak":
-        found = [v for v in found if v.when == verdict.when]
-        return found[-1].verdict if found else None
-    return found[-1].verdict if found else OK
 
 
 def _probes(evidence: Evidence) -> Iterator[Verdict]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.data.catalogue import CORPORA
-from engine.data.entry import CorpusEntry
+from engine.data.corpus import CorpusEntry
 from tests.small_pairs import multi30k, table
 from tui_transformer.__main__ import main
 
@@ -17,7 +17,7 @@ from tui_transformer.__main__ import main
 def nothing_is_here(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
     monkeypatch.delenv("TUI_TRANSFORMER_MIRROR", raising=False)
-    monkeypatch.setattr("engine.data.entry.user_data_path", lambda name: tmp_path / "user")
+    monkeypatch.setattr("engine.data.corpus.user_data_path", lambda name: tmp_path / "user")
 
 
 def records(capsys) -> list[dict]:

@@ -14,7 +14,6 @@ from engine.config import presets, toml
 from engine.config.sections import DataConfig
 from engine.data.documents import by_path as documents
 from engine.data.parallel import by_path as parallel
-from engine.data.parallel.statistics import corpus_statistics
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, PairTokenizer, WordTokenizer, read_tokenizer
 from engine.errors import InputError
 from engine.runs import commands
@@ -113,17 +112,17 @@ def study_file(folder: Path, raw: bytes) -> None:
 def table_of_pairs(folder: Path, given: tuple[bytes, str]) -> None:
     raw, behind = given
     path = put(folder, "some.tsv", raw)
-    corpus_statistics(parallel.load_path(DataConfig(corpus=f"{path}{behind}")))
+    parallel.load_path(DataConfig(corpus=f"{path}{behind}")).described("")
 
 
 def aligned_files(folder: Path, given: tuple[bytes, bytes]) -> None:
     files = [put(folder, f"text.{language}", raw) for language, raw in zip(("en", "de"), given, strict=True)]
-    corpus_statistics(parallel.load_path(DataConfig(corpus=",".join(map(str, files)))))
+    parallel.load_path(DataConfig(corpus=",".join(map(str, files)))).described("")
 
 
 def folder_of_pairs(folder: Path, given: dict[str, bytes]) -> None:
     with _only(folder / "languages", given) as path:
-        corpus_statistics(parallel.load_path(DataConfig(corpus=str(path))))
+        parallel.load_path(DataConfig(corpus=str(path))).described("")
 
 
 def folder_of_documents(folder: Path, given: dict[str, bytes]) -> None:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from hypothesis import strategies as st
 
 from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus
 from engine.data.tokenizers import CharacterTokenizer
 from tests.fuzz.door import Door, command
 from tests.fuzz.file_doors import BYTES, put
@@ -71,7 +72,7 @@ def text_file(folder: Path, raw: bytes) -> None:
     """A file of somebody, as the text to train on: read, or refused."""
     from engine.config.sections import DataConfig
 
-    found = load_corpus(DataConfig(corpus=str(put(folder, "some.txt", raw))))
+    found = load_corpus(TextCorpus, DataConfig(corpus=str(put(folder, "some.txt", raw))))
     text = "".join(part.text for part in found.splits.values())
     tokenizer = CharacterTokenizer.of(text)
     assert tokenizer.decode(tokenizer.encode(text)) == text

@@ -18,6 +18,7 @@ import pytest
 from engine.config.sections import DataConfig
 from engine.data import download
 from engine.data.catalogue import CORPORA, load_corpus
+from engine.data.corpora import TextCorpus
 from engine.data.download import MIRROR_VARIABLE, Remote, fetch
 from engine.data.parallel import lines
 from engine.data.parallel.lines import read_bytes, read_member
@@ -110,7 +111,7 @@ def test_a_part_is_never_what_a_corpus_is_read_from(tmp_path) -> None:
             (tmp_path / (remote.file + ".part")).write_bytes(CONTENT)
         assert not entry.remotes or entry.found([tmp_path]) is None
     with pytest.raises(InputError, match="not on this machine"):
-        load_corpus(DataConfig(corpus="tiny-shakespeare"), tmp_path)
+        load_corpus(TextCorpus, DataConfig(corpus="tiny-shakespeare"), tmp_path)
 
 
 def test_every_file_of_every_corpus_is_https_capped_and_stays_in_its_folder() -> None:

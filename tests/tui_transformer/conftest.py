@@ -36,6 +36,6 @@ def plain_surroundings(own_settings, tmp_path, monkeypatch) -> Path:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr("engine.data.entry.user_data_path", lambda name: Path("/home/you/.local/share") / name)
+    monkeypatch.setattr("engine.data.corpus.user_data_path", lambda name: Path("/home/you/.local/share") / name)
     monkeypatch.chdir(tmp_path)
     return own_settings

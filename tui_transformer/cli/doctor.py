@@ -12,7 +12,7 @@ import typer
 from engine.clean import clean_line
 from engine.command_line import RUNS, command_line
 from engine.data.catalogue import CORPORA
-from engine.data.entry import data_folders
+from engine.data.corpus import data_folders
 from engine.errors import InputError
 from engine.runs.reader import LIVE_STATES, RunReader
 from tui_transformer.cli.options import DataDir, Json, RunsDir

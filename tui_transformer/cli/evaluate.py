@@ -16,7 +16,6 @@ from engine.runs.records import DataFacts
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, loading, stamp
 from tui_transformer.lab.formatting import count, unit
-from tui_transformer.lab.records.floors import floors
 
 if TYPE_CHECKING:
     import torch
@@ -135,12 +134,13 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
         import torch
 
         from engine.data.catalogue import load_corpus
+        from engine.data.corpora import TextCorpus
         from engine.evaluation.scorers import TextScorer
         from engine.training.checkpoint import load_trained
 
         where = asked.where()
         model, tokenizer, step = load_trained(reader, asked.checkpoint, where)
-        corpus = load_corpus(config.data, asked.data_dir)
+        corpus = load_corpus(TextCorpus, config.data, asked.data_dir)
         _require_same(reader, corpus.name, corpus.sha256, asked.split)
         part = corpus.splits[asked.split]
         tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
@@ -166,7 +166,7 @@ def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
             facts |= {"nats_per_char": part.floor_mean[0], "se": part.floor_mean[1]}
         record["floor"] = facts
         words.append(f"  above the floor     {record['excess']:+.4f} nats per character")
-        words += [f"    {floor.amount}  {floor.words}" for floor in floors(DataFacts.read(record))]
+        words += [f"    {floor.amount}  {floor.words}" for floor in DataFacts.read(record).floors]
         if reachable is not None and reachable.read < reachable.windows:
             words.append(f"    of {reachable.read:,} of {reachable.windows:,} windows, evenly spaced")
     if "nanogpt_loss" in record:

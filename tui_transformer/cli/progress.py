@@ -14,13 +14,12 @@ from rich.text import Text
 from engine.clean import clean_line
 from engine.command_line import RUNS
 from engine.runs.reader import LIVE_STATES, RunReader
-from engine.runs.records import MetricRecord, Status, TrainRecord, ValidationRecord
+from engine.runs.records import Floor, MetricRecord, Status, TrainRecord, ValidationRecord
 from engine.runs.tail import Columns
 from tui_transformer.cli.options import Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, complain, emit, is_terminal, say, stderr
 from tui_transformer.cli.summary import print_summary
 from tui_transformer.lab.formatting import count, duration, short
-from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.pace import MOVING, Pace
 from tui_transformer.lab.records.run_view import begun_at
 
@@ -108,7 +107,7 @@ def follow(
 
     `status` is given for a run in this process: on a full disk it is newer than status.json.
     """
-    snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(floors(reader.data)), None))
+    snapshot = Snapshot(reader.name, reader.config.train.steps, next(iter(reader.data.floors), None))
     origin = reader.run.origin
     if origin is not None and not as_json:
         say(clean_line(f"{reader.name} starts from {origin.shown}"))

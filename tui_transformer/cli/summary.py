@@ -19,7 +19,6 @@ from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
 from tui_transformer.lab.formatting import count, duration, short, sparkline, unit
 from tui_transformer.lab.records.findings import findings
-from tui_transformer.lab.records.floors import floors
 
 Part = Text | RichTable
 CHART_HEIGHT = 16
@@ -64,7 +63,7 @@ def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = N
 def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> str:
     """Draw train and validation loss over steps, with the corpus's floors if known."""
     columns = reader.follow().load()
-    known = floors(reader.data)
+    known = reader.data.floors
     train, validation = (curve_of(records, "step", "loss") for records in (columns.train, columns.validation))
     losses = [*train.y, *validation.y]
     return line_chart(
@@ -109,7 +108,7 @@ def _scores(reader: RunReader) -> Text | None:
             said += f"; always “{clean_line(always.answer)}” would be right in {always.share:.1%}"
         lines.append(said)
     if last.excess is not None:
-        floor, *others = floors(reader.data)
+        floor, *others = reader.data.floors
         lines.append(f"  {last.excess:+.4f} from the {floor.words}, {floor.amount}")
         lines += [f"  {other.words} {other.amount}" for other in others]
     if last.honest_loss is not None:

@@ -14,18 +14,18 @@ from pathlib import Path
 
 from engine.config.sections import DataConfig
 from engine.data.documents.corpus import DocumentCorpus, Question
-from engine.data.parallel.by_path import STEMS
+from engine.data.parallel.by_path import STEMS, TABLES
 from engine.data.parallel.lines import read_lines
 from engine.errors import InputError, not_a_path
 
 DOCUMENTS = "documents.txt"
 VALIDATION_DOCUMENTS = "documents-validation.txt"
-TABLES = (".tsv", ".tsv.gz")
 HEADINGS = ("question", "answer")
 
 
-def is_folder_of_documents(path: Path) -> bool:
-    return (path / DOCUMENTS).is_file()
+def takes(corpus: str) -> bool:
+    """Return whether a path is a folder of documents."""
+    return (Path(corpus).expanduser() / DOCUMENTS).is_file()
 
 
 def load_path(data: DataConfig) -> DocumentCorpus:
@@ -43,7 +43,7 @@ def load_path(data: DataConfig) -> DocumentCorpus:
     if not folder:
         documents = _split(read_documents(path), data, str(path)[:200])
         return DocumentCorpus(path.name, path.name, source, (), documents)
-    if not is_folder_of_documents(path):
+    if not (path / DOCUMENTS).is_file():
         raise InputError(f"{path}: has no {DOCUMENTS}, with a document a line; train.tsv and validation.tsv go with it")
     own = read_documents(path / DOCUMENTS)
     notes: tuple[str, ...] = ()

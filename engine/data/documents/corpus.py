@@ -1,11 +1,19 @@
-"""A corpus of documents and questions; `catalogue.load_documents` loads one."""
+"""A corpus of documents and questions; `catalogue.load_corpus` loads one."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 
+from engine.clean import clean_line
+from engine.config.sections import DataConfig
+from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
 from engine.data.framing import sha256_of_texts
+from engine.data.overlap import Overlap, document_overlap, question_overlap
+from engine.errors import InputError
+
+SHOWN, WIDEST = 4, 300  # documents and questions that `data show` prints, and characters of each
 
 
 @dataclass(frozen=True)
@@ -25,12 +33,10 @@ class Recall:
 
 
 @dataclass(frozen=True)
-class DocumentCorpus:
+class DocumentCorpus(Corpus):
     """A loaded corpus: documents to pretrain on, and perhaps questions to finetune with."""
 
-    name: str  # the registered name, or the file's
-    version: str  # changes when the name means other texts
-    source: str  # where it came from
+    kind = "documents"
     notes: tuple[str, ...]  # notes for users of the data
     documents: Mapping[str, tuple[str, ...]]  # `train` and `validation`
     # `train` and `validation`, perhaps `test`, none about the same person; empty where there are none
@@ -72,3 +78,86 @@ class DocumentCorpus:
         for facts in self.recalls.values():
             for fact in facts:
                 yield from (fact.prefix, fact.suffix or "", fact.answer)
+
+    def overlaps(self) -> list[Overlap | None]:
+        train, asked = self.documents["train"], {split: [q.text for q in qs] for split, qs in self.questions.items()}
+        return [
+            *(document_overlap(train, found, split) for split, found in self.documents.items() if split != "train"),
+            *(question_overlap(asked["train"], found, split) for split, found in asked.items() if split != "train"),
+        ]
+
+    def described(self, licence: str) -> Description:
+        from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
+
+        train, texts = self.documents["train"], list(self.texts())
+        questions = [question for found in self.questions.values() for question in found]
+        majority = {split: self.majority(split) for split in self.questions}
+        right = {split: {"right": right, "of": of} for split, (_, right, of) in majority.items() if of}
+        overlap, overlap_lines = self.overlap_lines()
+        shown = self.questions.get("train", ())[:SHOWN]
+        documents = {split: len(found) for split, found in self.documents.items()}
+        counts = {split: len(found) for split, found in self.questions.items()}
+        mean, longest = fmean(map(len, train)), max(map(len, train))
+        answers = len({question.answer for question in questions if question.answer is not None})
+        different = len({question.text for question in questions})
+        words, characters = WordTokenizer.of(texts).vocab_size, CharacterTokenizer.of(texts).vocab_size
+        recalls = {probe: len(found) for probe, found in self.recalls.items()}
+        record = {
+            "documents": documents,
+            "characters_mean": mean,
+            "characters_longest": longest,
+            "questions": counts,
+            "different_questions": different,
+            "different_answers": answers,
+            "majority": {"answer": majority["train"][0], "splits": right} if majority else None,
+            "vocabulary": {"characters": characters, "words": words},
+            "recalls": recalls,
+            "sha256": self.sha256,
+            "notes": self.notes,
+            "examples": {
+                "documents": train[:SHOWN],
+                "questions": [(question.text, question.answer) for question in shown],
+            },
+            "licence": licence,
+            "overlap": overlap,
+        }
+        lines = [
+            ("documents", counted(documents)),
+            ("length", f"{mean:.1f} characters on average, {longest:,} at most"),
+            ("questions", f"{counted(counts)}; {different:,} different ones, {answers:,} different answers"),
+        ]
+        if counts:
+            shares = (f"{n / of:.1%} of {split} ({n:,} of {of:,})" for split, (_, n, of) in majority.items() if of)
+            lines.append(("baseline", f"always answering {majority['train'][0]!r} is right in {', '.join(shares)}"))
+        else:
+            lines[-1] = ("questions", "none")
+        lines += [
+            ("vocabulary", f"{characters:,} characters, {words:,} words and marks"),
+            *(("probe", f"{probe}: {count:,} facts") for probe, count in recalls.items()),
+            *self.origin_lines(licence, self.notes),
+            *overlap_lines,
+        ]
+        examples = ["", *(clean_line(text[:WIDEST]) for text in train[:SHOWN])]
+        if shown:
+            examples += ["", *(clean_line(f"{q.text[:WIDEST]}  →  {(q.answer or '')[:WIDEST]}") for q in shown)]
+        return Description(record, lines, examples)
+
+    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+        """Questions with answers; or documents with their second half masked, and what is missing."""
+        from engine.data.tokenizers import WordTokenizer
+
+        train, asked = self.documents["train"], self.questions.get("train", ())
+        lines, size = list[str](), f"{len(train):,} documents"
+        if objective == "question-answer":
+            if not asked:
+                raise InputError(f"corpus {self.name} has no questions: it is for span-corruption")
+            size = f"{len(asked):,} questions"
+            lines = [part for one in asked[: rows // 2] for part in (one.text, one.answer or "")]
+        else:
+            for text in train[: rows // 2]:
+                words = text.split(" ")
+                start, end = len(words) // 2, len(words) // 2 + max(1, len(words) // 4)
+                lines += [" ".join((*words[:start], "⁇", *words[end:])), " ".join(words[start:end])]
+        by_word = data.tokenizer == "words"
+        tokens = WordTokenizer.of(self.texts()).vocab_size if by_word else len(set().union(*self.texts()))
+        return CorpusPreview(self.name, lines, Characters(tokens), size, paired=True)

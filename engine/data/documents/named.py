@@ -1,15 +1,16 @@
-"""Named corpora of documents with questions: generated biographies, and CS224N's birthplaces."""
+"""The kind of documents with questions, and loaders for the named ones: generated biographies, CS224N's birthplaces."""
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from engine.config.sections import DataConfig
-from engine.data.documents.by_path import by_hash, read_documents, read_questions
+from engine.data.corpus import CorpusEntry, CorpusKind
+from engine.data.documents.by_path import by_hash, load_path, read_documents, read_questions, takes
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
-from engine.data.entry import CorpusEntry
 from engine.data.synthetic import biographies
 from engine.data.synthetic.biographies import Biography
 from engine.errors import InputError
@@ -125,21 +126,18 @@ def load_birthplaces(entry: CorpusEntry, data: DataConfig, place: Path) -> Docum
         "about people whose birthplace is told in training; nobody can know what only they say, so a model that "
         "learns more by heart scores worse on them: finetune from the last checkpoint, not from the best one",
     )
-    recalls = {"recall": tuple(_recalls(parts["train"], questions["validation"]))}
-    return DocumentCorpus(entry.name, entry.name, str(place.resolve()), notes, parts, questions, recalls)
-
-
-def _recalls(documents: Sequence[str], questions: Sequence[Question]) -> Iterator[Recall]:
-    """Yield the answers that occur, as whole words, in a document about the person in question."""
-    in_order = sorted(documents)
-    for question in questions:
+    recalls = []  # the answers that occur, as whole words, in a document about the person in question
+    in_order = sorted(parts["train"])
+    for question in questions["validation"]:
         answer = question.answer or ""
         whole = re.compile(rf"(?<![\w-]){re.escape(answer)}(?![\w-])")
-        for text in _about(question, in_order):
-            match = whole.search(text, text.index(". ") + 2)
-            if match is not None:
-                yield Recall(text[: match.start()], text[match.end() :], answer)
-                break
+        found = ((text, whole.search(text, text.index(". ") + 2)) for text in _about(question, in_order))
+        told = next(((text, match) for text, match in found if match is not None), None)
+        if told is not None:
+            text, match = told
+            recalls.append(Recall(text[: match.start()], text[match.end() :], answer))
+    source = str(place.resolve())
+    return DocumentCorpus(entry.name, entry.name, source, notes, parts, questions, {"recall": tuple(recalls)})
 
 
 def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
@@ -152,3 +150,18 @@ def _about(question: Question, in_order: Sequence[str]) -> Sequence[str]:
     while last < len(in_order) and in_order[last].startswith(begins):
         last += 1
     return in_order[first:last]
+
+
+DOCUMENTS = CorpusKind(
+    DocumentCorpus,
+    noun="corpus of documents",
+    known="known",
+    path="the path of a text file or a folder",
+    yours="a folder with documents.txt",
+    signs="/\\.~",
+    meanwhile="biographies works now",
+    takes=takes,
+    load_path=load_path,
+    named=dict.fromkeys(FORMS, load_biographies) | {"cs224n-birthplaces": load_birthplaces},
+    vocabularies={name: partial(vocabulary, name) for name in FORMS},
+)

@@ -10,11 +10,11 @@ split off, so that no sentence is on both sides (`pairs.py`).
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config.sections import DataConfig
-from engine.data.entry import is_there
+from engine.data.corpus import is_there
 from engine.data.parallel.lines import Lines, read_lines, side_by_side, uneven
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
 from engine.data.parallel.table import LANGUAGES, SIDES, read_table
@@ -25,6 +25,7 @@ STEMS: dict[str, tuple[str, ...]] = {
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "tst"),
 }
+TABLES = (".tsv", ".tsv.gz")  # suffixes of files that are pairs even without named columns
 NAMED = re.compile(r"(?P<stem>[a-z]+)\.(?P<language>[A-Za-z][A-Za-z_-]{1,19})(\.gz)?")
 NO_LANGUAGES = frozenset({"gz", "tsv", "csv", "txt", "json", "md", "zip", "xml"})
 
@@ -60,6 +61,15 @@ def split_selector(corpus: str) -> tuple[str, tuple[str, str] | None]:
     if len(names) != 2 or not all(names):
         raise InputError(f"corpus '{corpus[:200]}': behind # stand two columns or languages, as in {base[:80]}#en,de")
     return base, (names[0], names[1])
+
+
+def takes(corpus: str) -> bool:
+    """Return whether a path is of sentence pairs: a table, a folder, two files, or anything with columns."""
+    base, columns = split_selector(corpus)
+    there = Path(base).expanduser()
+    return (
+        columns is not None or there.is_dir() or base.lower().endswith(TABLES) or ("," in base and not there.exists())
+    )
 
 
 def absolute(corpus: str) -> str:
@@ -124,28 +134,25 @@ def _folder(folder: Path, chosen: tuple[str, str] | None) -> tuple[tuple[str, st
             files.setdefault((match["stem"], match["language"]), path)
     names = ", ".join([path.name for path in files.values()][:6])
     has = f"it has {names}" if names else "nothing in it has such a name"
-    languages = chosen or _languages(folder, files, has)
+    if chosen is None:  # English first, else alphabetically
+        found = sorted({one for stem, one in files if stem in STEMS["train"]}, key=lambda one: (one != "en", one))
+        if not found:
+            raise InputError(f"{folder}: has no train.XX and train.YY, XX and YY being its languages; {has}")
+        if len(found) == 1:
+            raise InputError(f"{folder}: has train.{found[0]} and no translation of it, such as train.de")
+        if len(found) > 2:
+            several = one_of(found).replace(" or ", " and ")
+            raise InputError(f"{folder}: has {several}; choose two: --corpus {folder}#en,de")
+        chosen = found[0], found[1]
     splits = {}
     for split, stems in STEMS.items():
-        stem = next((stem for stem in stems if any((stem, one) in files for one in languages)), None)
+        stem = next((stem for stem in stems if any((stem, one) in files for one in chosen)), None)
         if stem is None:
             continue
-        missing = [one for one in languages if (stem, one) not in files]
+        missing = [one for one in chosen if (stem, one) not in files]
         if missing:
             raise InputError(f"{folder}: has no {stem}.{missing[0]} to go with its {stem}.*; both languages are needed")
-        splits[split] = read_aligned(*(files[stem, one] for one in languages))
+        splits[split] = read_aligned(*(files[stem, one] for one in chosen))
     if "train" not in splits:
-        raise InputError(f"{folder}: has no train.{languages[0]} and train.{languages[1]}; {has}")
-    return languages, splits
-
-
-def _languages(folder: Path, files: Mapping[tuple[str, str], Path], has: str) -> tuple[str, str]:
-    """Return the training files' two languages: English first, else alphabetically."""
-    names = sorted({language for stem, language in files if stem in STEMS["train"]}, key=lambda one: (one != "en", one))
-    if not names:
-        raise InputError(f"{folder}: has no train.XX and train.YY, XX and YY being its languages; {has}")
-    if len(names) == 1:
-        raise InputError(f"{folder}: has train.{names[0]} and no translation of it, such as train.de")
-    if len(names) > 2:
-        raise InputError(f"{folder}: has {one_of(names).replace(' or ', ' and ')}; choose two: --corpus {folder}#en,de")
-    return names[0], names[1]
+        raise InputError(f"{folder}: has no train.{chosen[0]} and train.{chosen[1]}; {has}")
+    return chosen, splits

@@ -1,11 +1,11 @@
-"""Loaders for the named parallel corpora."""
+"""The kind of sentence pairs, and loaders for the named ones."""
 
 from functools import partial
 from pathlib import Path
 
 from engine.config.sections import DataConfig
-from engine.data.entry import CorpusEntry, is_file
-from engine.data.parallel.by_path import read_aligned
+from engine.data.corpus import CorpusEntry, CorpusKind, is_file
+from engine.data.parallel.by_path import absolute, load_path, read_aligned, split_selector, takes
 from engine.data.parallel.iwslt import joined, segments, tagged
 from engine.data.parallel.lines import lines_of, read_bytes, read_member
 from engine.data.parallel.pairs import Pairs, ParallelCorpus, grouped_split
@@ -73,3 +73,24 @@ def _bytes(place: Path, name: str, archive: str) -> tuple[bytes, str]:
         return read_member(place / archive, name)
     where = str(place / name)[:200]
     return read_bytes(place / name, where), where
+
+
+PAIRS = CorpusKind(
+    ParallelCorpus,
+    noun="parallel corpus",
+    known="known",
+    path="the path of a TSV file or a.en,b.de",
+    yours="pairs.tsv, text.en,text.de or a folder of sentence pairs",
+    signs="/\\.,~",
+    meanwhile="phrasebook works now",
+    takes=takes,
+    load_path=load_path,
+    named={
+        "phrasebook": load_phrasebook,
+        "multi30k": load_multi30k,
+        "tatoeba-en-de": load_tatoeba,
+        "iwslt2017-en-de": load_iwslt2017,
+    },
+    selected=split_selector,
+    portable=absolute,
+)

@@ -1,4 +1,4 @@
-"""A parallel corpus, and how to split it so that no sentence is in two splits.
+"""Sentence pairs, and how to split it so that no sentence is in two splits.
 
 Many corpora repeat a sentence with other translations, so a random split tests on what training has shown. So pairs
 that share a source or a target stay together, and groups are ordered by the hash of their text: neither reordering the
@@ -7,11 +7,19 @@ file nor appending to it moves the others.
 
 import hashlib
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import islice
 
-from engine.data.framing import sha256_of_texts
+from engine.clean import clean_line
+from engine.config.sections import DataConfig
+from engine.data.corpus import Characters, Corpus, CorpusPreview, Description, counted
+from engine.data.framing import folded, sha256_of_texts
+from engine.data.overlap import Overlap, pair_overlap
+from engine.data.parallel.statistics import statistics, warnings
 from engine.errors import InputError
+
+SHOWN, WIDEST = 5, 300  # pairs that `data show` prints, and characters of each sentence
 
 
 @dataclass(frozen=True)
@@ -37,12 +45,10 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class ParallelCorpus:
-    """A loaded corpus: `train`, `validation` and perhaps `test`."""
+class ParallelCorpus(Corpus):
+    """Loaded sentence pairs: `train`, `validation` and perhaps `test`."""
 
-    name: str  # the registered name, or the file's
-    version: str  # changes when the name means other sentences
-    source: str  # where it came from
+    kind = "pairs"
     languages: tuple[str, str]  # of sources and targets; `("source", "target")` if unknown
     splits: Mapping[str, Pairs]  # their pairs
     notes: tuple[str, ...] = ()  # notes for users of the data, such as how many pairs were dropped and why
@@ -52,44 +58,77 @@ class ParallelCorpus:
     def sha256(self) -> dict[str, str]:
         return {name: pairs.sha256 for name, pairs in self.splits.items()}
 
+    @property
+    def title(self) -> list[str]:
+        return [self.version, " → ".join(self.languages), self.source]
+
     def reversed(self) -> "ParallelCorpus":
         first, second = self.languages
         splits = {name: pairs.reversed() for name, pairs in self.splits.items()}
         return replace(self, languages=(second, first), splits=splits)
 
+    def overlaps(self) -> list[Overlap | None]:
+        held_out = [(split, pairs) for split, pairs in self.splits.items() if split in ("validation", "test")]
+        return [pair_overlap(self.splits["train"], pairs, split) for split, pairs in held_out]
 
-def folded(sentence: str) -> str:
-    """Return a sentence for comparison: without case, and with single spaces."""
-    return " ".join(sentence.casefold().split())
+    def described(self, licence: str) -> Description:
+        splits = {name: statistics(pairs) for name, pairs in self.splits.items()}
+        warned = [line for split, numbers in splits.items() for line in warnings(split, numbers)]
+        sources, targets = (len(set().union(*side)) for side in self._sides())
+        examples = self._first(SHOWN)
+        overlap, overlap_lines = self.overlap_lines()
+        record = {
+            "languages": self.languages,
+            "licence": licence,
+            "splits": {split: asdict(numbers) for split, numbers in splits.items()},
+            "warnings": warned,
+            "overlap": overlap,
+            "characters": [sources, targets],
+            "sha256": self.sha256,
+            "notes": self.notes,
+            "examples": examples,
+        }
+
+        def lengths(mean: float, longest: int, characters: int) -> str:
+            return f"{mean:.1f} words on average, {longest:,} at most; {characters:,} different characters"
+
+        train = splits["train"]
+        lines = [
+            ("pairs", counted({split: numbers.pairs for split, numbers in splits.items()})),
+            ("sources", lengths(train.source_mean, train.source_longest, sources)),
+            ("targets", lengths(train.target_mean, train.target_longest, targets)),
+            *self.origin_lines(licence, self.notes),
+            *overlap_lines,
+            *(("⚠", line) for line in warned),
+        ]
+        shown = [f"\n{clean_line(source[:WIDEST])}\n  {clean_line(target[:WIDEST])}" for source, target in examples]
+        return Description(record, lines, shown)
+
+    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+        lines = [sentence for pair in self._first(rows // 2) for sentence in pair]
+        sources, targets = self._sides()
+        if data.shared_vocabulary:
+            characters = Characters(len(set().union(*sources, *targets)))
+        else:
+            characters = Characters(len(set().union(*targets)), len(set().union(*sources)))
+        return CorpusPreview(self.name, lines, characters, f"{len(self.splits['train']):,} pairs", paired=True)
+
+    def _first(self, count: int) -> list[tuple[str, str]]:
+        """Return the first different training pairs."""
+        train = self.splits["train"]
+        return list(islice(dict.fromkeys(zip(train.sources, train.targets, strict=True)), count))
+
+    def _sides(self) -> tuple[list[str], list[str]]:
+        """Return the sources and the targets of all splits."""
+        found = self.splits.values()
+        return [text for pairs in found for text in pairs.sources], [text for pairs in found for text in pairs.targets]
 
 
 def grouped_split(pairs: Pairs, validation: int, test: int, where: str) -> dict[str, Pairs]:
     """Return training, validation and perhaps test pairs that share no sentence on either side, in file order.
     `validation` and `test` are numbers of pairs, 0 for none; fewer only if no group is small enough to fit.
     """
-    groups = _groups(pairs)
-    wanted = {"test": test, "validation": validation}
-    taken: dict[str, list[int]] = {name: [] for name, size in wanted.items() if size > 0}
-    rest: list[int] = []
-    for group in groups:
-        for name, places in taken.items():
-            if len(places) + len(group) <= wanted[name]:
-                places.extend(group)
-                break
-        else:
-            rest.extend(group)
-    taken["train"] = rest
-    for name, places in taken.items():
-        if not places:
-            raise InputError(
-                f"{where}: its {len(pairs):,} pairs are {len(groups):,} groups that share no sentence, which leaves "
-                f"nothing for {name}; use more pairs, or files of their own for each split"
-            )
-    return {name: pairs.at(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}
-
-
-def _groups(pairs: Pairs) -> list[list[int]]:
-    """Return the indices of pairs linked by shared sentences, in groups by the smallest hash of their sources."""
+    # The indices of pairs linked by shared sentences, in groups by the smallest hash of their sources.
     parents: dict[Hashable, Hashable] = {}
 
     def root(key: Hashable) -> Hashable:
@@ -110,4 +149,23 @@ def _groups(pairs: Pairs) -> list[list[int]]:
         members.setdefault(top, []).append(place)
         drawn = hashlib.sha256(key[1].encode("utf-8", "surrogatepass")).digest()
         order[top] = min(order.get(top, drawn), drawn)
-    return [members[top] for top in sorted(members, key=order.__getitem__)]
+    groups = [members[top] for top in sorted(members, key=order.__getitem__)]
+
+    wanted = {"test": test, "validation": validation}
+    taken: dict[str, list[int]] = {name: [] for name, size in wanted.items() if size > 0}
+    rest: list[int] = []
+    for group in groups:
+        for name, places in taken.items():
+            if len(places) + len(group) <= wanted[name]:
+                places.extend(group)
+                break
+        else:
+            rest.extend(group)
+    taken["train"] = rest
+    for name, places in taken.items():
+        if not places:
+            raise InputError(
+                f"{where}: its {len(pairs):,} pairs are {len(groups):,} groups that share no sentence, which leaves "
+                f"nothing for {name}; use more pairs, or files of their own for each split"
+            )
+    return {name: pairs.at(sorted(taken[name])) for name in ("train", "validation", "test") if name in taken}

@@ -1,10 +1,14 @@
-"""Statistics of a parallel corpus, and warnings about it."""
+"""Statistics of sentence pairs, and warnings about them."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.data.parallel.pairs import Pairs, ParallelCorpus, folded
+from engine.data.framing import folded
+
+if TYPE_CHECKING:
+    from engine.data.parallel.pairs import Pairs
 
 RATIO = 3.0  # times the median length ratio; beyond that a pair is seldom a translation
 SMOOTHING = 10  # characters added to both sides, so that "Hi." and "Guten Tag!" are not an outlier
@@ -29,11 +33,7 @@ class PairStatistics:
     outliers: float  # share whose length ratio differs from the median by a factor of more than `RATIO`
 
 
-def corpus_statistics(corpus: ParallelCorpus) -> dict[str, PairStatistics]:
-    return {name: statistics(pairs) for name, pairs in corpus.splits.items()}
-
-
-def statistics(pairs: Pairs) -> PairStatistics:
+def statistics(pairs: "Pairs") -> PairStatistics:
     count = len(pairs)
     if count == 0:
         return PairStatistics(0, UNIT, 0.0, 0.0, 0, 0, LIMIT, 0.0, 0.0, 0.0, 0.0)

@@ -90,12 +90,9 @@ def _place(text: Lines, header: Sequence[str], column: str | int) -> int:
 def _is_header(first: Sequence[str], places: Sequence[int]) -> bool:
     """Return whether both cells are headings, or the columns' own numbers."""
     cells = [first[place].strip() for place in places]
-    return all(_is_heading(cell) for cell in cells) or cells == [str(place + 1) for place in places]
-
-
-def _is_heading(cell: str) -> bool:
-    """Return whether a cell is a known heading; "It" and "No" are more likely sentences than languages."""
-    return cell.lower() in HEADINGS and (len(cell) > 3 or cell in (cell.lower(), cell.upper()))
+    # "It" and "No" are more likely sentences than languages.
+    headings = [cell.lower() in HEADINGS and (len(cell) > 3 or cell in (cell.lower(), cell.upper())) for cell in cells]
+    return all(headings) or cells == [str(place + 1) for place in places]
 
 
 def _language(heading: str, side: int) -> str:

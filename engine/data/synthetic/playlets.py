@@ -291,7 +291,7 @@ def _after_speech(by_number: Mapping[int, Choice], state: State, literal: str) -
     return tuple((p, known._replace(place="number", number=known.number + 1)) for p, known in found)
 
 
-# # Place → what is drawn there, and what follows: the next place if the draw can be forgotten, else the next state, or
+# Place → what is drawn there, and what follows: the next place if the draw can be forgotten, else the next state, or
 # several with probabilities that sum to 1 where the window leaves it open.
 STEPS: Mapping[
     str,

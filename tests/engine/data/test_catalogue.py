@@ -1,19 +1,24 @@
 """Which corpora there are, of which kind, and whether they are here."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, LOADERS, kind_by_name, kind_of, load_documents, load_parallel, names_of
-from engine.data.entry import CorpusEntry
+from engine.data.catalogue import CORPORA, KINDS, kind_by_name, kind_of, load_corpus, names_of
+from engine.data.corpus import CorpusEntry
+from engine.data.documents.corpus import DocumentCorpus
+from engine.data.download import Remote
+from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.synthetic import playlets
 from engine.errors import InputError
 
 
 def test_every_registered_corpus_is_listed_once() -> None:
     assert all(name == entry.name for name, entry in CORPORA.items())
-    assert set(LOADERS) == set(CORPORA) - {"tiny-shakespeare"}  # which is a plain file
+    loaded = {name for kind in KINDS.values() for name in kind.named}
+    assert loaded == set(CORPORA) - {"tiny-shakespeare"}  # which is a plain file
     assert sorted(names_of("text") + names_of("pairs") + names_of("documents")) == sorted(CORPORA)
 
 
@@ -51,7 +56,7 @@ def test_what_stands_there_says_which_kind_a_path_is(tmp_path) -> None:
     assert kind_of(str(tmp_path)) == "pairs" and kind_of(str(tmp_path / "one, two.txt")) == "text"
     (tmp_path / "documents.txt").write_text("a document\nanother")
     assert kind_of(str(tmp_path)) == "documents" and kind_of(str(tmp_path / "documents.txt")) == "text"
-    assert len(load_documents(DataConfig(corpus=str(tmp_path))).documents["train"]) == 1
+    assert len(load_corpus(DocumentCorpus, DataConfig(corpus=str(tmp_path))).documents["train"]) == 1
 
 
 @pytest.mark.parametrize("corpus", ["multi3k", "nobody", "x" * 300, "a.tsv#1", "~no-such-person/x"])
@@ -85,7 +90,7 @@ def test_other_files_that_do_as_well_are_found_as_the_loader_finds_them(tmp_path
     lines = [f"{i} cats sleep\t{i} Katzen schlafen\n" for i in range(3_000)]
     (tmp_path / "tatoeba-en-de" / "deu.tsv").write_text("".join(lines))
     assert entry.found([tmp_path]) == tmp_path / "tatoeba-en-de"
-    assert len(load_parallel(DataConfig(corpus="tatoeba-en-de"), tmp_path).splits["train"]) == 1_000
+    assert len(load_corpus(ParallelCorpus, DataConfig(corpus="tatoeba-en-de"), tmp_path).splits["train"]) == 1_000
     talks = CORPORA["iwslt2017-en-de"]
     touch(tmp_path, *(f"iwslt2017-en-de/{name}" for name in talks.instead[0][1:]))
     assert talks.found([tmp_path]) is None
@@ -100,3 +105,16 @@ def test_files_without_an_address_are_here_as_the_loader_finds_them(tmp_path) ->
     assert entry.found([tmp_path]) is None
     touch(tmp_path, entry.remotes[-1].file)
     assert entry.found([tmp_path]) == tmp_path / "cs224n-birthplaces"
+
+
+def test_files_laid_out_as_ones_own_need_no_loader(tmp_path, monkeypatch) -> None:
+    remotes = tuple(Remote("", f"mine/train.{language}", None, 1_000) for language in ("en", "de"))
+    known = CORPORA["tiny-shakespeare"]  # has none either
+    mine = replace(known, name="mine", kind="pairs", languages=("en", "de"), remotes=remotes)
+    monkeypatch.setitem(CORPORA, "mine", mine)
+    touch(tmp_path, "mine/train.en")
+    for language, words in (("en", "cats sleep"), ("de", "Katzen schlafen")):
+        (tmp_path / "mine" / f"train.{language}").write_text("".join(f"{i} {words}\n" for i in range(20)))
+    there, back = (load_corpus(ParallelCorpus, DataConfig(corpus=name), tmp_path) for name in ("mine", "mine#de,en"))
+    assert (there.name, there.version, there.source) == ("mine", "mine", str((tmp_path / "mine").resolve()))
+    assert back.languages == ("de", "en") and back.splits["train"].sources == there.splits["train"].targets

@@ -2,11 +2,12 @@ import pytest
 
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus
 from engine.errors import InputError
 
 
 def test_playlets_splits_fall_between_scenes_and_carry_their_floor() -> None:
-    corpus = load_corpus(DataConfig(corpus_size=60_000, test_fraction=0.1))
+    corpus = load_corpus(TextCorpus, DataConfig(corpus_size=60_000, test_fraction=0.1))
     assert list(corpus.splits) == ["train", "validation", "test"]
     for split in corpus.splits.values():
         assert split.text.startswith("== ")
@@ -17,27 +18,27 @@ def test_playlets_splits_fall_between_scenes_and_carry_their_floor() -> None:
 
 
 def test_recall_is_reported_near_and_far() -> None:
-    probes = {p.name: p for p in load_corpus(DataConfig(corpus_size=60_000)).splits["validation"].probes}
+    probes = {p.name: p for p in load_corpus(TextCorpus, DataConfig(corpus_size=60_000)).splits["validation"].probes}
     assert (probes["recall<110"].distance < 110).all() and (probes["recall>=110"].distance >= 110).all()
     near, far = (probes[name].description for name in ("recall<110", "recall>=110"))
     assert near.endswith("near (under 110 characters)") and far.endswith("far (110 characters or more)")
 
 
 def test_the_corpus_seed_changes_the_text_and_nothing_else_does() -> None:
-    a, b = (load_corpus(DataConfig(corpus_size=20_000)).sha256 for _ in range(2))
-    assert a == b != load_corpus(DataConfig(corpus_size=20_000, corpus_seed=2)).sha256
+    a, b = (load_corpus(TextCorpus, DataConfig(corpus_size=20_000)).sha256 for _ in range(2))
+    assert a == b != load_corpus(TextCorpus, DataConfig(corpus_size=20_000, corpus_seed=2)).sha256
 
 
 def test_a_text_file_is_cut_by_characters_last_part_validation(tmp_path) -> None:
     path = tmp_path / "text.txt"
     path.write_text("äbc\r\n" * 200, encoding="utf-8", newline="")
-    corpus = load_corpus(DataConfig(corpus=str(path)))
+    corpus = load_corpus(TextCorpus, DataConfig(corpus=str(path)))
     assert len(corpus.splits["train"].text) == 900 and len(corpus.splits["validation"].text) == 100
     assert "\r\n" in corpus.splits["train"].text and corpus.source == str(path)
 
 
 def test_tiny_shakespeare_is_split_as_everybody_splits_it(real_data) -> None:
-    corpus = load_corpus(DataConfig(corpus="tiny-shakespeare"), real_data)
+    corpus = load_corpus(TextCorpus, DataConfig(corpus="tiny-shakespeare"), real_data)
     assert len(corpus.splits["validation"].text) == 111_540
     assert len(corpus.splits["train"].text) == 1_003_854
 
@@ -56,17 +57,17 @@ def test_files_that_are_no_text_are_refused(tmp_path, raw: bytes) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(raw)
     with pytest.raises(InputError, match="text.txt"):
-        load_corpus(DataConfig(corpus=str(path)))
+        load_corpus(TextCorpus, DataConfig(corpus=str(path)))
 
 
 @pytest.mark.parametrize("name", ["playlet", "nope", "missing.txt", "/", "a/b"])
 def test_names_that_are_no_corpus_are_refused(name: str) -> None:
     with pytest.raises(InputError):
-        load_corpus(DataConfig(corpus=name))
+        load_corpus(TextCorpus, DataConfig(corpus=name))
 
 
 def test_a_known_corpus_that_is_not_here_says_where_to_put_it(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr("engine.data.entry.user_data_path", lambda _: tmp_path)
+    monkeypatch.setattr("engine.data.corpus.user_data_path", lambda _: tmp_path)
     with pytest.raises(InputError, match=r"input\.txt at .*tiny-shakespeare.*playlets works now"):
-        load_corpus(DataConfig(corpus="tiny-shakespeare"))
+        load_corpus(TextCorpus, DataConfig(corpus="tiny-shakespeare"))

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
 from engine.data import overlap
-from engine.data.catalogue import load_corpus, load_documents, load_parallel
-from engine.data.corpora import split_text
+from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus, split_text
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.overlap import (
     Overlap,
     document_overlap,
@@ -18,7 +19,7 @@ from engine.data.overlap import (
     text_overlap,
     words_alone,
 )
-from engine.data.parallel.pairs import Pairs
+from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from tests import repetitive_texts
 
 
@@ -61,7 +62,7 @@ def test_code_overlaps_too_little_for_a_badge() -> None:
 
 
 def test_generated_text_overlaps_with_nothing() -> None:
-    splits = load_corpus(DataConfig(corpus="playlets", corpus_size=300_000)).splits
+    splits = load_corpus(TextCorpus, DataConfig(corpus="playlets", corpus_size=300_000)).splits
     assert text_overlap([splits["train"].text], splits["validation"].text, "validation") == Overlap(
         "text", "validation", 0, len(splits["validation"].text)
     )
@@ -180,7 +181,7 @@ def test_a_document_that_differs_in_a_comma_is_seen_as_a_whole() -> None:
 
 @pytest.mark.parametrize("name", ["biographies", "biographies-named"])
 def test_built_in_documents_and_questions_overlap_with_nothing(name: str) -> None:
-    corpus = load_documents(DataConfig(corpus=name))
+    corpus = load_corpus(DocumentCorpus, DataConfig(corpus=name))
     documents = document_overlap(corpus.documents["train"], corpus.documents["validation"], "validation")
     asked = [[q.text for q in corpus.questions[split]] for split in ("train", "validation")]
     questions = question_overlap(*asked, "validation")
@@ -188,14 +189,14 @@ def test_built_in_documents_and_questions_overlap_with_nothing(name: str) -> Non
 
 
 def test_the_phrasebook_overlaps_with_nothing() -> None:
-    splits = load_parallel(DataConfig(corpus="phrasebook", corpus_size=6_000)).splits
+    splits = load_corpus(ParallelCorpus, DataConfig(corpus="phrasebook", corpus_size=6_000)).splits
     found = pair_overlap(splits["train"], splits["validation"], "validation")
     assert found is not None and found.seen == 0
 
 
 def test_real_corpora_get_no_badge_and_their_overlap_is_reported(real_data) -> None:
     def pairs(name: str) -> Overlap:
-        splits = load_parallel(DataConfig(corpus=name), real_data).splits
+        splits = load_corpus(ParallelCorpus, DataConfig(corpus=name), real_data).splits
         found = pair_overlap(splits["train"], splits["validation"], "validation")
         assert found is not None
         return found
@@ -207,7 +208,7 @@ def test_real_corpora_get_no_badge_and_their_overlap_is_reported(real_data) -> N
         assert of((real_data / path).read_text()).share < 0.01, path
     assert of((real_data / "ptb-sample/valid.txt").read_text()).share < 0.02
     assert of((real_data / "tiny-shakespeare/input.txt").read_text()).seen == 0
-    people = load_documents(DataConfig(corpus="cs224n-birthplaces"), real_data)
+    people = load_corpus(DocumentCorpus, DataConfig(corpus="cs224n-birthplaces"), real_data)
     asked = [[q.text for q in people.questions[split]] for split in ("train", "validation")]
     assert question_overlap(*asked, "validation") == Overlap(
         "questions", "validation", 1, 500, "Where was George Stone born?"

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import load_documents
+from engine.data.catalogue import load_corpus
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.tokenizers import WordTokenizer, read_tokenizer
 from engine.errors import InputError
 
-CORPUS = load_documents(DataConfig(corpus="biographies-named", corpus_size=40))
+CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies-named", corpus_size=40))
 TOKENIZER = WordTokenizer.of(CORPUS.texts())
 TEXTS = [*CORPUS.documents["train"], *CORPUS.documents["validation"]]
 

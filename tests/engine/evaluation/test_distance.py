@@ -5,6 +5,7 @@ import pytest
 
 from engine.config.sections import DataConfig
 from engine.data.catalogue import load_corpus
+from engine.data.corpora import TextCorpus
 from engine.data.synthetic import playlets
 from engine.data.synthetic.grammar import Probe
 from engine.evaluation.metrics import TokenScores, probe_counts, scores_by_distance
@@ -17,7 +18,7 @@ def scores_of(correct: np.ndarray, context: int = 256, stride: int = 128, place:
 
 @pytest.fixture(scope="module")
 def split():
-    return load_corpus(DataConfig(corpus_size=200_000)).splits["validation"]
+    return load_corpus(TextCorpus, DataConfig(corpus_size=200_000)).splits["validation"]
 
 
 def test_places_are_counted_by_hand() -> None:

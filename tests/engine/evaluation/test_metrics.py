@@ -132,9 +132,10 @@ def test_count_lines_by_hand() -> None:
 def test_count_lines_of_tiny_shakespeare(real_data) -> None:
     from engine.config.sections import DataConfig
     from engine.data.catalogue import load_corpus
+    from engine.data.corpora import TextCorpus
     from engine.data.tokenizers import CharacterTokenizer
 
-    splits = load_corpus(DataConfig(corpus="tiny-shakespeare"), real_data).splits
+    splits = load_corpus(TextCorpus, DataConfig(corpus="tiny-shakespeare"), real_data).splits
     tokenizer = CharacterTokenizer.of(s.text for s in splits.values())
     train, held_out = (tokenizer.encode(splits[name].text) for name in ("train", "validation"))
     assert unigram_loss(train, held_out, 65) == pytest.approx(3.347, abs=2e-3)

@@ -50,7 +50,7 @@ class PerfectModel(nn.Module):
 
 @cache
 def corpus(seed: int = 1, size: int = 150_000) -> TextCorpus:
-    return load_corpus(DataConfig(corpus_seed=seed, corpus_size=size))
+    return load_corpus(TextCorpus, DataConfig(corpus_seed=seed, corpus_size=size))
 
 
 @cache
@@ -157,7 +157,7 @@ def test_a_perfect_model_raises_no_alarm_and_a_mild_leak_does() -> None:
         record = perfect(context)
         assert verdict_of(record, floor.facts().dump()) == "ok"
         assert verdict_of(record | {"excess": -1.1 * floor.luck}, floor.facts().dump()) == "IMPLAUSIBLE"
-    demo = reachable_floor(load_corpus(DataConfig()).splits["validation"], 256, 128)
+    demo = reachable_floor(load_corpus(TextCorpus, DataConfig()).splits["validation"], 256, 128)
     assert demo is not None and demo.luck < 0.002  # four standard errors of the floor were 0.0052
 
 

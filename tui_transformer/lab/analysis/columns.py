@@ -196,17 +196,13 @@ def columns(
         *(NAME, *JUDGED, *asked, *(setting(key, titles[key]) for key in keys), *MEASURED),
         *(probe(measure.key) for measure in probes(entries)),
         *(score(m.key) for m in scores(entries) if not (asked and m.key == EXACT_MATCH)),
-        *(column for column in ABOUT if column.key not in ("context", "stride") or _varies(column, entries)),
+        *(c for c in ABOUT if c.key not in ("context", "stride") or len({c.value(e, None) for e in entries}) > 1),
     ]
     return [c for c in offered if c.always or c.dotted or any(has_value(c.value(e, baseline)) for e in entries)]
 
 
 def has_value(value: Value) -> bool:
     return value is not None and value != "" and value != ()
-
-
-def _varies(column: Column, entries: Sequence[Entry]) -> bool:
-    return len({column.value(entry, None) for entry in entries}) > 1
 
 
 NAMES = {INIT_FROM: "from"}

@@ -152,7 +152,7 @@ def _head(column: Column, entry: Entry) -> str:
 
 def group_detail(standing: VariantResult) -> tuple[Block, ...]:
     """Return a variant's detail, most important first."""
-    group, baseline, file = standing.group, standing.family.baseline, standing.family.file
+    group, baseline = standing.group, standing.family.baseline
     others = (*probes(standing.runs), *scores(standing.runs))
     judged = [Line("", NO_BASELINE)]
     if baseline is not None:
@@ -164,9 +164,8 @@ def group_detail(standing: VariantResult) -> tuple[Block, ...]:
         _line(one.what, expectation_sentence(one), _KINDS.get(one.outcome, "plain"))
         for one in expectations(standing, others)
     ]
-    why = file.why.get(group.variant, "") if file is not None else ""
-    if expected and why:
-        expected.append(_line("why", why))
+    if expected and standing.foretold.why:
+        expected.append(_line("why", standing.foretold.why))
     origins = [(run, run.origin) for run in standing.runs if run.origin is not None]
     earlier = [_line(f"seed {run.seed_of_study}", drawn(origin, run.name)) for run, origin in origins]
     earlier += [_line(run.name, _state(run, unit=f" nats per {run.protocol.unit}")) for run in group.earlier]
@@ -273,11 +272,10 @@ def _verdicts(standings: Sequence[VariantResult], measures: Sequence[Measure]) -
             yield f"  {clean_line(sentence)}"
         found = expectations(standing, measures)
         everything += found
-        why = standing.family.file.why.get(standing.group.variant, "") if found and standing.family.file else ""
         for expectation in found:
             yield f"  {clean_line(expectation_sentence(expectation))}"
-        if why:
-            yield f"  why: {clean_line(why)}"
+        if found and standing.foretold.why:
+            yield f"  why: {clean_line(standing.foretold.why)}"
         told = {m.key for e in found for m, _ in e.found}
         for measure in measures:
             said = probe_sentence(standing, measure)

@@ -93,16 +93,8 @@ def _is_number(value: object) -> bool:
 def to_markdown(table: Table) -> str:
     """A GitHub-flavoured table; no cell can end it or become anything but text."""
     markdown_cell = lambda cell, value: cell.replace("-", "\u2212") if _is_number(value) else markdown_text(cell)
-    lines = [
-        _markdown_row([markdown_text(head) for head in table.heads]),
-        _markdown_row(["---:" if column.right else ":---" for column in table.columns]),
-        *map(_markdown_row, _cells(table, markdown_cell)),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _markdown_row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    heads, aligned = map(markdown_text, table.heads), ("---:" if column.right else ":---" for column in table.columns)
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, aligned, *_cells(table, markdown_cell)))
 
 
 def to_json(table: Table) -> str:
@@ -130,9 +122,9 @@ def tabular(table: Table) -> str:
         r"{\footnotesize\setlength{\tabcolsep}{4pt}%",
         rf"\begin{{tabular}}{{{aligned}}}",
         r"\hline",
-        _latex_row([latex_text(head) for head in table.heads]),
+        " & ".join(map(latex_text, table.heads)) + r" \\",
         r"\hline",
-        *map(_latex_row, _cells(table, _latex_cell)),
+        *(" & ".join(cells) + r" \\" for cells in _cells(table, _latex_cell)),
         r"\hline",
         r"\end{tabular}}",
     ]
@@ -154,10 +146,6 @@ def document(table: Table) -> str:
         r"\begin{document}",
     ]
     return "\n".join(lines) + "\n" + tabular(table) + "\\end{document}\n"
-
-
-def _latex_row(cells: list[str]) -> str:
-    return " & ".join(cells) + r" \\"
 
 
 def _latex_cell(cell: str, value: object) -> str:

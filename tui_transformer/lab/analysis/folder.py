@@ -19,17 +19,18 @@ from tui_transformer.lab.records.scan import RunsScan
 ENDING = ".study.toml"
 
 
-class _Variant(Record):
+class StudyVariant(Record):
     name: Text = ""
+    # What is scored ("loss", or a family of probes) -> the outcome.
     expect: dict[Text, Literal["worse", "better", "same", "unknown"]] = Field({})
-    why: Text = ""
+    why: Text = ""  # that is expected, in one sentence
 
 
 class _Study(Record):
     name: Text = ""
     baseline: Text = ""
     primary: Text = ""
-    variants: tuple[_Variant, ...] = ()
+    variants: tuple[StudyVariant, ...] = ()
     seeds: tuple[Count, ...] = ()
     description: Text = ""
 
@@ -41,11 +42,8 @@ class StudyFile:
     name: str  # of the study; its runs have it
     baseline: str = ""  # the variant others are compared with; "" if the file does not say
     primary: str = ""  # the primary measure; "" if the file does not say
-    variants: tuple[str, ...] = ()  # their names, in the file's order
+    variants: Mapping[str, StudyVariant] = field(default_factory=dict)  # by name, in the file's order
     seeds: tuple[int, ...] = ()  # seeds to train each with
-    # variant -> what is scored ("loss", or a family of probes) -> worse, better, same or unknown
-    expect: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    why: Mapping[str, str] = field(default_factory=dict)  # variant -> one sentence
     description: str = ""  # one line
     problem: str = ""  # why the file cannot be read; "" where it can
 
@@ -58,16 +56,7 @@ def read_study_file(path: Path) -> StudyFile:
     except (InputError, RecursionError) as error:
         return StudyFile(name, problem=str(error))
     variants = {variant.name: variant for variant in said.variants if variant.name}
-    return StudyFile(
-        name=said.name or name,
-        baseline=said.baseline,
-        primary=said.primary,
-        variants=tuple(variants),
-        seeds=said.seeds,
-        expect={name: variant.expect for name, variant in variants.items()},
-        why={name: variant.why for name, variant in variants.items()},
-        description=said.description,
-    )
+    return StudyFile(said.name or name, said.baseline, said.primary, variants, said.seeds, said.description)
 
 
 class StudyFolder:

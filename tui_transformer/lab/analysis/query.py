@@ -141,8 +141,14 @@ def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
     if key in ("badge", "tag"):
         if sign not in (":", "=", "!="):
             raise InputError(f"{key}{sign}{value}: write {key}:{value}")
-        badge = _badge(value) if key == "badge" else None
-        tag = value.lstrip("#").casefold()
+        badge, tag = None, value.lstrip("#").casefold()
+        if key == "badge":
+            names = {name.casefold(): name for name in BADGES}
+            names |= {badge.word.rstrip(".").casefold(): name for name, badge in BADGES.items()}
+            badge = names.get(value.rstrip(".").casefold())
+            if badge is None:
+                hint = nearest(value.upper(), BADGES) or f"; badges are {one_of(BADGES)}"
+                raise InputError(f"no badge is called '{value}'{hint}")
 
         def has(entry: Entry, baseline: Entry | None) -> bool:
             return badge in entry.badges if badge is not None else tag in map(str.casefold, entry.tags)
@@ -171,16 +177,6 @@ def _condition(key: str, sign: str, value: str, known: "Known") -> Matches:
         return sought in (_plain(found), shown)
 
     return _not(equals) if sign == "!=" else equals
-
-
-def _badge(value: str) -> str:
-    names = {name.casefold(): name for name in BADGES}
-    names |= {badge.word.rstrip(".").casefold(): name for name, badge in BADGES.items()}
-    found = names.get(value.rstrip(".").casefold())
-    if found is None:
-        hint = nearest(value.upper(), BADGES) or f"; badges are {one_of(BADGES)}"
-        raise InputError(f"no badge is called '{value}'{hint}")
-    return found
 
 
 def _plain(value: Any) -> str:

@@ -27,7 +27,7 @@ from tui_transformer.lab.analysis.entry import (
     scores,
     setting,
 )
-from tui_transformer.lab.analysis.folder import StudyFile
+from tui_transformer.lab.analysis.folder import StudyFile, StudyVariant
 from tui_transformer.lab.analysis.groups import INERT, Group, other, other_measure, void
 from tui_transformer.lab.analysis.language import ENGLISH, Language, Message, Word
 from tui_transformer.lab.analysis.statistics import Judgement, Paired, Scores, against_baseline, judge, mean_of
@@ -212,6 +212,12 @@ class VariantResult:
         return max(len(self.runs), len(file.seeds) if file is not None and self.group.variant in file.variants else 0)
 
     @property
+    def foretold(self) -> StudyVariant:
+        """What its study expects of it, and why."""
+        file = self.family.file
+        return file.variants.get(self.group.variant, StudyVariant()) if file is not None else StudyVariant()
+
+    @property
     def n(self) -> str:
         """Seeds that count, out of how many: `3`, `2/3`."""
         count = len(self.group.counted)
@@ -344,9 +350,9 @@ class Expectation:
 def expectations(result: VariantResult, measures: Sequence[Measure]) -> tuple[Expectation, ...]:
     """Return the expectations of one variant; empty if a baseline other than the study's is pinned."""
     family, made = result.family, []
-    if not family.asked or family.file is None:
+    if not family.asked:
         return ()
-    for what, said in family.file.expect.get(result.group.variant, {}).items():
+    for what, said in result.foretold.expect.items():
         meant = [LAST] if what == LOSS.key else [m for m in measures if what in (m.key, m.family)]
         found = tuple((m, judgement) for m in meant if (judgement := result.judgement(m)) is not None)
         kinds = [judgement.kind for _, judgement in found]

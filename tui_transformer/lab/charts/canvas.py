@@ -315,31 +315,27 @@ class Shade:
 def shade(canvas: Canvas, bands: Sequence[Shade]) -> None:
     """Fill bands in empty cells; where two overlap, both show in the later one's colour."""
     dots: dict[tuple[int, int], tuple[int, str]] = {}
+    places = 4 * canvas.rows - 1
     for band in bands:
         if not band.x:
             continue
         for column in range(canvas.column_of(band.x[0]), canvas.column_of(band.x[-1]) + 1):
-            _column(canvas, band, column, dots)
+            x, at = band.x, canvas.x_at(column)
+            left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
+            right = min(left + 1, len(x) - 1)
+            share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
+            edges = (edge[left] + share * (edge[right] - edge[left]) for edge in (band.low, band.high))
+            low, high = (canvas.height_of(y) * places for y in edges)
+            thick = bool(band.thick) and band.thick[left] and band.thick[right]
+            first, last = max(0, round(low)), min(places, round(high))
+            for row in range(first // 4, last // 4 + 1):
+                pattern = _pattern(max(0, first - 4 * row), min(3, last - 4 * row), thick)
+                place = (canvas.rows - 1 - row, column)
+                if pattern:
+                    dots[place] = dots.get(place, NOTHING)[0] | pattern, band.style
     for (row, column), (pattern, style) in dots.items():
         if canvas.cells[row][column][0] in " ┄":
             canvas.cells[row][column] = (chr(BRAILLE + pattern), style)
-
-
-def _column(canvas: Canvas, band: Shade, column: int, dots: dict[tuple[int, int], tuple[int, str]]) -> None:
-    x, at = band.x, canvas.x_at(column)
-    left = max(0, min(bisect_right(x, at) - 1, len(x) - 1))
-    right = min(left + 1, len(x) - 1)
-    share = min(1.0, max(0.0, (at - x[left]) / (x[right] - x[left]))) if right > left else 0.0
-    edges = (edge[left] + share * (edge[right] - edge[left]) for edge in (band.low, band.high))
-    places = 4 * canvas.rows - 1
-    low, high = (canvas.height_of(y) * places for y in edges)
-    thick = bool(band.thick) and band.thick[left] and band.thick[right]
-    first, last = max(0, round(low)), min(places, round(high))
-    for row in range(first // 4, last // 4 + 1):
-        pattern = _pattern(max(0, first - 4 * row), min(3, last - 4 * row), thick)
-        place = (canvas.rows - 1 - row, column)
-        if pattern:
-            dots[place] = dots.get(place, NOTHING)[0] | pattern, band.style
 
 
 @cache

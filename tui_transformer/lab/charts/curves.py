@@ -122,13 +122,10 @@ def _map(curve: Curve, of_loss: Callable[[float], float] | None) -> Curve:
 
 
 def smoothed(curve: Curve, smoothing: Smoothing) -> Curve:
-    """The curve smoothed as asked; unchanged if there is nothing to smooth."""
-    return _smooth(curve, smoothing.reach) if smoothing.reach and len(curve.x) > 2 else curve
-
-
-def _smooth(curve: Curve, reach: float) -> Curve:
-    """A bias-corrected exponential mean, independent of how dense the points are."""
-    span = (curve.x[-1] - curve.x[0]) * reach or 1.0
+    """A bias-corrected exponential mean, independent of how dense the points are; the same curve if not asked for."""
+    if not smoothing.reach or len(curve.x) <= 2:
+        return curve
+    span = (curve.x[-1] - curve.x[0]) * smoothing.reach or 1.0
     total = weight = 0.0
     before, smooth = curve.x[0], []
     for x, y in zip(curve.x, curve.y, strict=True):

@@ -276,7 +276,11 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
         every = max(1, -(-len(s.apart) * MARK_EVERY // max(1, width)))
         points, style = list(zip(s.curve.x, s.curve.y, s.apart, strict=False)), f"run{s.slot}"
         told += [Mark(x, y, "●" if apart else "○", style, on=style) for x, y, apart in points[::every]]
-    letters = [_letter(stroke, i, len(strokes)) for i, stroke in enumerate(strokes) if stroke.curve.x]
+    letters = []
+    for i, s in enumerate(strokes):  # further along for each line, so that letters do not meet
+        path, style = list(zip(s.curve.x, s.curve.y, strict=True)), f"run{s.slot}"
+        at = min(len(path) - 1, round((i + 1) / (len(strokes) + 1) * (len(path) - 1) + 0.25 * len(path)))
+        letters += [Mark(*path[at], LETTERS[s.slot], style, on=style)] if path else []
     bands = [
         Shade(s.curve.x, s.low, s.high, f"band{s.slot}", s.apart if made.zero else ()) for s in strokes if s.banded
     ]
@@ -302,11 +306,3 @@ def paint(made: Overlay, width: int, height: int) -> Canvas | None:
             style = f"run{slots[0]}" if len(slots) == 1 else "zero"
             upright(canvas, x, style, [(LETTERS[slot], f"run{slot}") for slot in slots])
     return canvas
-
-
-def _letter(stroke: Stroke, index: int, count: int) -> Mark:
-    """Put a letter on a line, further along for each line so that letters do not meet."""
-    curve = stroke.curve
-    at = min(len(curve.x) - 1, round((index + 1) / (count + 1) * (len(curve.x) - 1) + 0.25 * len(curve.x)))
-    style = f"run{stroke.slot}"
-    return Mark(curve.x[at], curve.y[at], LETTERS[stroke.slot], style, on=style)

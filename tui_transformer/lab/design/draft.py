@@ -22,7 +22,8 @@ from engine.config.keys import diff, flatten, parse_override
 from engine.config.schema import RunConfig
 from engine.config.sections import EXCLUSIVE
 from engine.config.toml import write
-from engine.data.catalogue import CORPORA, names_of
+from engine.data.catalogue import CORPORA, KINDS, names_of
+from engine.data.corpus import Characters
 from engine.errors import InputError
 from engine.lints import Lint, lint
 from engine.model import size
@@ -34,14 +35,6 @@ OPTIONS = {"data.corpus": "--corpus", "seed": "--seed"}  # keys with an option o
 PARTNERS = 4  # changes that a choice may need besides itself: objective, architecture, tokenizer, score, corpus
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 Differences = Mapping[str, tuple[Any, Any]]
-
-
-@dataclass(frozen=True)
-class Characters:
-    """The distinct characters (or words, if these are tokens) counted in a corpus that had to be read."""
-
-    text: int  # for sentence pairs, those of the targets, or of both sides if they share a vocabulary
-    sources: int | None = None  # where these have a vocabulary of their own
 
 
 @dataclass(frozen=True)
@@ -309,7 +302,7 @@ class Draft:
 def values_of(key: str) -> tuple[Any, ...]:
     """The values of an enumerable key; none for numbers and texts."""
     if key == "data.corpus":
-        return (*names_of("text"), *names_of("pairs"), *names_of("documents"))
+        return tuple(name for kind in KINDS for name in names_of(kind))
     section, _, name = key.rpartition(".")
     model = RunConfig.model_fields[section].annotation if section else RunConfig
     annotation = model.model_fields[name].annotation if isinstance(model, type) else None

@@ -21,10 +21,11 @@ from engine.command_line import program
 from engine.config import presets
 from engine.config.keys import diff, flatten
 from engine.config.schema import RunConfig
+from engine.data.corpus import Characters
 from engine.errors import InputError
 from engine.lints import lint
 from engine.runs.records import Count, Number, Raw, Record
-from tui_transformer.lab.design.draft import Benchmark, Characters, Draft, cost
+from tui_transformer.lab.design.draft import Benchmark, Draft, cost
 from tui_transformer.lab.studies.arguments import StudyArgs, grid, parse_axis, parse_seeds
 from tui_transformer.lab.studies.plan import disk_bytes
 from tui_transformer.lab.studies.study import (

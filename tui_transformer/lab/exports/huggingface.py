@@ -14,7 +14,6 @@ from tui_transformer.lab.escaping import markdown_text as text
 from tui_transformer.lab.exports.recorded import ExportedRun
 from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.badges import badge
-from tui_transformer.lab.records.floors import floors
 
 FRONT = """---
 library_name: tui-transformer
@@ -86,7 +85,7 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
         yield f"This checkpoint \\(step {step:,}\\) was not scored."
         return
     record, of = found[-1], unit(run.config.objective.kind)
-    floor = next((floor.words for floor in floors(run.data)), "floor")
+    floor = next((floor.words for floor in run.data.floors), "floor")
     rows = ["| score | value |", "|:---|---:|"]
     for measure in MEASURES:
         value = None if measure.probe else record.value(measure.key)
@@ -98,11 +97,8 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
         places = record.probe_places.get(name)
         rows.append(f"| {text(name)} | {share:.1%}{'' if places is None else f' of {places:,} places'} |")
     yield "\n".join(rows)
-    yield _taken_over(run, record, which, len(records))
 
-
-def _taken_over(run: ExportedRun, record: ValidationRecord, which: str, evaluations: int) -> str:
-    """What the scores were measured on; meaningless without."""
+    # What the scores were measured on; meaningless without.
     tokens = run.data.splits.get("validation", {}).get("tokens")
     size = "" if tokens is None else f" \\({tokens:,} tokens\\)"
     how = f"Taken over the whole validation split{size} of {text(run.data.corpus)}, without smoothing"
@@ -112,12 +108,12 @@ def _taken_over(run: ExportedRun, record: ValidationRecord, which: str, evaluati
         how += f", translated with a beam of {text(str(record.beam))}"
         how += f" \\({record.translated} sentences; {text(record.bleu_signature)}\\)"
     chosen = ""
-    if which == "best" and evaluations > 1:
+    if which == "best" and len(records) > 1:
         chosen = (
-            f" This checkpoint was chosen by that very split, as the best of {evaluations} evaluations by "
+            f" This checkpoint was chosen by that very split, as the best of {len(records)} evaluations by "
             f"{text(run.config.evaluation.select)}: such a score flatters, and only a test split says how much."
         )
-    return f"{how}.{chosen}"
+    yield f"{how}.{chosen}"
 
 
 def _data(run: ExportedRun) -> Iterator[str]:

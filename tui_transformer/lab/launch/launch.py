@@ -46,15 +46,12 @@ def enqueue(
     device's runner, `study` for a study's. Raises InputError if it cannot be trained or named so.
     """
     from engine import capabilities  # these load every corpus, and double the import time
-    from engine.data.catalogue import kind_by_name
-    from engine.data.parallel.by_path import absolute
+    from engine.data.catalogue import portable
 
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
-    corpus = config.data.corpus  # it may be begun from another folder
-    if config.translates and kind_by_name(corpus) is None:
-        config = capabilities.with_value(config, "data.corpus", absolute(corpus))
-    elif kind_by_name(corpus) is None and Path(corpus).exists():
-        config = capabilities.with_value(config, "data.corpus", str(Path(corpus).resolve()))
+    corpus = portable(config.data.corpus, capabilities.corpus_kind(config))  # it may be begun from another folder
+    if corpus != config.data.corpus:
+        config = capabilities.with_value(config, "data.corpus", corpus)
     if config.train.init_from is not None:
         reader, checkpoint = located(config.train.init_from, runs_dir)
         config = capabilities.with_value(config, INIT_FROM, found_again(reader, checkpoint, runs_dir))

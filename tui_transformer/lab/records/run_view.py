@@ -17,6 +17,7 @@ from engine.runs.records import (
     DataFacts,
     Environment,
     Event,
+    Floor,
     ModelFacts,
     Origin,
     Run,
@@ -29,7 +30,6 @@ from engine.runs.records import (
 from engine.runs.tail import FollowedMetrics, Stamp, newest_lines, newest_records, stamp
 from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.findings import Finding, findings
-from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.pace import MOVING, Pace
 
 POINTS = 1500  # train records kept for a chart; thinned at twice as many
@@ -166,7 +166,7 @@ class Followed:
             version=metrics.version,
             corpus=data.corpus or corpus,
             unit=counted or "character",
-            floors=floors(data),
+            floors=data.floors,
             train=metrics.train,
             validation=metrics.validation,
             newest=self._metrics.history.latest_train,

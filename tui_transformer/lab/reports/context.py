@@ -12,7 +12,7 @@ from typing import Any
 from engine.clean import clean
 from engine.plain_files import read_plain
 from engine.runs.reader import RunReader
-from engine.runs.records import DataFacts
+from engine.runs.records import DataFacts, Floor
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import Curves
 from tui_transformer.lab.analysis.entry import Entry
@@ -20,7 +20,6 @@ from tui_transformer.lab.analysis.folder import ENDING, StudyFile
 from tui_transformer.lab.analysis.groups import Grouping, other
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults
-from tui_transformer.lab.records.floors import Floor, floors
 
 LONGEST_STUDY = 64_000  # most bytes of a study's file
 
@@ -81,7 +80,7 @@ class ReportContext:
 
     def floor(self, run: Entry) -> Floor | None:
         """The floor that its excess refers to."""
-        return next(iter(floors(self.facts(run))), None)
+        return next(iter(self.facts(run).floors), None)
 
     def common_floor(self, standings: Sequence[VariantResult]) -> Floor | None:
         found = {self.floor(standing.group.representative) for standing in standings}

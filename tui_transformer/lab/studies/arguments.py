@@ -16,8 +16,7 @@ from engine.command_line import command_line
 from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
-from engine.data.catalogue import kind_by_name
-from engine.data.parallel.by_path import absolute
+from engine.data.catalogue import portable
 from engine.errors import InputError, one_of
 from tui_transformer.lab.studies.study import MOST_RUNS, Study, Variant, base_tables, find_study
 
@@ -62,13 +61,10 @@ class StudyArgs:
             raise InputError(f"--set {key}: stages {names} each say it themselves; change it in a file of your own")
         changes = {**study.changes, **own}
         corpus = changes.get("data.corpus")
-        if isinstance(corpus, str) and kind_by_name(corpus) is None:
+        if isinstance(corpus, str):
             # A file is named by its full path: the study may be resumed from another folder.
             objective = changes.get("objective.kind") or base_tables(study.base).get("objective", {}).get("kind")
-            if objective == "translation":
-                changes["data.corpus"] = absolute(corpus)
-            elif Path(corpus).exists():
-                changes["data.corpus"] = str(Path(corpus).resolve())
+            changes["data.corpus"] = portable(corpus, "pairs" if objective == "translation" else "text")
         return replace(study, changes=changes, seeds=study.seeds if self.seeds is None else parse_seeds(self.seeds))
 
     def _named(self) -> Study:

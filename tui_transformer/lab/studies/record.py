@@ -58,7 +58,7 @@ def write(study: Study, runs_dir: Path) -> None:
 @contextmanager
 def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
     """Lock a study for running its cells; released when this process ends, however it ends."""
-    lock = _lock(runs_dir, name)
+    lock = FileLock(runs_dir / f".{name}.study.lock", timeout=0)
     try:
         runs_dir.mkdir(parents=True, exist_ok=True)
         lock.acquire()
@@ -75,17 +75,11 @@ def only_runner(runs_dir: Path, name: str) -> Iterator[None]:
 
 
 def is_run(runs_dir: Path, name: str) -> bool:
-    lock = _lock(runs_dir, name)
     try:
-        lock.acquire()
+        with FileLock(runs_dir / f".{name}.study.lock", timeout=0):
+            return False
     except (Timeout, OSError):
         return True
-    lock.release()
-    return False
-
-
-def _lock(runs_dir: Path, name: str) -> FileLock:
-    return FileLock(runs_dir / f".{name}.study.lock", timeout=0)
 
 
 def gone_on_with(asked: Study, before: Study) -> Study:

@@ -195,28 +195,27 @@ class Runner:
             verb = "resume" if before.checkpoint else "anew"
         if verb == "anew":
             delete(RunReader(before.path))
+        cell = before.cell
         if verb in ("anew", "create"):
-            self.paths[before.cell.name] = self._create(before.cell)
-        before = look(before.cell, self.paths[before.cell.name])
+            place = {"name": self.study, "variant": cell.variant, "seed": cell.seed}
+            place |= {key: said for key, said in (("stage", cell.stage), ("after", cell.begins_with)) if said}
+            config, asked = cell.config, cell.config.train.init_from
+            if cell.after and asked is not None:  # the other cell's run may have been renamed
+                _, checkpoint = split_init_from(asked)
+                config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.after].name}@{checkpoint}")
+            try:
+                path = enqueue(config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place)
+            except OSError as error:
+                raise refused(f"cannot write run '{cell.name}' in {self.runs_dir}", error) from None
+            self.paths[cell.name] = path
+        before = look(cell, self.paths[cell.name])
         started = "resume" if verb == "resume" else "begin"
         try:
             process = spawn(started, before.path, device=device, data_dir=self.data_dir)
         except OSError as error:
-            raise no_process(error, f"run '{before.cell.name}': ") from None
+            raise no_process(error, f"run '{cell.name}': ") from None
         self.audience.begun(before, verb)
         return Going(before, device, process)
-
-    def _create(self, cell: Cell) -> Path:
-        place = {"name": self.study, "variant": cell.variant, "seed": cell.seed}
-        place |= {key: said for key, said in (("stage", cell.stage), ("after", cell.begins_with)) if said}
-        config, asked = cell.config, cell.config.train.init_from
-        if cell.after and asked is not None:  # the other cell's run may have been renamed
-            _, checkpoint = split_init_from(asked)
-            config = capabilities.with_value(config, INIT_FROM, f"{self.paths[cell.after].name}@{checkpoint}")
-        try:
-            return enqueue(config, runs_dir=self.runs_dir, name=cell.name, command=self.command, study=place)
-        except OSError as error:
-            raise refused(f"cannot write run '{cell.name}' in {self.runs_dir}", error) from None
 
     def _look(self) -> None:
         for going in list(self._going):

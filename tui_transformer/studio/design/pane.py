@@ -18,13 +18,14 @@ from engine.clean import clean_line
 from engine.command_line import options
 from engine.config import presets
 from engine.config.schema import RunConfig
+from engine.data.corpus import CorpusPreview
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
 from tui_transformer.lab.design.draft import Draft, shown
 from tui_transformer.lab.design.processes import Benchmarks, LaunchTarget
 from tui_transformer.lab.design.study_draft import StudyDraft
 from tui_transformer.studio.design import own_files
-from tui_transformer.studio.design.corpus_preview import CorpusPreview, anywhere, corpus_key, preview_corpus
+from tui_transformer.studio.design.corpus_preview import anywhere, corpus_key, preview_corpus
 from tui_transformer.studio.design.dialogs import CORPUS, TomlPage, save_over, which_number, which_setting
 from tui_transformer.studio.design.measuring import Measurement
 from tui_transformer.studio.design.preset_list import PresetList

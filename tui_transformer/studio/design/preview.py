@@ -18,10 +18,10 @@ from textual.widget import Widget
 from engine.capabilities import check
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
-from tui_transformer.lab.design.draft import Benchmark, Characters, Differences, Draft, shown
+from engine.data.corpus import Characters, CorpusPreview
+from tui_transformer.lab.design.draft import Benchmark, Differences, Draft, shown
 from tui_transformer.lab.formatting import bar, duration, memory, short
 from tui_transformer.lab.play.pictures import Canvas, mask_picture, position_picture, stacks
-from tui_transformer.studio.design.corpus_preview import CorpusPreview
 from tui_transformer.studio.shared.engine_thread import in_engine_thread
 from tui_transformer.studio.shared.palette import Palette
 
@@ -297,13 +297,10 @@ def corpus_words(facts: DesignFacts, palette: Palette, width: int) -> Text:
         return Text()
     names = ("…/" * ("/" in part) + part.rsplit("/", 1)[-1] for part in clean_line(seen.corpus).split(","))
     text = Text().append(",".join(names), "bold")
-    rows = seen.train_rows or (f"{seen.train_pairs:,} pairs" if seen.train_pairs is not None else "")
-    if rows:
-        text.append(f", {rows} to train on\n", palette.dim)
-        for at, line in enumerate(seen.lines):  # a source, then its target; a question, then its answer
-            text.append(line[:width] + "\n") if at % 2 == 0 else text.append(f"  {line[: width - 2]}\n", palette.dim)
-        return text
-    text.append(f", {seen.train_tokens:,} characters to train on\n" if seen.train_tokens else "\n", palette.dim)
-    for line in seen.lines:
-        text.append(clean_line(line)[:width] + "\n", palette.dim)
+    text.append(f", {seen.train} to train on\n" if seen.train else "\n", palette.dim)
+    for at, line in enumerate(seen.lines):  # in pairs: a source, then its target; a question, then its answer
+        if seen.paired and at % 2 == 0:
+            text.append(line[:width] + "\n")
+        else:
+            text.append(f"  {line[: width - 2]}\n" if seen.paired else line[:width] + "\n", palette.dim)
     return text

@@ -19,9 +19,10 @@ from textual.widgets.option_list import Option
 
 from engine.clean import clean_line
 from engine.config.keys import all_keys
+from engine.data.corpus import Characters
 from engine.errors import InputError
 from tui_transformer.lab.design import processes
-from tui_transformer.lab.design.draft import Benchmark, Characters, shown
+from tui_transformer.lab.design.draft import Benchmark, shown
 from tui_transformer.lab.design.processes import LaunchTarget
 from tui_transformer.lab.design.study_draft import (
     NOT_OF_A_STUDY,

@@ -20,7 +20,7 @@ from engine.data.synthetic.phrasebook.sentences import Sentence, VerbObject, dra
 
 VERSION = "phrasebook@2"
 DEFAULT_SIZE = 21_500  # distinct sentences in all splits
-# # As single lines among thousands, everyday phrases are learned late or never. A model's answers to them say nothing
+# As single lines among thousands, everyday phrases are learned late or never. A model's answers to them say nothing
 # about translation, and no held-out split has them.
 PHRASE_REPEATS = 20  # per epoch
 SPLITS = ("train", "validation", "test", "unseen_pairs")

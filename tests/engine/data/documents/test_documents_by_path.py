@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import load_documents
+from engine.data.catalogue import load_corpus
 from engine.data.documents.corpus import DocumentCorpus, Question
 from engine.errors import InputError
 
@@ -15,7 +15,7 @@ VALIDATION = "".join(f"Where was P{i} born?\tT{i % 7}\n" for i in range(50, 80))
 
 
 def load(path: Path, **changes: object) -> DocumentCorpus:
-    return load_documents(DataConfig.model_validate({"corpus": str(path), **changes}))
+    return load_corpus(DocumentCorpus, DataConfig.model_validate({"corpus": str(path), **changes}))
 
 
 @pytest.fixture
@@ -166,5 +166,5 @@ def test_what_is_wrong_is_one_line_that_names_the_file_and_the_line(folder, dama
 def test_a_path_that_is_none_is_one_line(tmp_path, monkeypatch, corpus: str, says: str) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError) as refused:
-        load_documents(DataConfig(corpus=corpus))
+        load_corpus(DocumentCorpus, DataConfig(corpus=corpus))
     assert says in str(refused.value) and "\n" not in str(refused.value)

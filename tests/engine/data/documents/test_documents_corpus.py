@@ -3,7 +3,7 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, load_documents, names_of
+from engine.data.catalogue import CORPORA, load_corpus, names_of
 from engine.data.documents.corpus import DocumentCorpus, Question, Recall
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from engine.errors import InputError
@@ -32,7 +32,7 @@ GENERATED = tuple(GOLDEN)
 
 
 def load(name: str, **changes: object) -> DocumentCorpus:
-    return load_documents(DataConfig.model_validate({"corpus": name, **changes}))
+    return load_corpus(DocumentCorpus, DataConfig.model_validate({"corpus": name, **changes}))
 
 
 def small(**changes: object) -> DocumentCorpus:
@@ -190,7 +190,7 @@ def test_an_unknown_name_is_one_line_with_the_known_ones(corpus: str, says: str)
 
 def test_files_that_are_not_here_are_named_with_their_place(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr("engine.data.entry.user_data_path", lambda _: tmp_path / "user")
+    monkeypatch.setattr("engine.data.corpus.user_data_path", lambda _: tmp_path / "user")
     with pytest.raises(
         InputError, match=r"wiki\.txt.*birth_dev\.tsv.*into .*cs224n-birthplaces.*biographies works now"
     ):
@@ -204,7 +204,7 @@ def test_files_that_are_not_here_are_named_with_their_place(tmp_path, monkeypatc
 def birthplaces(real_data) -> DocumentCorpus:
     if not (real_data / "cs224n-birthplaces" / "wiki.txt").is_file():
         pytest.skip("cs224n-birthplaces is not in the folder of real corpora")
-    return load_documents(DataConfig(corpus="cs224n-birthplaces"), real_data)
+    return load_corpus(DocumentCorpus, DataConfig(corpus="cs224n-birthplaces"), real_data)
 
 
 def test_london_is_right_in_91_of_2000_and_25_of_500(birthplaces) -> None:

@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import load_parallel
+from engine.data.catalogue import load_corpus
 from engine.data.parallel import lines
 from engine.data.parallel.by_path import aligned
 from engine.data.parallel.iwslt import segments, tagged
 from engine.data.parallel.lines import lines_of
+from engine.data.parallel.pairs import ParallelCorpus
 from engine.data.parallel.table import table
 from engine.errors import InputError
 
@@ -270,7 +271,7 @@ CASES: dict[str, tuple[Files, str, str]] = {
 @pytest.fixture
 def nowhere_else(tmp_path, monkeypatch) -> None:
     monkeypatch.delenv("TUI_TRANSFORMER_DATA", raising=False)
-    monkeypatch.setattr("engine.data.entry.user_data_path", lambda _: tmp_path / "none")
+    monkeypatch.setattr("engine.data.corpus.user_data_path", lambda _: tmp_path / "none")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -284,7 +285,7 @@ def test_malformed_translations_are_refused_in_one_line(tmp_path: Path, monkeypa
     if "20,000" in expected:
         monkeypatch.setattr(lines, "MAX_BYTES", 20_000)
     with pytest.raises(InputError, match=expected) as caught:
-        load_parallel(DataConfig(corpus=corpus.replace("{}", str(tmp_path))), tmp_path)
+        load_corpus(ParallelCorpus, DataConfig(corpus=corpus.replace("{}", str(tmp_path))), tmp_path)
     assert "\n" not in str(caught.value) and "\x1b" not in str(caught.value)
 
 
@@ -292,14 +293,14 @@ def test_the_small_iwslt_folder_is_otherwise_right(tmp_path: Path, nowhere_else)
     for name, content in iwslt().items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(str(content), encoding="utf-8")
-    corpus = load_parallel(DataConfig(corpus="iwslt2017-en-de"), tmp_path)
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus="iwslt2017-en-de"), tmp_path)
     assert [len(pairs) for pairs in corpus.splits.values()] == [40, 2, 2]
 
 
 @pytest.mark.parametrize("name", ["multi30k", "tatoeba-en-de", "iwslt2017-en-de"])
 def test_a_known_corpus_that_is_not_here_says_how_to_get_it(tmp_path: Path, nowhere_else, name: str) -> None:
     with pytest.raises(InputError, match=rf"data fetch {name}` gets it, or put .* from https://.* into .*none/{name}"):
-        load_parallel(DataConfig(corpus=name), tmp_path)
+        load_corpus(ParallelCorpus, DataConfig(corpus=name), tmp_path)
 
 
 JUMBLE = st.lists(

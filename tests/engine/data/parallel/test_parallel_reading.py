@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, load_parallel, names_of
+from engine.data.catalogue import CORPORA, load_corpus, names_of
 from engine.data.framing import sha256_of_texts
 from engine.data.parallel.by_path import load_path
 from engine.data.parallel.iwslt import joined, segments, tagged
 from engine.data.parallel.lines import Lines, lines_of, read_lines
-from engine.data.parallel.pairs import Pairs
+from engine.data.parallel.pairs import Pairs, ParallelCorpus
 from engine.data.parallel.table import read_table, table, unquoted
 
 SENTENCE = st.text(st.characters(exclude_characters="\n\r\t\x00", exclude_categories=("Cs",)), min_size=1).filter(
@@ -142,15 +142,15 @@ def test_a_folder_is_read_split_by_split(tmp_path) -> None:
 def test_one_pair_of_files_is_cut_by_the_fractions(tmp_path, monkeypatch) -> None:
     write(tmp_path, a__en=numbered("en", 200), a__de=numbered("de", 200))
     monkeypatch.chdir(tmp_path)
-    corpus = load_parallel(DataConfig(corpus="a.en,a.de", validation_fraction=0.1, test_fraction=0.05))
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus="a.en,a.de", validation_fraction=0.1, test_fraction=0.05))
     assert {name: len(pairs) for name, pairs in corpus.splits.items()} == {"train": 170, "validation": 20, "test": 10}
     assert corpus.languages == ("en", "de") and corpus.name == "a.en,a.de"
-    assert list(load_parallel(DataConfig(corpus="a.en,a.de")).splits) == ["train", "validation"]
+    assert list(load_corpus(ParallelCorpus, DataConfig(corpus="a.en,a.de")).splits) == ["train", "validation"]
 
 
 def test_a_name_with_a_hash_or_a_comma_is_a_name(tmp_path) -> None:
     write(tmp_path / "f", **{"a#b,c__tsv": "x\ty\n" + "".join(f"s{i}\tt{i}\n" for i in range(20))})
-    corpus = load_parallel(DataConfig(corpus=str(tmp_path / "f" / "a#b,c.tsv")))
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus=str(tmp_path / "f" / "a#b,c.tsv")))
     assert corpus.name == "a#b,c.tsv" and sum(map(len, corpus.splits.values())) == 21
 
 
@@ -170,7 +170,7 @@ def test_an_iwslt_archive_is_read_without_unpacking_it(tmp_path, monkeypatch) ->
         for language in ("en", "de"):
             for name in ("dev2010", "tst2013"):
                 archive.writestr(f"en-de/IWSLT17.TED.{name}.en-de.{language}.xml", one.format(language + name))
-    corpus = load_parallel(DataConfig(corpus="iwslt2017-en-de"), tmp_path)
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus="iwslt2017-en-de"), tmp_path)
     assert corpus.splits["train"] == Pairs(("one",), ("eins",))
     assert corpus.splits["test"] == Pairs(("entst2013",), ("detst2013",))
     assert corpus.notes == ("1 training pairs with an empty side are left out",)
@@ -183,7 +183,7 @@ def test_tatoebas_archive_with_its_third_column_is_read(tmp_path, monkeypatch) -
     with zipfile.ZipFile(tmp_path / "tatoeba-en-de" / "deu-eng.zip", "w") as archive:
         archive.writestr("_about.txt", "about")
         archive.writestr("deu.txt", rows)
-    corpus = load_parallel(DataConfig(corpus="tatoeba-en-de"), tmp_path)
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus="tatoeba-en-de"), tmp_path)
     assert [len(pairs) for pairs in corpus.splits.values()] == [500, 1000, 1000]
     assert corpus.splits["train"].targets[0].startswith("Nummer ")
 
@@ -199,19 +199,19 @@ def test_every_named_file_is_https_and_stays_in_its_folder() -> None:
 
 
 def test_multi30k_has_its_official_sizes_in_both_directions(real_data) -> None:
-    corpus = load_parallel(DataConfig(corpus="multi30k"), real_data)
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus="multi30k"), real_data)
     sizes = {"train": 29_000, "validation": 1_014, "test": 1_000}
     assert {name: len(pairs) for name, pairs in corpus.splits.items()} == sizes
     assert corpus.splits["test"].sources[0] == "A man in an orange hat starring at something."
-    other = load_parallel(DataConfig(corpus="multi30k#de,en"), real_data)
+    other = load_corpus(ParallelCorpus, DataConfig(corpus="multi30k#de,en"), real_data)
     assert other.languages == ("de", "en") and other.splits["test"].targets == corpus.splits["test"].sources
     assert other.sha256["test"] != corpus.sha256["test"]
 
 
 def test_tatoeba_is_read_to_the_pair_and_shares_no_sentence(real_data) -> None:
-    from engine.data.parallel.pairs import folded
+    from engine.data.framing import folded
 
-    corpus = load_parallel(DataConfig(corpus="tatoeba-en-de"), real_data)
+    corpus = load_corpus(ParallelCorpus, DataConfig(corpus="tatoeba-en-de"), real_data)
     rows = (real_data / "tatoeba-en-de" / "deu.tsv").read_bytes().count(b"\n") - 1
     assert sum(map(len, corpus.splits.values())) == rows
     assert len(corpus.splits["validation"]) == len(corpus.splits["test"]) == 1_000

@@ -1,7 +1,7 @@
 import pytest
 
 from engine.data.parallel.pairs import Pairs, ParallelCorpus
-from engine.data.parallel.statistics import corpus_statistics, statistics, warnings
+from engine.data.parallel.statistics import statistics, warnings
 
 PAIRS = Pairs(
     ("One two three.", "one  TWO three.", "Same", "Hello there my old friend", *(f"Word {i}" for i in range(96))),
@@ -19,7 +19,7 @@ def test_shares_are_of_all_pairs() -> None:
 def test_a_split_with_few_pairs_gets_a_warning() -> None:
     few = Pairs(("one", "two"), ("a", "b"))
     corpus = ParallelCorpus("x", "x", "x", ("en", "de"), {"train": PAIRS, "validation": few})
-    lines = warnings("validation", corpus_statistics(corpus)["validation"])
+    lines = warnings("validation", statistics(corpus.splits["validation"]))
     assert lines == ["validation: only 2 pairs, and a score on so few says little"]
 
 
@@ -42,8 +42,8 @@ def test_no_pairs_have_numbers_too() -> None:
 
 def test_the_real_corpora_raise_no_false_alarm(real_data) -> None:
     from engine.config.sections import DataConfig
-    from engine.data.catalogue import load_parallel
+    from engine.data.catalogue import load_corpus
 
     for name in ("multi30k", "tatoeba-en-de"):
-        numbers = corpus_statistics(load_parallel(DataConfig(corpus=name), real_data))
-        assert [line for split, one in numbers.items() for line in warnings(split, one)] == []
+        splits = load_corpus(ParallelCorpus, DataConfig(corpus=name), real_data).splits
+        assert [line for split, pairs in splits.items() for line in warnings(split, statistics(pairs))] == []

@@ -16,7 +16,7 @@ from tui_transformer.lab.analysis import group_columns
 from tui_transformer.lab.analysis.detail import group_detail, study_text, text_of
 from tui_transformer.lab.analysis.entry import LAST, probes, read_entry
 from tui_transformer.lab.analysis.export import DATA, FORMATS, group_table
-from tui_transformer.lab.analysis.folder import StudyFile, StudyFolder, read_study_file, study_files
+from tui_transformer.lab.analysis.folder import StudyFile, StudyFolder, StudyVariant, read_study_file, study_files
 from tui_transformer.lab.analysis.groups import Grouping
 from tui_transformer.lab.analysis.sentences import evidence_sentence, verdict_sentence
 from tui_transformer.lab.analysis.verdict import VariantResult, VariantResults, expectations, summary
@@ -310,7 +310,7 @@ def test_families_and_groups_are_kept_where_nothing_changed(tmp_path) -> None:
 
 def test_the_verdict_is_about_the_studys_primary_measure(tmp_path, study) -> None:
     assert study["win16"].primary is LAST  # what the runs select checkpoints by
-    file = StudyFile("att", "global", primary="recall", variants=("global", "win16"))
+    file = StudyFile("att", "global", primary="recall", variants=dict.fromkeys(("global", "win16"), StudyVariant()))
     found = standings(tmp_path, files={"att": file})["win16"]
     assert found.primary.key == "recall<110"
     recall, loss = found.difference(found.primary), found.difference(LAST)

@@ -5,7 +5,8 @@ import pytest
 from engine.config import presets
 from engine.config.keys import parse_overrides
 from engine.config.schema import RunConfig
-from tui_transformer.lab.design.draft import Characters, Vocabulary, cost, vocabulary
+from engine.data.corpus import Characters
+from tui_transformer.lab.design.draft import Vocabulary, cost, vocabulary
 
 
 def config(name: str, *changes: str) -> RunConfig:

@@ -8,10 +8,11 @@ import pytest
 
 from engine.config import presets
 from engine.data.catalogue import kind_of, names_of
+from engine.data.corpus import Characters
 from engine.errors import InputError
 from tests.legal_cells import AXES
 from tui_transformer.cli.run import Request
-from tui_transformer.lab.design.draft import Characters, Draft, as_set, values_of
+from tui_transformer.lab.design.draft import Draft, as_set, values_of
 from tui_transformer.studio.design import own_files
 from tui_transformer.studio.design.switches import BY_KEY
 

@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import load_documents
+from engine.data.catalogue import load_corpus
+from engine.data.documents.corpus import DocumentCorpus
 from engine.errors import InputError
 from tests.tui_transformer.answering import answering
 from tui_transformer.__main__ import main
 from tui_transformer.lab.play.document_writer import GREEDY, DocumentWriter, Example
 from tui_transformer.lab.play.writers import Writers
 
-CORPUS = load_documents(DataConfig(corpus="biographies", corpus_size=20))
+CORPUS = load_corpus(DocumentCorpus, DataConfig(corpus="biographies", corpus_size=20))
 QUESTION = CORPUS.questions["validation"][0].text
 NAME = QUESTION.removeprefix("Where was ").removesuffix(" born?")
 GAP = f"{NAME} was born in ___."

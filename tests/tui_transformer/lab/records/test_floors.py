@@ -3,9 +3,8 @@
 import json
 from pathlib import Path
 
-from engine.runs.records import DataFacts, TrainRecord, ValidationRecord
+from engine.runs.records import DataFacts, Floor, TrainRecord, ValidationRecord
 from tui_transformer.lab.charts.curves import CHARTED, SMOOTHINGS, picture
-from tui_transformer.lab.records.floors import Floor, floors
 from tui_transformer.lab.records.run_view import Followed, RunRow
 from tui_transformer.studio.train.run_charts import RunChart
 from tui_transformer.studio.train.run_tabs import checks_text
@@ -15,17 +14,17 @@ WINDOW = {"nats_per_char": 0.3688, "se": 0.0014, "context": 256, "stride": 128, 
 
 
 def test_the_reachable_floor_comes_first_and_says_what_it_is_of() -> None:
-    both = floors(DataFacts.read({"floor": PAST | {"reachable": WINDOW}}))
+    both = DataFacts.read({"floor": PAST | {"reachable": WINDOW}}).floors
     assert [(floor.words, floor.amount) for floor in both] == [
         ("floor reachable at context 256, stride 128", "0.3688 ± 0.0014"),
         ("floor given the whole past", "0.3573 ± 0.0013"),
     ]
-    assert floors(DataFacts.read({"floor": PAST})) == (Floor(0.3573, 0.0013),)
+    assert DataFacts.read({"floor": PAST}).floors == (Floor(nats_per_char=0.3573, se=0.0013),)
 
 
 def test_damaged_floors_are_left_out() -> None:
     for damage in (None, [], {"floor": 3}, {"floor": {"nats_per_char": "x", "reachable": [1]}}, {"floor": None}):
-        assert floors(DataFacts.read(damage)) == ()
+        assert DataFacts.read(damage).floors == ()
 
 
 def legend(levels: list[float], width: int) -> str:

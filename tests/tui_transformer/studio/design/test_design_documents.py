@@ -3,7 +3,8 @@
 import pytest
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import CORPORA, load_documents, names_of
+from engine.data.catalogue import CORPORA, load_corpus, names_of
+from engine.data.documents.corpus import DocumentCorpus
 from engine.data.tokenizers import CharacterTokenizer, WordTokenizer
 from tests.small_documents import config, folder
 from tui_transformer.lab.design.draft import Draft, cost, values_of, vocabulary
@@ -24,7 +25,7 @@ def test_an_objective_on_documents_brings_its_corpus_along(kind) -> None:
 @pytest.mark.parametrize(("name", "people"), [("biographies", 300), ("biographies-named", None), ("biographies", 20)])
 def test_the_vocabulary_is_known_without_loading_and_is_at_least_that_of_the_corpus(name, people) -> None:
     data = DataConfig(corpus=name, corpus_size=people)
-    texts = list(load_documents(data).texts())
+    texts = list(load_corpus(DocumentCorpus, data).texts())
     for kind, tokenizer in (("words", WordTokenizer), ("characters", CharacterTokenizer)):
         tokens, at_most = CORPORA[name].vocabulary(data)[kind]
         found = tokenizer.of(texts).vocab_size
@@ -42,9 +43,9 @@ def test_the_cost_counts_words_and_the_tokens_of_the_objective() -> None:
 def test_a_preview_of_documents_is_one_with_a_gap_and_of_questions_one_with_its_answer(tmp_path) -> None:
     own = {"corpus": str(folder(tmp_path / "own"))}
     documents = preview_corpus(config("span-corruption", data=own), None)
-    assert "⁇" in documents.lines[0] and documents.train_rows.endswith(" documents") and not documents.problem
+    assert "⁇" in documents.lines[0] and documents.train.endswith(" documents") and not documents.problem
     questions = preview_corpus(config("question-answer", data=own), None)
-    assert questions.lines[:2] == ("Where was Ada born?", "London") and questions.train_rows == "4 questions"
+    assert questions.lines[:2] == ("Where was Ada born?", "London") and questions.train == "4 questions"
     assert questions.characters == documents.characters and questions.characters.text > 10
     assert corpus_key(config("span-corruption", data=own)) != corpus_key(config("question-answer", data=own))
 

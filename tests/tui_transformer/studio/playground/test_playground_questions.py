@@ -7,12 +7,13 @@ import pytest
 from textual.pilot import Pilot
 
 from engine.config.sections import DataConfig
-from engine.data.catalogue import load_documents
+from engine.data.catalogue import load_corpus
+from engine.data.documents.corpus import DocumentCorpus
 from tests.tui_transformer.answering import answering
 from tui_transformer.studio.app import Studio
 from tui_transformer.studio.playground.pane import PlaygroundPane
 
-QUESTION = load_documents(DataConfig(corpus="biographies", corpus_size=20)).questions["validation"][0].text
+QUESTION = load_corpus(DocumentCorpus, DataConfig(corpus="biographies", corpus_size=20)).questions["validation"][0].text
 pytestmark = pytest.mark.usefixtures("plain_surroundings")
 
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.runs.records import Floor
 from engine.runs.tail import Metrics
 from tui_transformer.lab.analysis.curves import Band, band, scored
 from tui_transformer.lab.analysis.language import Language
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.charts.curves import SMOOTHINGS, Curve, curve_of, smoothed
-from tui_transformer.lab.records.floors import Floor
 from tui_transformer.lab.reports.context import ReportContext
 from tui_transformer.lab.reports.figures.style import (
     COLOURS,

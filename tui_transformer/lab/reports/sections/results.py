@@ -214,8 +214,7 @@ def _expectations(context: ReportContext, measures: Sequence[Measure]) -> Iterat
         if found:
             each = [expectation_sentence(one, context.language) for one in found]
             said = context.say("join.semicolon").join(each) + context.say("full-stop")
-            file = standing.family.file
-            why = file.why.get(standing.group.variant, "") if file is not None else ""
+            why = standing.foretold.why
             items.append(_named(context, standing, [said, context.say("expected.why", why=why) if why else ""]))
     if items:
         yield doc.Heading(context.say("section.expected"), 2)

@@ -17,7 +17,6 @@ from tui_transformer.lab.analysis.detail import UNSET
 from tui_transformer.lab.analysis.entry import Entry
 from tui_transformer.lab.analysis.verdict import VariantResult
 from tui_transformer.lab.records.badges import PASSED
-from tui_transformer.lab.records.floors import floors
 from tui_transformer.lab.reports.context import ReportContext, base_name, corpus_name
 from tui_transformer.lab.reports.document import NONE, Block, Cell, Figure, Heading, Math, Paragraph, Table, cells
 from tui_transformer.lab.reports.figures.diagram import diagram
@@ -174,7 +173,7 @@ def data(context: ReportContext) -> Iterator[Block]:
                 yield _splits(context, facts)
 
             # The floors, and the scores of counting tokens.
-            known = [("level.window" if floor.context else "level.floor", floor.amount) for floor in floors(facts)]
+            known = [("level.window" if floor.context else "level.floor", floor.amount) for floor in facts.floors]
             counted = (("level.bigram", facts.bigram), ("level.unigram", facts.unigram))
             known += [(key, f"{loss:.4f}") for key, loss in counted if loss is not None]
             rows = tuple(cells([context.say(key), amount, context.say(f"{key}.means")]) for key, amount in known)

@@ -1,0 +1,205 @@
+"""What every kind of corpus has in common. `catalogue.py` has the kinds and the named corpora."""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from platformdirs import user_data_path
+
+from engine.command_line import command_line
+from engine.config.sections import DataConfig
+from engine.data.download import Remote
+from engine.data.overlap import Overlap
+from engine.errors import InputError
+
+Kind = Literal["text", "pairs", "documents"]
+
+
+@dataclass(frozen=True)
+class Description:
+    """What `data show` says of a corpus."""
+
+    record: Mapping[str, object]  # as JSON
+    lines: Sequence[tuple[str, str]]  # labels and their values
+    examples: Sequence[str]  # an excerpt, its line ends cleaned
+
+
+@dataclass(frozen=True)
+class Characters:
+    """The distinct characters (or words, if these are tokens) counted in a corpus that had to be read."""
+
+    text: int  # for sentence pairs, those of the targets, or of both sides if they share a vocabulary
+    sources: int | None = None  # where these have a vocabulary of their own
+
+
+@dataclass(frozen=True)
+class CorpusPreview:
+    corpus: str  # its name or path
+    lines: Sequence[str] = ()  # its first ones; pairs, gaps and questions each with their answer
+    characters: Characters | None = None  # distinct ones; None if only a part was read
+    train: str = ""  # the size of the training split, in words
+    train_tokens: int | None = None  # of a text; None if only a part was read
+    paired: bool = False  # every second line answers the one before
+    problem: str = ""  # why it cannot be read; "" if it can
+
+
+@dataclass(frozen=True)
+class Corpus(ABC):
+    """A loaded corpus. Each kind is a subclass."""
+
+    kind: ClassVar[Kind]
+    name: str  # the registered name, or the file's
+    version: str  # changes when the name means other texts
+    source: str  # where it came from
+
+    @property
+    @abstractmethod
+    def sha256(self) -> dict[str, str]:
+        """The hash of each part."""
+
+    @abstractmethod
+    def overlaps(self) -> Iterable[Overlap | None]:
+        """Return how much of each held-out split is also in the training split; None for an empty split."""
+
+    @abstractmethod
+    def described(self, licence: str) -> Description:
+        """Return what `data show` says of it; `InputError` if it is too short."""
+
+    @abstractmethod
+    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+        """Return the first `rows` lines that an objective trains on, and how many characters or words there are."""
+
+    @property
+    def title(self) -> list[str]:
+        return [self.version, self.source]
+
+    def overlap_lines(self) -> tuple[dict[str, object], list[tuple[str, str]]]:
+        """Return the overlaps as JSON and as lines of a description."""
+        from engine.evaluation.alarms import overlapping
+
+        known = [one for one in self.overlaps() if one is not None]
+        kinds = {one.of for one in known}
+        record: dict[str, object] = {
+            one.split if len(kinds) == 1 else f"{one.of}-{one.split}": one.to_json() for one in known
+        }
+        return record, [("⚠ OVERLAP" if one.much else "overlap", overlapping(one).why) for one in known]
+
+    def origin_lines(self, licence: str, notes: Iterable[str]) -> list[tuple[str, str]]:
+        """Return the hashes, the licence and the notes as lines of a description."""
+        lines = [("SHA-256", f"{part} {value[:16]}…") for part, value in self.sha256.items()]
+        return [*lines, *([("licence", licence)] if licence else []), *(("note", note) for note in notes)]
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """`train 900, validation 100`."""
+    return ", ".join(f"{split} {count:,}" for split, count in counts.items())
+
+
+@dataclass(frozen=True)
+class CorpusEntry:
+    """A named corpus; see `corpora.toml`."""
+
+    name: str
+    kind: Kind  # one text, pairs of sentences, or documents and questions about them
+    description: str
+    # Loads a config's corpus from its file or folder; that is None if it is generated.
+    load: Callable[["CorpusEntry", DataConfig, Any], Any]
+    remotes: tuple[Remote, ...] = ()
+    instead: Sequence[Sequence[str]] = ()
+    origin: str = ""
+    licence: str = ""
+    preset: str = ""  # trains on it by itself
+    languages: tuple[str, str] | None = None  # of pairs; `NAME#de,en` asks for the other direction
+    characters: int | None = None
+    plausible: float | None = None
+    # Kind of tokenizer → number of tokens, and whether it is only an upper bound; needs no loading.
+    vocabulary: Callable[[DataConfig], Mapping[str, tuple[int, bool]]] | None = None
+
+    @property
+    def words(self) -> str:
+        """`text`, `documents` or `pairs, en → de`."""
+        return self.kind if self.languages is None else f"pairs, {' → '.join(self.languages)}"
+
+    @property
+    def by_hand(self) -> bool:
+        """Some file has no fixed address: `data fetch` takes them from a mirror folder only."""
+        return not all(remote.url for remote in self.remotes)
+
+    def found(self, folders: Sequence[Path], enough: Callable[[Iterable[bool]], bool] = all) -> Path | None:
+        """Return its file, or the folder of its files, in the first data folder that has all of them. `any` is enough
+        for a loader, which then says what is missing of the others that do as well.
+        """
+        for folder in folders:
+            files = [folder / remote.file for remote in self.remotes]
+            place = files[0].parent if files else folder
+            if files and all(is_file(file) for file in files):
+                return files[0] if self.kind == "text" else place
+            if any(enough(is_file(place / name) for name in names) for names in self.instead):
+                return place
+        return None
+
+    def not_here(self, folders: Sequence[Path], meanwhile: str) -> InputError:
+        """Return the error that says how to get its files; `meanwhile` is what works without them."""
+        target = folders[-1] / self.remotes[0].file
+        names = ", ".join(Path(remote.file).name for remote in self.remotes)
+        if self.by_hand:
+            how = f", and no fixed address has it: put {names} ({self.origin}) into {target.parent}"
+        else:
+            what = f"{self.remotes[0].url} at {target}"
+            if self.kind != "text":
+                what = f"{names} from {self.remotes[0].url.rpartition('/')[0]} into {target.parent}"
+            how = f": `{command_line('data', 'fetch', self.name)}` gets it, or put {what}"
+        looked = ", ".join(str(folder)[:120] for folder in folders)
+        return InputError(f"corpus '{self.name}' is not on this machine{how} (looked in {looked}); {meanwhile}")
+
+
+def resolved_if_there(corpus: str) -> str:
+    return str(Path(corpus).resolve()) if Path(corpus).exists() else corpus
+
+
+C = TypeVar("C", bound=Corpus)
+
+
+@dataclass(frozen=True)
+class CorpusKind(Generic[C]):
+    """A kind of corpus: how errors describe it, and what loads one, by name or by path."""
+
+    made: type[C]
+    noun: str
+    known: str  # what introduces the list of names
+    path: str  # what may be given instead of a name
+    yours: str  # the files that may be
+    signs: str  # characters that tell a path from a name
+    meanwhile: str  # what works before a download
+    takes: Callable[[str], bool]  # whether a path is read as this kind; a later kind of the table is asked first
+    load_path: Callable[[DataConfig], C]
+    # Loaders by registered name; the files of any other name are read as one's own would be.
+    named: Mapping[str, Callable[[CorpusEntry, DataConfig, Any], C]]
+    # Vocabularies known without loading, by registered name; see `CorpusEntry`.
+    vocabularies: Mapping[str, Callable[[DataConfig], Mapping[str, tuple[int, bool]]]] = field(default_factory=dict)
+    # Splits `NAME#de,en` into a name or path and what is chosen from it.
+    selected: Callable[[str], tuple[str, tuple[str, str] | None]] = lambda corpus: (corpus, None)
+    portable: Callable[[str], str] = resolved_if_there  # makes a path mean the same from any folder
+
+
+def data_folders(data_dir: Path | None) -> list[Path]:
+    """Return the folders to search for named corpora, in order: `--data-dir`, TUI_TRANSFORMER_DATA, the user's data."""
+    folders = [data_dir] if data_dir else []
+    from_environment = os.environ.get("TUI_TRANSFORMER_DATA")
+    if from_environment:
+        folders.append(Path(from_environment))
+    return [*folders, user_data_path("tui-transformer")]
+
+
+def is_file(path: Path) -> bool:
+    return os.path.isfile(path)  # noqa: PTH113  (False where a folder's name is too long, or none at all)
+
+
+def is_there(name: str) -> bool:
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):  # too long, a zero byte, ~nobody
+        return False
