@@ -51,7 +51,7 @@ def enqueue(
 
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
     corpus = config.data.corpus  # it may be begun from another folder
-    if config.translates and kind_by_name(corpus) is None:
+    if config.task.corpus == "pairs" and kind_by_name(corpus) is None:
         config = capabilities.with_value(config, "data.corpus", absolute(corpus))
     elif kind_by_name(corpus) is None and Path(corpus).exists():
         config = capabilities.with_value(config, "data.corpus", str(Path(corpus).resolve()))

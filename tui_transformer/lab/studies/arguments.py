@@ -15,6 +15,7 @@ from typing import Any
 from engine.command_line import command_line
 from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key
 from engine.config.schema import RunConfig
+from engine.config.tasks import task_named
 from engine.config.toml import validate
 from engine.data.catalogue import kind_by_name
 from engine.data.parallel.by_path import absolute
@@ -65,7 +66,7 @@ class StudyArgs:
         if isinstance(corpus, str) and kind_by_name(corpus) is None:
             # A file is named by its full path: the study may be resumed from another folder.
             objective = changes.get("objective.kind") or base_tables(study.base).get("objective", {}).get("kind")
-            if objective == "translation":
+            if task_named(objective).corpus == "pairs":
                 changes["data.corpus"] = absolute(corpus)
             elif Path(corpus).exists():
                 changes["data.corpus"] = str(Path(corpus).resolve())

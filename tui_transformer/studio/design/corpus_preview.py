@@ -35,19 +35,15 @@ class CorpusPreview:
 
 
 def corpus_key(config: RunConfig) -> str:
-    return json.dumps([_kind(config), config.data.model_dump(mode="json")], sort_keys=True)
-
-
-def _kind(config: RunConfig) -> str:
-    return "pairs" if config.translates else config.objective.kind if config.on_documents else "text"
+    return json.dumps([config.task.rows, config.data.model_dump(mode="json")], sort_keys=True)
 
 
 def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Preview a config's corpus; problems with it are an answer too."""
     seen = CorpusPreview(config.data.corpus)
     try:
-        readers = {"pairs": _of_pairs, "text": _of_text}
-        return readers.get(_kind(config), _of_documents)(seen, config, data_dir)
+        readers = {"text": _of_text, "pairs": _of_pairs, "documents": _of_documents}
+        return readers[config.task.corpus](seen, config, data_dir)
     except WRONG as error:
         return replace(seen, problem=str(error) or type(error).__name__)
 
@@ -95,7 +91,7 @@ def _of_documents(seen: CorpusPreview, config: RunConfig, data_dir: Path | None)
     corpus = load_documents(config.data, data_dir)
     train, asked = corpus.documents["train"], corpus.questions.get("train", ())
     lines, rows = list[str](), f"{len(train):,} documents"
-    if config.objective.kind == "question-answer":
+    if config.task.rows == "questions":
         if not asked:
             return replace(seen, problem=f"corpus {corpus.name} has no questions: it is for span-corruption")
         rows = f"{len(asked):,} questions"
