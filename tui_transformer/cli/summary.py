@@ -102,8 +102,8 @@ def _scores(reader: RunReader) -> Text | None:
             f"  {clean_line(last.bleu_signature)}",
         ]
     elif "exact_match" in config.task.scores:
-        right = f"{best.right:,} of {best.questions:,} questions"
-        said = f"  exact match {best.exact_match:.1%} at step {best.step:,} ({right})"
+        right = f" ({best.right:,} of {best.questions:,} questions)" if config.task.rows == "questions" else ""
+        said = f"  exact match {best.exact_match:.1%} at step {best.step:,}{right}"
         if (always := data.majority) is not None and always.of:
             said += f"; always “{clean_line(always.answer)}” would be right in {always.share:.1%}"
         lines.append(said)
@@ -166,7 +166,7 @@ def _sample(reader: RunReader) -> Text | None:
         return None
     last, task = newest[0], reader.config.task
     if last.translations:
-        text = Text(f"held-out {task.rows or 'sentences'} at step {last.step:,}:")
+        text = Text(f"held-out {task.rows or 'texts'} at step {last.step:,}:")
         for row in last.translations:
             source, reference, written = map(clean_line, (row.source, row.reference, row.text))
             text.append(f"\n{source}", "bold").append(f"\n→ {written}")
