@@ -3,32 +3,15 @@
 One list of rules greys out choices in the app and gives the command line its errors. No torch here.
 """
 
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from engine.config.schema import RunConfig
-from engine.config.sections import ModelConfig
 from engine.data.catalogue import CORPORA, kind_by_name, names_of
 from engine.data.corpus import Kind
 from engine.errors import InputError
-from engine.model.visibility import self_attention
 
-
-@dataclass(frozen=True)
-class ObjectiveRules:
-    """The settings that fit an objective; see `objectives.toml`."""
-
-    architectures: Sequence[str]
-    corpus: Kind = "text"
-    scores: Sequence[str] = ("loss",)
-    why_not: Mapping[str, str] = field(default_factory=dict)
-
-
-_TABLES = tomllib.loads(Path(__file__).with_name("objectives.toml").read_text(encoding="utf-8"))
-OBJECTIVES = {kind: ObjectiveRules(**row) for kind, row in _TABLES.items()}
 NO_BIAS = {
     "relative": "a learned bias",
     "alibi": "ALiBi",
@@ -39,9 +22,6 @@ IN_PAIRS = {"xl": "Transformer-XL's sinusoids come in", "sinusoidal": "sinusoida
 # A preset that can train on any corpus of a kind.
 ANY: dict[Kind, str] = {"text": "demo", "pairs": "multi30k"}
 IS_A: dict[Kind, str] = {"text": "one text", "pairs": "sentence pairs", "documents": "documents with questions"}
-# The networks that each form of span corruption is for.
-SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
-SMALLEST_CONTEXT = 6  # for a document of four tokens and the marks around its span
 BACKENDS_OF = {"linear": ("auto", "reference", "chunked")}
 SOFTMAX_BACKENDS = ("auto", "reference", "sdpa", "banded")
 
@@ -53,31 +33,6 @@ FOLLOWERS = {
     "model.norm_placement": ("final_norm",),
     "model.attention": ("attention_dropout",),
 }
-
-
-def sees_ahead(model: ModelConfig) -> bool:
-    """Return whether any position's self-attention may look at a later one."""
-    see = self_attention(model)
-    length = model.context_length
-    if see.causal or length < 2:
-        return False
-    return see.window is None or see.window // 2 > 0 or (see.link_every is not None and see.link_every <= length)
-
-
-def leaks(config: RunConfig) -> str | None:
-    """Return why a model of this config could read its answers off its input; None if it cannot."""
-    if config.objective.kind == "next-token" and sees_ahead(config.model):
-        return (
-            "every position sees the tokens after it, and the next one is what it has to predict: it would score near "
-            "perplexity 1 and have learned nothing"
-        )
-    if config.objective.kind == "shifted":
-        return "nearly all of the target stands in the source, a place further on: copying it scores near perplexity 1"
-    return None
-
-
-def corpus_kind(config: RunConfig) -> Kind:
-    return OBJECTIVES[config.objective.kind].corpus
 
 
 @dataclass(frozen=True)
@@ -109,12 +64,12 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             f"{c.model.n_heads} query heads cannot share {c.model.kv_heads} key and value heads equally; "
             f"n_kv_heads must divide n_heads",
         )
-    kind, architecture, rules = c.objective.kind, c.model.architecture, OBJECTIVES[c.objective.kind]
-    if architecture not in rules.architectures:
-        both = f"'{kind}' has a source and a target, and architecture = '{' or '.join(rules.architectures)}' both"
+    task, kind, architecture = c.task, c.task.name, c.model.architecture
+    if architecture not in task.architectures:
+        both = f"'{kind}' has a source and a target, and architecture = '{' or '.join(task.architectures)}' both"
         yield Refusal(
             ("objective.kind", "model.architecture"),
-            f"objective '{kind}' is not for architecture '{architecture}': {rules.why_not.get(architecture, both)}",
+            f"objective '{kind}' is not for architecture '{architecture}': {task.why_not.get(architecture, both)}",
         )
     if not c.model.causal and c.model.architecture != "encoder":
         yield Refusal(
@@ -122,39 +77,13 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             "a decoder writes from left to right, so it may not see what it has not written yet; "
             "a model that sees both sides is architecture = 'encoder'",
         )
-    if c.objective.kind == "next-token" and leaks(c) is not None and not c.train.allow_leak:
-        yield Refusal(
-            ("objective.kind", "model.causal"),
-            f"{leaks(c)}; choose architecture = 'decoder', or objective.kind = 'masked', "
-            "or --set train.allow_leak=true to see it happen",
-        )
-    if c.objective.kind == "shifted" and not c.train.allow_leak:
-        yield Refusal(
-            ("objective.kind",),
-            f"{leaks(c)}; choose 'continuation', whose target is the text after the source, "
-            "or --set train.allow_leak=true to see it happen",
-        )
-    if c.objective.kind == "span-corruption" and c.objective.span_form not in SPAN_FORMS[c.model.architecture]:
-        yield Refusal(
-            ("objective.span_form", "model.architecture"),
-            f"span_form = '{c.objective.span_form}' "
-            + ("writes spans after a source that is read" if c.has_sentinels else "is one text that ends with its span")
-            + f"; for architecture = '{c.model.architecture}' there is --set objective.span_form="
-            + SPAN_FORMS[c.model.architecture][0],
-        )
-    if c.on_documents and min(c.model.context_length, c.model.source_tokens) < SMALLEST_CONTEXT:
-        yield Refusal(
-            ("objective.kind", "model.context_length"),
-            f"'{c.objective.kind}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
-        )
+    yield from (Refusal(keys, reason) for keys, reason in task.objections(c))
     if c.window_targets > c.model.context_length:
         yield Refusal(
             ("model.source_length", "model.context_length"),
-            f"a target of '{c.objective.kind}' is {c.window_targets:,} tokens long and the decoder's context only "
+            f"a target of '{kind}' is {c.window_targets:,} tokens long and the decoder's context only "
             f"{c.model.context_length:,}; --set model.context_length={c.window_targets}",
         )
-    if c.objective.kind == "shifted" and c.model.source_tokens < 3:
-        yield Refusal(("model.source_length", "objective.kind"), "a shifted target needs a source of at least 3 tokens")
     if c.model.attention == "linear" and c.model.position in NO_BIAS:
         yield Refusal(
             ("model.position", "model.attention"),
@@ -214,13 +143,13 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             "byte pairs are for translations and documents; texts are read by characters: "
             "--set data.tokenizer=characters",
         )
-    if c.data.tokenizer == "words" and corpus_kind(c) != "documents":
+    if c.data.tokenizer == "words" and task.corpus != "documents":
         yield Refusal(
             ("data.tokenizer", "objective.kind"),
             "words are for documents with questions, such as biographies, where every word is known beforehand; texts "
             "and translations are read by characters: --set data.tokenizer=characters",
         )
-    if not c.data.shared_vocabulary and not c.translates:
+    if not c.data.shared_vocabulary and task.corpus != "pairs":
         yield Refusal(
             ("data.shared_vocabulary", "objective.kind"),
             "only a translation has a vocabulary for each side; leave shared_vocabulary at true",
@@ -231,17 +160,16 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             "source and target share one vocabulary, which model.vocab_size is about; leave source_vocab_size out "
             "or --set data.shared_vocabulary=false",
         )
-    if c.evaluation.select not in rules.scores:
+    if c.evaluation.select not in task.scores:
         yield Refusal(
             ("evaluation.select", "objective.kind"),
-            f"'{c.objective.kind}' has no {c.evaluation.select}: translations have bleu and exact_match, questions "
+            f"'{kind}' has no {c.evaluation.select}: translations have bleu and exact_match, questions "
             "exact_match; --set evaluation.select=loss",
         )
     if c.on_rows and c.data.window_stride is not None:
         yield Refusal(
             ("data.window_stride", "objective.kind"),
-            f"'{c.objective.kind}' is trained on sentences, documents or questions, which have no windows; leave "
-            "window_stride out",
+            f"'{kind}' is trained on sentences, documents or questions, which have no windows; leave window_stride out",
         )
     if c.optimizer.schedule == "inverse-sqrt" and c.optimizer.warmup == 0:
         yield Refusal(
@@ -258,12 +186,12 @@ def _refusals(c: RunConfig) -> Iterator[Refusal]:
             ("optimizer.decay_every", "optimizer.schedule"),
             "decay_every says when the rate changes, and a constant one never does; leave it out",
         )
-    corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), corpus_kind(c)
+    corpus, found, wanted = c.data.corpus, kind_by_name(c.data.corpus), task.corpus
     if found is not None and found != wanted:
         entry, told = CORPORA.get(corpus), f"{ANY[found]} --corpus {corpus[:80]}" if found in ANY else ""
         preset = (entry and entry.preset) or told
         instead = f"; --preset {preset} trains on it" if preset else ""
-        needed = "a translation needs" if c.translates else f"'{c.objective.kind}' needs"
+        needed = task.needs or f"'{kind}' needs"
         yield Refusal(
             ("data.corpus", "objective.kind"),
             f"'{corpus[:80]}' is {IS_A[found]}, and {needed} {IS_A[wanted]}, such as {names_of(wanted)[0]} or files of "

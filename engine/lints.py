@@ -33,22 +33,17 @@ ACTS: tuple[tuple[str, Callable[[RunConfig], bool], str], ...] = (
     ("model.norm_eps", lambda c: c.model.norm != "none", "a norm"),
     ("model.init_std", lambda c: c.model.init in ("normal", "scaled-normal"), "init = 'normal' or 'scaled-normal'"),
     ("data.bpe_size", lambda c: c.data.tokenizer == "bpe", "tokenizer = 'bpe'"),
-    ("data.max_length", lambda c: c.translates, "objective.kind = 'translation'"),
-    ("evaluation.beam", lambda c: c.translates, "objective.kind = 'translation'"),
-    (
-        "objective.mask_fraction",
-        lambda c: c.objective.kind == "masked" or c.has_sentinels,
-        "objective.kind = 'masked', or span_form = 't5'",
-    ),
-    ("objective.span_form", lambda c: c.objective.kind == "span-corruption", "objective.kind = 'span-corruption'"),
-    ("objective.span_mean", lambda c: c.has_sentinels, "objective.kind = 'span-corruption' and span_form = 't5'"),
     *(
-        (
-            f"objective.{key}",
-            lambda c: c.objective.kind == "span-corruption" and not c.has_sentinels,
-            "objective.kind = 'span-corruption', and not span_form = 't5'",
+        (key, lambda c, key=key: c.task.uses(key, c), where)
+        for key, where in (
+            ("data.max_length", "objective.kind = 'translation'"),
+            ("evaluation.beam", "objective.kind = 'translation'"),
+            ("objective.mask_fraction", "objective.kind = 'masked', or span_form = 't5'"),
+            ("objective.span_form", "objective.kind = 'span-corruption'"),
+            ("objective.span_mean", "objective.kind = 'span-corruption' and span_form = 't5'"),
+            ("objective.span_fraction", "objective.kind = 'span-corruption', and not span_form = 't5'"),
+            ("objective.cut_fraction", "objective.kind = 'span-corruption', and not span_form = 't5'"),
         )
-        for key in ("span_fraction", "cut_fraction")
     ),
     ("optimizer.decay_factor", lambda c: c.optimizer.schedule == "step", "schedule = 'step'"),
 )

@@ -4,9 +4,10 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from engine.capabilities import SPAN_FORMS, check, corpus_kind, with_value
+from engine.capabilities import check, with_value
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig, ObjectiveConfig
+from engine.config.tasks import SPAN_FORMS
 from engine.data.catalogue import kind_by_name, names_of
 
 
@@ -35,7 +36,7 @@ def legal_cells(base: RunConfig, axes: Mapping[str, tuple[Any, ...]] = AXES) -> 
             section, name = key.split(".")
             data[section][name] = value
         cell = RunConfig.model_validate(data)
-        wanted = corpus_kind(cell)
+        wanted = cell.task.corpus
         if kind_by_name(cell.data.corpus) not in (None, wanted):  # corpora are no axis: any that fits will do
             cell = with_value(cell, "data.corpus", names_of(wanted)[0])
         if cell.objective.kind == "span-corruption" and (forms := SPAN_FORMS.get(cell.model.architecture)):

@@ -8,10 +8,6 @@ from pydantic import Field
 from engine.config import Tables
 from engine.config.sections import (
     EXCLUSIVE,
-    MASKS_IN_A_ROW,
-    PAD,
-    SPECIAL_TOKENS,
-    START,
     CheckpointConfig,
     DataConfig,
     EvaluationConfig,
@@ -26,24 +22,7 @@ from engine.config.sections import (
     bookkeeping,
     in_steps,
 )
-
-
-def span_counts(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
-    """Return (tokens that T5's span corruption removes from a document, number of spans they form).
-
-    At least one of each; at least one of the `length` ≥ 2 tokens is left. Raffel et al. 2020, §3.1.4, and
-    `random_spans_noise_mask` of their code.
-    """
-    taken = min(max(round(length * mask_fraction), 1), length - 1)
-    spans = max(round(taken / span_mean), 1)
-    return taken, min(spans, taken, length - taken)
-
-
-def corrupted_lengths(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
-    """Return (tokens of the source, tokens of the target), sentinels included; the last one ends the target."""
-    taken, spans = span_counts(length, mask_fraction, span_mean)
-    return length - taken + spans, taken + spans + 1
-
+from engine.config.tasks import TASKS, TaskKind
 
 SCHEMA: Literal[1] = 1
 
@@ -83,80 +62,33 @@ class RunConfig(Section):
         return data
 
     @property
+    def task(self) -> TaskKind:
+        """What is predicted from what, and all that goes with it."""
+        return TASKS[self.objective.kind]
+
+    @property
     def window_tokens(self) -> int:
         """Tokens of text in one example of the objective."""
-        target, source = self.model.context_length, self.model.source_tokens
-        return {
-            "next-token": target + 1,
-            "masked": target,
-            "copy": source,
-            "reverse": source,
-            "continuation": source + target,
-            "shifted": source + 1,
-            "translation": min(source, target),
-            "span-corruption": source if self.has_sentinels else self._longest_cut,
-            "question-answer": source + target - 1 if self.has_source else target - 1,
-        }[self.objective.kind]
+        return self.task.window_tokens(self)
 
     @property
     def window_targets(self) -> int:
         """Places of one example that predict, or could predict, a token."""
-        target, source = self.model.context_length, self.model.source_tokens
-        special = {
-            "copy": source,
-            "reverse": source,
-            "shifted": source - 1,
-            "translation": min(source, target),
-            "span-corruption": self._corrupted_targets,
-        }
-        return special.get(self.objective.kind, target)
-
-    @property
-    def _longest_cut(self) -> int:
-        context = self.model.context_length
-        return max(1, min(int(self.objective.cut_fraction * context), context - MASKS_IN_A_ROW + 1))
-
-    @property
-    def _corrupted_targets(self) -> int:
-        longest, objective = self.window_tokens, self.objective
-        if self.has_sentinels:
-            return corrupted_lengths(max(longest, 2), objective.mask_fraction, objective.span_mean)[1]
-        return longest + MASKS_IN_A_ROW - 1
-
-    @property
-    def translates(self) -> bool:
-        return self.objective.kind == "translation"
-
-    @property
-    def answers(self) -> bool:
-        return self.objective.kind == "question-answer"
-
-    @property
-    def on_documents(self) -> bool:
-        return self.objective.kind in ("span-corruption", "question-answer")
+        return self.task.window_targets(self)
 
     @property
     def on_rows(self) -> bool:
         """Return whether it trains on rows of their own length, not on windows of one text."""
-        return self.translates or self.on_documents
+        return self.task.rows != ""
 
     @property
     def has_source(self) -> bool:
         return self.model.architecture == "encoder-decoder"
 
     @property
-    def has_sentinels(self) -> bool:
-        """Return whether each removed span has its own sentinel token, as in T5."""
-        return self.objective.kind == "span-corruption" and self.objective.span_form == "t5"
-
-    @property
     def special_tokens(self) -> tuple[str, ...]:
         """Tokens the objective needs besides the text's, numbered after them."""
-        if self.has_sentinels:
-            longest, objective = max(self.window_tokens, 2), self.objective
-            spans = span_counts(longest, objective.mask_fraction, objective.span_mean)[1]
-            return (PAD, START, *(f"[span {i}]" for i in range(1, spans + 2)))
-        return SPECIAL_TOKENS.get(self.objective.kind, ())
+        return self.task.special_tokens(self)
 
     def needed_tokens(self, text_tokens: int) -> int:
         """Return the smallest vocabulary a model needs: the text's tokens and the objective's."""
@@ -172,7 +104,7 @@ class RunConfig(Section):
         targets = self.window_targets
         if self.evaluation.stride is not None:
             return min(self.evaluation.stride, targets)
-        on_playlets = self.data.corpus == "playlets" and self.objective.kind == "next-token"
+        on_playlets = self.data.corpus == "playlets" and self.task.continues
         return max(1, targets // 2) if on_playlets else targets
 
     @property
@@ -220,7 +152,7 @@ class RunConfig(Section):
         model = data["model"]
         heads = min(model["n_heads"], 4)
         model |= {"n_layers": min(model["n_layers"], 2), "n_heads": heads, "d_model": 8 * heads}
-        model |= {"d_ff": 32, "context_length": 64 if self.on_documents else 40 if self.translates else 16}
+        model |= {"d_ff": 32, "context_length": self.task.small_context}
         model.pop("source_length", None)
         if "n_encoder_layers" in model:
             model["n_encoder_layers"] = min(model["n_encoder_layers"], 2)
@@ -232,11 +164,8 @@ class RunConfig(Section):
             model["link_every"] = min(model["link_every"], 4)
         for key in ("vocab_size", "source_vocab_size"):
             model.pop(key, None)
-        if self.on_documents:
-            data["data"] |= {"corpus": "biographies", "corpus_size": 20}
-        else:
-            data["data"] |= {"corpus": "phrasebook" if self.translates else "playlets"}
-            data["data"] |= {"corpus_size": 2_000 if self.translates else 20_000}
+        corpus, size = self.task.small_corpus
+        data["data"] |= {"corpus": corpus, "corpus_size": size}
         data["data"] |= {"bpe_size": 300} if self.data.tokenizer == "bpe" else {}
         data["data"].pop("max_length", None)
         data["evaluation"]["translations"] = 8

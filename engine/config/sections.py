@@ -48,14 +48,6 @@ def in_steps(duration: int | str, *, steps_per_epoch: int, tokens_per_step: int)
 EXCLUSIVE: dict[str, tuple[tuple[str, str], ...]] = {"train": (("steps", "epochs"), ("batch_size", "batch_tokens"))}
 
 PAD, START, END, MASK = "[pad]", "[start]", "[end]", "[mask]"
-SPECIAL_TOKENS: dict[str, tuple[str, ...]] = {
-    "masked": (MASK,),
-    "copy": (START,),
-    "reverse": (START,),
-    "translation": (PAD, START, END),
-    "span-corruption": (PAD, MASK),
-    "question-answer": (PAD, MASK),
-}
 MASKS_IN_A_ROW = 3  # of the assignment's span corruption: at the gap, before the span, and after it
 SHORTEST_DOCUMENT = 4  # tokens; shorter documents are left out
 
@@ -199,7 +191,7 @@ class DataConfig(Section):
 
 
 class ObjectiveConfig(Section):
-    """What is predicted from what; `engine.data.objectives` defines each kind.
+    """What is predicted from what; `engine.config.tasks` describes each kind.
 
     `mask_fraction` is the share of a window that `masked` predicts, and of a document that `span-corruption` in the
     form `t5` takes out, in spans of `span_mean` tokens. Its other forms cut a document to at most `cut_fraction` of
@@ -225,6 +217,11 @@ class ObjectiveConfig(Section):
     span_fraction: Annotated[float, Field(gt=0.0, le=0.5)] = 0.25
     cut_fraction: Annotated[float, Field(gt=0.0, le=1.0)] = 0.875
     label_smoothing: Fraction = 0.0
+
+    @property
+    def has_sentinels(self) -> bool:
+        """Return whether each span that `span-corruption` removes has a sentinel token of its own, as in T5."""
+        return self.span_form == "t5"
 
 
 class TrainConfig(Section):

@@ -6,15 +6,16 @@ wrong. B batch, T target time, S source time, L window.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from engine.config.schema import RunConfig, corrupted_lengths
+from engine.config.schema import RunConfig
 from engine.config.sections import MASK, MASKS_IN_A_ROW, PAD, START
+from engine.config.tasks import corrupted_lengths, named
 from engine.data.padding import Tokens, pad_rows, sent, stands_at
 from engine.data.spans import SPANS, Counts, random_cuts, rearranged, with_sentinels
 from engine.model.positions import Positions
@@ -142,12 +143,12 @@ class Transcribe(Objective):
     """
 
     conditional = True
+    backwards = False
 
     def __init__(self, config: RunConfig, vocab_size: int) -> None:
         super().__init__(config, vocab_size)
         self.start = vocab_size + config.special_tokens.index(START)
         self.source_tokens = config.model.source_vocab_size
-        self.backwards = config.objective.kind == "reverse"
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         # (B, S) → (B, S) source, tokens and targets
@@ -157,23 +158,34 @@ class Transcribe(Objective):
         return Batch(torch.cat((start, targets[:, :-1]), dim=1), targets, targets.numel(), source)
 
 
-class Cut(Objective):
-    """Source, tokens and targets as parts of one window (B, L)."""
+class Reverse(Transcribe):
+    backwards = True
 
-    def __init__(self, config: RunConfig, vocab_size: int) -> None:
-        super().__init__(config, vocab_size)
-        read = config.model.source_tokens
-        self.source, self.tokens, self.targets = {
-            "next-token": (None, slice(None, -1), slice(1, None)),
-            # The text that follows the source; the decoder's first token is the source's last.
-            "continuation": (slice(read), slice(read - 1, -1), slice(read, None)),
-            # A founding report's mistake: the target is the source, shifted: it holds all but the last target token.
-            "shifted": (slice(None, -1), slice(1, -1), slice(2, None)),
-        }[config.objective.kind]
+
+class NextToken(Objective):
+    """Source, if any, tokens and targets are parts of one window (B, L)."""
+
+    source: slice | None = None
+    tokens, targets = slice(None, -1), slice(1, None)
 
     def batch(self, windows: Tensor, generator: Generator) -> Batch:
         targets, source = windows[:, self.targets], None if self.source is None else windows[:, self.source]
         return Batch(windows[:, self.tokens], targets, targets.numel(), source)
+
+
+class Continuation(NextToken):
+    """The text that follows the source; the decoder's first token is the source's last."""
+
+    def __init__(self, config: RunConfig, vocab_size: int) -> None:
+        super().__init__(config, vocab_size)
+        read = config.model.source_tokens
+        self.source, self.tokens, self.targets = slice(read), slice(read - 1, -1), slice(read, None)
+
+
+class Shifted(NextToken):
+    """A founding report's mistake: the target is the source, shifted: it holds all but the last target token."""
+
+    source, tokens, targets = slice(None, -1), slice(1, -1), slice(2, None)
 
 
 class Corrupts(Objective):
@@ -305,22 +317,10 @@ def written_from(
 
 
 def span_corruption(config: RunConfig, vocab_size: int) -> Corrupts:
-    return (SentinelSpans if config.has_sentinels else SpanCorruption)(config, vocab_size)
-
-
-OBJECTIVES: dict[str, Callable[[RunConfig, int], Objective]] = {
-    "next-token": Cut,
-    "masked": Masked,
-    "copy": Transcribe,
-    "reverse": Transcribe,
-    "continuation": Cut,
-    "shifted": Cut,
-    "translation": Transcribe,
-    "span-corruption": span_corruption,
-    "question-answer": QuestionAnswer,
-}
+    return (SentinelSpans if config.objective.has_sentinels else SpanCorruption)(config, vocab_size)
 
 
 def make_objective(config: RunConfig, vocab_size: int) -> Objective:
     """Return the objective of a config; special tokens are numbered after the text's `vocab_size`."""
-    return OBJECTIVES[config.objective.kind](config, vocab_size)
+    made: Objective = named(config.task.examples)(config, vocab_size)
+    return made

@@ -105,7 +105,7 @@ class BucketedBatches:
 
 
 class Specials(NamedTuple):
-    """The special tokens of one side of a translation, in the order of `SPECIAL_TOKENS`."""
+    """The special tokens of one side of a translation, in the order of its task's."""
 
     pad: int
     start: int

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator
 
-from engine.config.schema import span_counts
 from engine.config.sections import SHORTEST_DOCUMENT
+from engine.config.tasks import span_counts
 from engine.data.padding import Tokens
 
 Counts = NDArray[np.int64]

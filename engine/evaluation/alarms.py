@@ -11,6 +11,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from engine.config.schema import RunConfig
+from engine.config.tasks import TaskKind
 from engine.data.overlap import Overlap
 from engine.evaluation.verdict import (
     DIVERGED,
@@ -29,7 +30,6 @@ from engine.runs.records import DataFacts, Scores, TrainRecord, ValidationRecord
 
 STANDARD_ERRORS = 4.0  # below the whole-past floor, if no other is known
 PLAUSIBLE_SHARE = 0.25  # of the unigram loss: no natural text is predicted that well from its own past (≈ 0.35)
-UNBOUNDED = ("masked", "span-corruption", "question-answer")  # seen from both sides, or told before
 NOISE = 2.0  # standard errors within which a share is no better
 LEARNED = 0.02  # nats below the unigram loss that count as learning
 FIRST_STEPS = 50  # after warm-up; nothing is expected earlier
@@ -51,35 +51,28 @@ def overlapping(found: Overlap) -> Verdict:
 
 
 def of_scores(
-    record: Scores, facts: DataFacts, config: RunConfig, *, conditional: bool, step: int, leak_free: bool
+    record: Scores, facts: DataFacts, config: RunConfig, *, step: int, leak_free: bool
 ) -> list[Verdict | None]:
     """Return what is wrong with an evaluation's scores; arguments as for `implausible`."""
-    kind, warmup = config.objective.kind, config.optimizer.warmup
+    warmup = config.optimizer.warmup
     when: When = "evaluation"
     assert isinstance(warmup, int)
     return [
-        implausible(record, facts, kind=kind, conditional=conditional, when=when, step=step, leak_free=leak_free),
+        implausible(record, facts, config.task, when=when, step=step, leak_free=leak_free),
         not_learning(record, facts, warmup=warmup, when=when, step=step),
     ]
 
 
 def implausible(
-    record: Scores,
-    facts: DataFacts,
-    *,
-    kind: str,
-    conditional: bool,
-    when: When,
-    step: int,
-    leak_free: bool = False,
+    record: Scores, facts: DataFacts, task: TaskKind, *, when: When, step: int, leak_free: bool = False
 ) -> Verdict | None:
     """Return whether a validation loss is below what is possible or was ever reached; None if no bound is known.
 
     A text without a known bound may really be that easy: its loss is suspicious, not implausible. The bounds are those
-    of predicting a text from its past, so not of other objectives (`kind`), nor of a target that is a function of a
-    source (`conditional`). `leak_free`: whether the leak probe has passed.
+    of predicting a text from its past: not from both sides, from a given source, or after being told. `leak_free`:
+    whether the leak probe has passed.
     """
-    if conditional or kind in UNBOUNDED or record.loss is None:
+    if not task.from_its_past or record.loss is None:
         return None
     floor, loss, excess = facts.floor, record.loss, record.excess
     nats = None if floor is None else floor.nats_per_char

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.corpora import Split
 from engine.data.documents.corpus import Question
@@ -49,7 +48,7 @@ def copied_places(config: RunConfig, objective: Objective) -> NDArray[np.bool_] 
     input itself; None if no answer can be copied.
     """
     found_at = places(objective)
-    if found_at is None or capabilities.leaks(config) is None:
+    if found_at is None or config.task.leak(config) is None:
         return None
     at = torch.arange(found_at.answers.numel())
     see = self_attention(config.model)
@@ -74,6 +73,23 @@ class Scorer:
 
     def batches(self) -> Iterable[Batch]:
         raise NotImplementedError
+
+    @property
+    def work(self) -> str:
+        """What is done for a record, while one waits for it."""
+        return "scoring the split"
+
+    @property
+    def per(self) -> str:
+        """What the loss is averaged over, and how it was taken."""
+        return self.config.task.unit
+
+    def floor(self) -> dict[str, Any]:
+        """Return the floors that a record's `excess` is above, as data.json has them."""
+        return {}
+
+    def probe_words(self, share: float, places: int) -> str:
+        return f"{share:>6.1%} of {places:,} places"
 
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         """Return the nll of every target, ends and marks included, without smoothing."""
@@ -104,9 +120,22 @@ class TextScorer(Scorer):
         self.objective = make_objective(config, vocab_size)
         self.copied = copied_places(config, self.objective)
 
+    @property
+    def work(self) -> str:
+        return f"scoring {len(self.split.text):,} characters"
+
+    @property
+    def per(self) -> str:
+        return f"{self.config.task.unit}, context {self.config.model.context_length}, stride {self.config.stride}"
+
+    def floor(self) -> dict[str, Any]:
+        reachable = {} if self.reachable is None else {"reachable": self.reachable.facts().dump()}
+        mean = self.split.floor_mean
+        return reachable if mean is None else reachable | {"nats_per_char": mean[0], "se": mean[1]}
+
     def token_scores(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> TokenScores:
         context, stride, size = self.config.model.context_length, self.config.stride, evaluation_batch(self.config)
-        if self.config.objective.kind == "next-token":  # the last, shorter window counts too
+        if self.config.task.continues:  # the last, shorter window counts too
             return score_tokens(model, self.tokens, context=context, stride=stride, batch_size=size, between=between)
         return score_batches(model, self.batches(), context=context, stride=stride, between=between)
 
@@ -123,7 +152,7 @@ class TextScorer(Scorer):
         scores, config = self.token_scores(model, between), self.config
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
-        if config.objective.kind == "next-token":
+        if config.task.continues:
             more["bits_per_character"] = scores.bits_per_character(len(self.split.text) - 1)
             floor = self.split.floor if self.reachable is None else self.reachable.nats
             if floor is not None:
@@ -156,7 +185,7 @@ class TextScorer(Scorer):
 
     @cached_property
     def reachable(self) -> ReachableFloor | None:
-        if self.records < 2 or self.config.objective.kind != "next-token":
+        if self.records < 2 or not self.config.task.continues:
             return None
         return reachable_floor(self.split, self.config.model.context_length, self.config.stride)
 
@@ -254,6 +283,17 @@ class DocumentScorer(Scorer):
     facts: Mapping[str, Sequence[Fact]]
     tokenizer: Tokenizer
     device: torch.device
+
+    @property
+    def work(self) -> str:
+        return f"scoring {len(self.documents):,} document{'s' if len(self.documents) != 1 else ''}"
+
+    @property
+    def per(self) -> str:
+        return f"{self.config.task.unit}, masks and all"
+
+    def probe_words(self, share: float, places: int) -> str:
+        return f"{share:.1%} of {places:,} facts, exactly"
 
     def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
         assert isinstance(model, DecoderLM | EncoderDecoder)

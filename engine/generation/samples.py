@@ -42,7 +42,7 @@ class TextSampler:
         how, seed = Sampling.of(self.config), seed_for(self.config.seed, "sample", step)
         device, size = next(model.parameters()).device, self.tokenizer.vocab_size
         with evaluating(model):
-            if isinstance(model, EncoderLM) and self.config.objective.kind == "masked":
+            if isinstance(model, EncoderLM) and self.config.task.fills_gaps:
                 ids = self._ids[: self.config.model.context_length].to(device)
                 objective = make_objective(self.config, size)
                 hidden = objective.batch(ids[None], mask_generator(self.config.seed, "sample")).targets[0] != IGNORED

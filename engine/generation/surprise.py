@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.data.padding import Tokens
@@ -20,6 +19,7 @@ from engine.generation.answering import Prompt
 from engine.generation.sampling import SampledToken
 from engine.generation.translation import Translator
 from engine.model.transformer import EncoderDecoder, Network, evaluating
+from engine.model.visibility import sees_ahead
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     For a model with a source, its objective makes source and target of the text. `alternatives` is K. `InputError`: it
     is not defined for this kind of model, or the text is too short.
     """
-    if config.objective.kind == "masked":
+    if config.task.fills_gaps:
         raise InputError(
             "surprise: this model fills gaps that it sees from both sides: it has no probability of a character given "
             "only what comes before it"
         )
-    if capabilities.sees_ahead(config.model) and config.objective.kind == "next-token":
+    if sees_ahead(config.model):
         raise InputError("surprise: this model sees the character it is asked for: it could not be surprised")
     if isinstance(model, EncoderDecoder):
         return _target_surprise(model, config, vocab_size, ids, alternatives)
@@ -79,15 +79,14 @@ def _target_surprise(
     model: EncoderDecoder, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int
 ) -> Surprise:
     """Score the target that the objective makes of a text, given its source."""
-    kind, source, context = config.objective.kind, config.model.source_tokens, config.model.context_length
-    split = kind == "continuation"  # the text continues after its source
-    least, most = (source + 1, source + context) if split else (3 if kind == "shifted" else 1, source)
+    (least, most), source = config.task.surprise_lengths(config), config.model.source_tokens
     if not least <= ids.numel() <= most:
-        what = f"a source of {source} characters and what comes after it" if split else "a source"
+        what = f"a source of {source} characters and what comes after it" if most > source else "a source"
         raise InputError(f"surprise: this model needs {what}: {least} to {most} characters, and these are {len(ids)}")
     batch = make_objective(config, vocab_size).batch(ids[None], Generator())
     assert batch.source is not None
     found = _read(model, batch.tokens[0], batch.targets[0], batch.source[0], vocab_size, alternatives)
+    context = config.model.context_length
     return Surprise(tuple(found), tuple(batch.source[0].tolist()), context, context)
 
 

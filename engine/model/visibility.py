@@ -45,6 +45,15 @@ class Visibility:
         return n_layers * (self.window - 1 if self.causal else self.window // 2)
 
 
+def sees_ahead(model: ModelConfig) -> bool:
+    """Return whether any position's self-attention may look at a later one."""
+    see = self_attention(model)
+    length = model.context_length
+    if see.causal or length < 2:
+        return False
+    return see.window is None or see.window // 2 > 0 or (see.link_every is not None and see.link_every <= length)
+
+
 def self_attention(model: ModelConfig, *, causal: bool | None = None) -> Visibility:
     """The visibility of a model's self-attention; `causal` is that of one stack, by default the model's own."""
     causal = model.causal if causal is None else causal

@@ -5,7 +5,6 @@ from functools import partial
 
 import torch
 
-from engine import capabilities
 from engine.benchmark.cases import PRECISIONS
 from engine.config import presets
 from engine.config.schema import RunConfig
@@ -69,7 +68,7 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         if not apart <= CACHED:
             wrong.append(f"cached logits differ from a full pass by {apart:.2g} (relative)")
     leak = probed(config, model, batches, when="after", step=steps)
-    intended = OK if capabilities.leaks(config) is None else LEAK
+    intended = OK if config.task.leak(config) is None else LEAK
     if leak.verdict != intended:
         wrong.append(f"leak probe: {leak.verdict} instead of {intended}: {leak.why}")
     said = (

@@ -32,7 +32,7 @@ from engine.training.control import Control, StopRequested
 from engine.training.devices import busy_share, default_threads, environment, resolve_device
 from engine.training.init_from import InitFrom
 from engine.training.numerics import chosen_precision, compiles
-from engine.training.task import RunParts
+from engine.training.parts import RunParts
 from engine.training.tasks import make_task, task_of_run
 from engine.training.trainer import Trainer
 

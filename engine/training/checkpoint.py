@@ -309,10 +309,9 @@ def load_trained(
 ) -> tuple[Network, CharacterTokenizer, int]:
     """Load a text's run as `load_network` does; raise `InputError` if it translates or is about documents."""
     config = reader.config
-    if config.on_documents:
-        does = "answers questions" if config.answers else "fills in documents"
+    if config.task.corpus == "documents":
         raise InputError(
-            f"run '{reader.name}' {does} instead of continuing a text: `{reader.command('evaluate')}` "
+            f"run '{reader.name}' {config.task.does} instead of continuing a text: `{reader.command('evaluate')}` "
             "shows what it writes"
         )
     model, tokenizer, step = load_network(reader, which, device)
@@ -336,7 +335,7 @@ def load_of_documents(
 ) -> tuple[DecoderLM | EncoderDecoder, CharacterTokenizer | BpeTokenizer | WordTokenizer, int]:
     """Load a run on documents or questions as `load_network` does; raise `InputError` if it is another kind."""
     model, tokenizer, step = load_network(reader, which, device)
-    if not reader.config.on_documents or isinstance(tokenizer, PairTokenizer) or isinstance(model, EncoderLM):
+    if reader.config.task.corpus != "documents" or isinstance(tokenizer, PairTokenizer) or isinstance(model, EncoderLM):
         raise InputError(f"run '{reader.name}' is not about documents: `{reader.command('sample')}`")
     return model, tokenizer, step
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -41,19 +41,19 @@ class _DocumentTask(Task):
     corpus: DocumentCorpus
     tokenizer: DocumentTokenizer
 
+    @classmethod
+    def read(cls, config: RunConfig, data_dir: Path | None) -> DocumentCorpus:
+        return load_corpus(DocumentCorpus, config.data, data_dir)
+
     @staticmethod
-    def opened(
-        config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None
-    ) -> tuple[DocumentCorpus, DocumentTokenizer]:
-        corpus = load_corpus(DocumentCorpus, config.data, data_dir)
+    def tokenizer_for(corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None) -> DocumentTokenizer:
         if given is None and config.data.tokenizer == "bpe":  # learned from the training splits
             asked = corpus.questions.get("train", ())
             learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]
-            return corpus, bpe_of(learned, config.data.bpe_size)
+            return bpe_of(learned, config.data.bpe_size)
         if given is None:  # the characters or words of all splits
-            return corpus, (WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer).of(
-                corpus.texts()
-            )
+            kind = WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer
+            return kind.of(corpus.texts())
         if isinstance(given, PairTokenizer) or given.kind != config.data.tokenizer:
             raise InputError(
                 f"train.init_from: data.tokenizer is '{config.data.tokenizer}', and that run's tokenizer is of kind "
@@ -63,7 +63,7 @@ class _DocumentTask(Task):
             given.encode_all(list(corpus.texts()))
         except InputError as error:
             raise InputError(f"corpus {corpus.name}: for a run that starts from another one, {error}") from None
-        return corpus, given
+        return given
 
     def portable_corpus(self, config: RunConfig) -> str:
         return config.data.corpus if config.data.corpus in CORPORA else self.corpus.source
@@ -110,10 +110,11 @@ class SpanTask(_DocumentTask):
     """Documents with their tokenizer, encoded; too short ones are left out."""
 
     encoded: Mapping[str, Sequence[Tokens]]
+    part = "documents-"
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "SpanTask":
-        corpus, tokenizer = cls.opened(config, data_dir, given)
+    def of(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = cls.tokenizer_for(corpus, config, given)
         encoded = {split: at_least(tokenizer.encode_all(documents)) for split, documents in corpus.documents.items()}
         for split in NEEDED:
             if not encoded.get(split):
@@ -123,9 +124,7 @@ class SpanTask(_DocumentTask):
                 )
         return cls(corpus, tokenizer, encoded)
 
-    def seen_by(self, trained: Task) -> Overlap | None:
-        if not isinstance(trained, SpanTask):
-            return None
+    def _overlap_with(self, trained: Self) -> Overlap | None:
         return document_overlap(trained.corpus.documents["train"], self.corpus.documents["validation"], "validation")
 
     @cached_property
@@ -191,10 +190,11 @@ class QuestionTask(_DocumentTask):
     """Questions about documents with the documents' tokenizer; those with known answers are encoded."""
 
     encoded: Mapping[str, EncodedPairs]
+    part = "questions-"
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "QuestionTask":
-        corpus, tokenizer = cls.opened(config, data_dir, given)
+    def of(cls, corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = cls.tokenizer_for(corpus, config, given)
         encoded = {}
         for split, questions in corpus.questions.items():
             told = [(q.text, q.answer) for q in questions if q.answer is not None]
@@ -230,10 +230,8 @@ class QuestionTask(_DocumentTask):
                         f"model.{key} is {most}; --set model.{key}={longest}"
                     )
 
-    def seen_by(self, trained: Task) -> Overlap | None:
+    def _overlap_with(self, trained: Self) -> Overlap | None:
         # Only questions count: the documents are meant to contain the answers.
-        if not isinstance(trained, QuestionTask):
-            return None
         known, asked = (t.corpus.questions[name] for t, name in ((trained, "train"), (self, "validation")))
         return question_overlap([q.text for q in known], [q.text for q in asked], "validation")
 

@@ -17,7 +17,6 @@ from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import (
     AnyTokenizer,
-    CharacterTokenizer,
     PairTokenizer,
     described,
     difference,
@@ -35,7 +34,6 @@ from engine.training import checkpoint, tensors
 from engine.training.task import Task
 from engine.training.tasks import task_of_run
 from engine.training.tensors import Shape
-from engine.training.text_task import TextTask
 
 Changed = Mapping[str, tuple[Any, Any]]  # settings of the model that differ: (there, here)
 SHOWN = 4  # weights that do not fit, each named
@@ -94,10 +92,9 @@ class InitFrom:
     def begin(self, model: Network, config: RunConfig, task: Task, data_dir: Path | None) -> Report:
         """Copy the weights into a model, and compare the data that the two runs are trained on."""
         (said, lints), name = self.copy_weights(model, config), self.name
-        if isinstance(task, TextTask):
-            own = CharacterTokenizer.of(split.text for split in task.corpus.splits.values())
-            if differs := difference(self.tokenizer, own):
-                said.append(f"this text alone would be read otherwise: {differs}")
+        own = task.own_tokenizer()
+        if own is not None and (differs := difference(self.tokenizer, own)):
+            said.append(f"this text alone would be read otherwise: {differs}")
         said += [f"parent '{name}' is marked {badge}" for badge in self.reader.badges if badge not in SERIOUS]
         if self.reader.data.sha256 != task.sha256:  # the same text is split at the same places
             try:

@@ -14,8 +14,8 @@ from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts, Sample, Scores
 from engine.runs.twins import inert_switches
 from engine.runs.writer import RunWriter
+from engine.training.parts import RunParts
 from engine.training.self_check import self_check
-from engine.training.task import RunParts
 
 CURVE = 1_000  # train records, enough for a curve's shape
 
@@ -58,8 +58,8 @@ class Inspector:
 
     def scores(self, record: Scores, step: int) -> None:
         """Check a validation record: too good to be true, or no better than counting?"""
-        conditional, free = self.batches.objective.conditional, self._reader.leak_free
-        for verdict in of_scores(record, self.facts, self.config, conditional=conditional, step=step, leak_free=free):
+        free = self._reader.leak_free
+        for verdict in of_scores(record, self.facts, self.config, step=step, leak_free=free):
             self._note(verdict)
         self._curve("evaluation", step)
 

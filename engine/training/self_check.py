@@ -561,7 +561,7 @@ def _wrong_scores(config: RunConfig, network: Network, kept: Tensor, batch: Batc
         torch.default_generator.manual_seed(seed)
         length = batch.tokens.shape[1]
         scores = {"scoring": score_batches(network, [batch], context=length, stride=length).nll}
-        if config.objective.kind == "next-token":
+        if config.task.continues:
             text = torch.cat((batch.tokens[0], batch.targets[0, -1:]))
             scores["scoring a text"] = score_tokens(network, text, context=length, stride=length, batch_size=1).nll
         for what, nll in scores.items():

@@ -1,11 +1,9 @@
-"""The base of all tasks: an encoded corpus and its tokenizer. `tasks.make_task` chooses the kind."""
+"""What a task is to everyone who trains or scores it: an encoded corpus and its tokenizer. `tasks.py` makes one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -20,8 +18,7 @@ from engine.errors import InputError
 from engine.evaluation.scorers import Scorer
 from engine.generation.samples import RowSampler, TextSampler
 from engine.lints import Lint
-from engine.model.transformer import Network
-from engine.runs.records import DataFacts, Origin, OverlapFacts
+from engine.runs.records import DataFacts, OverlapFacts
 
 
 class Task(ABC):
@@ -30,12 +27,25 @@ class Task(ABC):
     corpus: TextCorpus | ParallelCorpus | DocumentCorpus
     tokenizer: AnyTokenizer
 
+    part: ClassVar[str] = ""  # of the corpus that it is about, in the keys of `sha256`: `part` + split
+
+    @classmethod
+    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
+        """Load and encode the corpus of a config; raises as `read` and `of`."""
+        return cls.of(cls.read(config, data_dir), config, given)
+
     @classmethod
     @abstractmethod
-    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> Self:
-        """Load and encode the corpus of a config; without a `given` tokenizer, of the run that this one starts from, it
-        gets its own. Named corpora are looked for in `data_dir` first. `InputError`: no such corpus, something wrong
-        with it, too little of it for the context, or text that the given tokenizer cannot encode.
+    def read(cls, config: RunConfig, data_dir: Path | None) -> Any:
+        """Load the corpus of a config; named ones are looked for in `data_dir` first. `InputError`: no such corpus, or
+        something wrong with it.
+        """
+
+    @classmethod
+    @abstractmethod
+    def of(cls, corpus: Any, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        """Encode a corpus; without a `given` tokenizer, of the run that this one starts from, it gets its own.
+        `InputError`: too little of it for the context, or text that the given tokenizer cannot encode.
         """
 
     @property
@@ -69,9 +79,21 @@ class Task(ABC):
     def overlap_facts(self) -> OverlapFacts | None:
         return None if self.overlap is None else OverlapFacts.made(**self.overlap.to_json())
 
-    @abstractmethod
     def seen_by(self, trained: "Task") -> Overlap | None:
         """Return how much of its validation split another task trains on; None if the two are of different kinds."""
+        return self._overlap_with(trained) if type(trained) is type(self) else None
+
+    @abstractmethod
+    def _overlap_with(self, trained: Self) -> Overlap | None:
+        """Return how much of its validation split a task of its own kind trains on."""
+
+    def own_tokenizer(self) -> AnyTokenizer | None:
+        """Return the tokenizer that its corpus alone would get, if that can be told at once."""
+        return None
+
+    def scored_by(self, records: int) -> Self:
+        """Return the same task with the scoring rules of a run's version of the records; see `TextScorer`."""
+        return self
 
     @abstractmethod
     def portable_corpus(self, config: RunConfig) -> str:
@@ -93,33 +115,12 @@ class Task(ABC):
         """Return the training batches."""
 
     @abstractmethod
-    def scorer(self, config: RunConfig, device: torch.device) -> Scorer:
-        """Return the scorer of the validation split."""
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> Scorer:
+        """Return the scorer of a split."""
 
     @abstractmethod
     def sampler(self, config: RunConfig) -> TextSampler | RowSampler:
         """Return the sampler; raise `InputError` if the prompt has characters the model will never know."""
-
-
-@dataclass(frozen=True)
-class RunParts:
-    """Everything a run needs besides its directory: config complete, model fp32, on its device, in training mode."""
-
-    config: RunConfig
-    task: Task
-    model: Network
-    sampler: TextSampler | RowSampler
-    lints: Sequence[Lint] = ()
-    origin: Origin | None = None  # of its first weights
-    said: Sequence[str] = ()  # about these
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.model.parameters()).device
-
-    @cached_property
-    def batches(self) -> Examples:
-        return self.task.batches(self.config, self.device)
 
 
 def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:

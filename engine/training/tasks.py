@@ -1,29 +1,25 @@
-"""Choose the task of a config or a run: text, sentence pairs, documents, or questions about documents."""
+"""Make the task of a config or a run; `engine.config.tasks` names each objective's class."""
 
-from dataclasses import replace
 from pathlib import Path
 
 from engine.config.schema import RunConfig
+from engine.config.tasks import named
 from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.runs.reader import RunReader
-from engine.training.document_tasks import QuestionTask, SpanTask
 from engine.training.task import Task
-from engine.training.text_task import TextTask
-from engine.training.translation_task import TranslationTask
+
+
+def task_class(config: RunConfig) -> type[Task]:
+    found: type[Task] = named(config.task.task)
+    return found
 
 
 def make_task(config: RunConfig, data_dir: Path | None, tokenizer: AnyTokenizer | None = None) -> Task:
-    kind: type[Task] = TextTask
-    if config.translates:
-        kind = TranslationTask
-    elif config.on_documents:
-        kind = QuestionTask if config.answers else SpanTask
-    return kind.load(config, data_dir, tokenizer)
+    return task_class(config).load(config, data_dir, tokenizer)
 
 
 def task_of_run(reader: RunReader, data_dir: Path | None) -> Task:
     """Load the task of a run: with its scoring rules, and its tokenizer if it started from another's weights."""
     config = reader.config
     kept = None if config.train.init_from is None else read_tokenizer(reader.path / "tokenizer.json")
-    task = make_task(config, data_dir, kept)
-    return replace(task, records=reader.run.records) if isinstance(task, TextTask) else task
+    return make_task(config, data_dir, kept).scored_by(reader.run.records)

@@ -1,8 +1,9 @@
 """The text task: batches of windows, exact scores, samples that continue a prompt."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import torch
 
@@ -36,13 +37,15 @@ class TextTask(Task):
     records: int = RECORDS
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TextTask":
-        # The vocabulary is every character of every split, as nanoGPT's is.
-        corpus = load_corpus(TextCorpus, config.data, data_dir)
-        tokenizer = CharacterTokenizer.of(split.text for split in corpus.splits.values()) if given is None else given
+    def read(cls, config: RunConfig, data_dir: Path | None) -> TextCorpus:
+        return load_corpus(TextCorpus, config.data, data_dir)
+
+    @classmethod
+    def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
+        tokenizer = _every_character(corpus) if given is None else given
         if not isinstance(tokenizer, CharacterTokenizer):
             raise InputError(
-                f"train.init_from: '{config.objective.kind}' reads a text by characters, and that run's tokenizer is "
+                f"train.init_from: '{config.task.name}' reads a text by characters, and that run's tokenizer is "
                 f"of kind '{tokenizer.kind}' ({described(tokenizer)}): its weights mean other tokens"
             )
         if given is not None:
@@ -57,7 +60,7 @@ class TextTask(Task):
         context = config.model.context_length
         for name in ("train", "validation"):
             have = tokens[name].numel() if name in tokens else 0
-            shorter_will_do = name == "validation" and config.objective.kind == "next-token"
+            shorter_will_do = name == "validation" and config.task.continues
             needed = 2 if shorter_will_do else config.window_tokens
             if have < needed:
                 raise InputError(
@@ -66,6 +69,12 @@ class TextTask(Task):
                     f"--set model.context_length={max(1, have // 4)}"
                 )
         return cls(corpus, tokenizer, tokens)
+
+    def own_tokenizer(self) -> CharacterTokenizer:
+        return _every_character(self.corpus)
+
+    def scored_by(self, records: int) -> Self:
+        return replace(self, records=records)
 
     def portable_corpus(self, config: RunConfig) -> str:
         return config.data.corpus if config.data.corpus in CORPORA else self.corpus.source
@@ -78,9 +87,7 @@ class TextTask(Task):
     def validation_tokens(self) -> int:
         return self.tokens["validation"].numel()
 
-    def seen_by(self, trained: Task) -> Overlap | None:
-        if not isinstance(trained, TextTask):
-            return None
+    def _overlap_with(self, trained: Self) -> Overlap | None:
         return text_overlap([trained.corpus.splits["train"].text], self.corpus.splits["validation"].text, "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:
@@ -89,9 +96,8 @@ class TextTask(Task):
 
     def facts(self, config: RunConfig) -> DataFacts:
         train, held_out = (self.tokens[name].numpy() for name in ("train", "validation"))
-        from_its_past = config.objective.kind in ("next-token", "continuation", "shifted")
         # With a given source or both sides of a gap, a lower loss than the floor is possible.
-        floor = self.corpus.splits["validation"].floor_mean if from_its_past else None
+        floor = self.corpus.splits["validation"].floor_mean if config.task.from_its_past else None
         reachable = None if floor is None else self.scorer(config, torch.device("cpu")).reachable
         above = {} if reachable is None else {"reachable": reachable.facts()}
         return DataFacts.made(
@@ -124,14 +130,9 @@ class TextTask(Task):
     def batches(self, config: RunConfig, device: torch.device) -> Examples:
         return training_batches(self.tokens["train"], config, make_objective(config, self.vocab_size), device)
 
-    def scorer(self, config: RunConfig, device: torch.device) -> TextScorer:
-        return TextScorer(
-            config,
-            self.corpus.splits["validation"],
-            self.tokens["validation"].to(device),
-            self.vocab_size,
-            self.records,
-        )
+    def scorer(self, config: RunConfig, device: torch.device, split: str = "validation") -> TextScorer:
+        tokens = self.tokens[split].to(device)
+        return TextScorer(config, self.corpus.splits[split], tokens, self.vocab_size, self.records)
 
     def sampler(self, config: RunConfig) -> TextSampler:
         prompt = config.evaluation.sample_prompt
@@ -139,9 +140,14 @@ class TextTask(Task):
             self.tokenizer.encode(prompt)  # refused now, not at step 500
             return TextSampler(config, self.tokenizer, prompt)
         held_out = self.corpus.splits["validation"].text
-        if config.objective.kind != "next-token":  # a source, or a text to hide parts of
+        if not config.task.continues:  # a source, or a text to hide parts of
             prompt = held_out[: min(config.window_tokens, config.model.source_tokens)]
         else:
             first = held_out.lstrip("\n")[:MAX_PROMPT]
             prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.characters[0]
         return TextSampler(config, self.tokenizer, prompt)
+
+
+def _every_character(corpus: TextCorpus) -> CharacterTokenizer:
+    """Return a tokenizer of every character of every split, as nanoGPT's is."""
+    return CharacterTokenizer.of(split.text for split in corpus.splits.values())

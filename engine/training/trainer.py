@@ -38,8 +38,8 @@ from engine.training.control import (
 from engine.training.devices import device_load, is_device_failure, keep_memory, memory_in_use
 from engine.training.inspector import Inspector
 from engine.training.numerics import set_fp32_matmul
+from engine.training.parts import RunParts
 from engine.training.step import Stepper, StepResult, read_all
-from engine.training.task import RunParts
 
 MOST_UNREAD = 100  # steps; results are read after this many if nothing else asks for them
 

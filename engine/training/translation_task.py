@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import torch
@@ -38,8 +39,11 @@ class TranslationTask(Task):
     encoded: Mapping[str, EncodedPairs]
 
     @classmethod
-    def load(cls, config: RunConfig, data_dir: Path | None, given: AnyTokenizer | None = None) -> "TranslationTask":
-        corpus = load_corpus(ParallelCorpus, config.data, data_dir)
+    def read(cls, config: RunConfig, data_dir: Path | None) -> ParallelCorpus:
+        return load_corpus(ParallelCorpus, config.data, data_dir)
+
+    @classmethod
+    def of(cls, corpus: ParallelCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
         tokenizer = make_tokenizer(corpus, config) if given is None else _taken_over(given, corpus)
         encoded = {
             name: EncodedPairs(tokenizer.source.encode_all(pairs.sources), tokenizer.target.encode_all(pairs.targets))
@@ -63,9 +67,7 @@ class TranslationTask(Task):
     def validation_tokens(self) -> int:
         return int(self.encoded["validation"].lengths[:, 1].sum())
 
-    def seen_by(self, trained: Task) -> Overlap | None:
-        if not isinstance(trained, TranslationTask):
-            return None
+    def _overlap_with(self, trained: Self) -> Overlap | None:
         return pair_overlap(trained.corpus.splits["train"], self.corpus.splits["validation"], "validation")
 
     def resolved(self, config: RunConfig, where: str, threads: int) -> RunConfig:

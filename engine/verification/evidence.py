@@ -39,7 +39,7 @@ class Evidence:
     @cached_property
     def redefined(self) -> frozenset[str]:
         """Fields that the version which recorded the run defined differently; they are not compared."""
-        return redefined(self.reader.run.records, self.config.objective.kind)
+        return redefined(self.reader.run.records, self.config.task.name)
 
     def not_compared(self, *fields: str) -> str:
         """Return a note that names those of these fields that were redefined; else ""."""

@@ -18,8 +18,8 @@ from engine.training import checkpoint
 from engine.training.control import Control, Diverged, Leaking
 from engine.training.inspector import CURVE, probed
 from engine.training.numerics import chosen_precision
+from engine.training.parts import RunParts
 from engine.training.self_check import self_check
-from engine.training.task import RunParts
 from engine.training.trainer import Trainer
 from engine.verification.evidence import Evidence
 from engine.verification.finding import COARSE, Difference, Outcome, Record, Unknown, as_recorded, differences
@@ -214,13 +214,12 @@ def _probes(evidence: Evidence) -> Iterator[Verdict]:
 
 def _alarms(evidence: Evidence) -> Iterator[Verdict]:
     config, facts = evidence.config, evidence.reader.data
-    objective = evidence.task.batches(config, evidence.device).objective
     found: list[Verdict | None] = []
     if evidence.validation:
         record, step = ValidationRecord.read(evidence.validation[-1]), evidence.validation[-1]["step"]
-        conditional, free = objective.conditional, evidence.reader.leak_free
+        free = evidence.reader.leak_free
         found += [
-            *of_scores(record, facts, config, conditional=conditional, step=step, leak_free=free),
+            *of_scores(record, facts, config, step=step, leak_free=free),
             _curve(evidence, step),
         ]
     if evidence.finished and (best := evidence.reader.summary.best) is not None:

@@ -10,20 +10,18 @@ import typer
 from engine.clean import clean, clean_line
 from engine.command_line import RUNS
 from engine.errors import InputError, one_of, refused
+from engine.measures import MEASURES
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, loading, stamp
-from tui_transformer.lab.formatting import count, unit
+from tui_transformer.lab.formatting import count
 
 if TYPE_CHECKING:
     import torch
 
     from engine.config.schema import RunConfig
-    from engine.evaluation.scorers import AnswerScorer
-    from engine.model.transformer import Network
-    from engine.training.document_tasks import QuestionTask
 
 SPLITS = ("train", "validation", "test")
 Scored = tuple[dict[str, Any], list[str]]  # as JSON, and as lines
@@ -83,20 +81,19 @@ def evaluate(
 ) -> int:
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
-    if not config.translates and split not in SPLITS:
+    if config.task.corpus != "pairs" and split not in SPLITS:
         raise InputError(f"--split {split[:40]!r}: must be {one_of(SPLITS)}")
     beside = (
         ("--stride", stride, config.on_rows, "is scored row by row and has no windows"),
-        ("--beam", beam, not config.translates, "does not translate"),
-        ("--predictions", predictions, not config.answers, "answers no questions"),
+        ("--beam", beam, not config.task.uses("evaluation.beam", config), "does not translate"),
+        ("--predictions", predictions, config.task.rows != "questions", "answers no questions"),
     )
     for option, value, is_wrong, why in beside:
         if value is not None and is_wrong:
             raise InputError(f"{option} {str(value)[:80]}: run '{reader.name}' {why}; leave it out")
     stamp(reader)
     asked = EvaluateArgs(split, checkpoint, stride, batch_size, beam, sentences, device, data_dir, predictions)
-    score = _score_translation if config.translates else _score_documents if config.on_documents else _score_text
-    record, words = score(reader, asked)
+    record, words = WAYS.get(config.task.rows, _score)(reader, asked)
     if json:
         named = {"run": reader.name, "split": split, "checkpoint": checkpoint, "badges": list(reader.badges)}
         emit({"kind": "evaluation", **named, **record})
@@ -124,55 +121,46 @@ def _require_same(reader: RunReader, corpus: str, splits: Mapping[str, str], spl
         )
 
 
-def _score_text(reader: RunReader, asked: EvaluateArgs) -> Scored:
-    config = reader.config
-    context = config.model.context_length
-    stride = config.stride if asked.stride is None else asked.stride
-    if not 1 <= stride <= config.window_targets:
+def _score(reader: RunReader, asked: EvaluateArgs) -> Scored:
+    """Score a split as in training, in the words that fit every task."""
+    config, stride = reader.config, asked.stride
+    if stride is not None and not 1 <= stride <= config.window_targets:
         raise InputError(f"--stride {stride}: must be from 1 to the context of this run, {config.window_targets}")
-    with loading("loading the model and the corpus"):
-        import torch
-
-        from engine.data.catalogue import load_corpus
-        from engine.data.corpora import TextCorpus
-        from engine.evaluation.scorers import TextScorer
-        from engine.training.checkpoint import load_trained
-
-        where = asked.where()
-        model, tokenizer, step = load_trained(reader, asked.checkpoint, where)
-        corpus = load_corpus(TextCorpus, config.data, asked.data_dir)
-        _require_same(reader, corpus.name, corpus.sha256, asked.split)
-        part = corpus.splits[asked.split]
-        tokens = torch.from_numpy(tokenizer.encode(part.text)).to(where)
     wanted = asked.changed(config, stride=stride)
-    with loading(f"scoring {len(part.text):,} characters"):
-        evaluator = TextScorer(wanted, part, tokens, tokenizer.vocab_size)
-        record, reachable = evaluator.record(model).dump(), evaluator.reachable
-    of = unit(config.objective.kind)
+    with loading("loading the model and the corpus"):
+        from engine.training.checkpoint import load_network
+        from engine.training.tasks import task_class
+
+        where, kind = asked.where(), task_class(config)
+        model, tokenizer, step = load_network(reader, asked.checkpoint, where)
+        corpus = kind.read(wanted, asked.data_dir)
+        _require_same(reader, corpus.name, corpus.sha256, asked.split, kind.part)
+        scorer = kind.of(corpus, wanted, tokenizer).scorer(wanted, where, asked.split)
+    with loading(scorer.work):
+        record = scorer.record(model).dump()
     words = [
-        f"  loss                {record['loss']:.4f} nats per {of}, context {context}, stride {stride}",
+        f"  loss                {record['loss']:.4f} nats per {scorer.per}",
         f"  perplexity          {record['perplexity']:.4f}",
     ]
     if "bits_per_character" in record:
         words.append(f"  bits per character  {record['bits_per_character']:.4f}")
     words.append(f"  accuracy            {record['accuracy']:.2%}")
+    more = [measure for measure in MEASURES if measure.key in config.task.scores and not measure.of_loss]
+    words += [f"  {measure.name:18}  {measure.exact.format(record[measure.key])}" for measure in more]
     if record.get("honest_loss") is not None:
         words.append(
             f"  of what it cannot copy  {record['honest_loss']:.4f} nats: all other answers stand in its input"
         )
     if "excess" in record:
-        facts: dict[str, object] = {} if reachable is None else {"reachable": reachable.facts().dump()}
-        if part.floor_mean is not None:
-            facts |= {"nats_per_char": part.floor_mean[0], "se": part.floor_mean[1]}
-        record["floor"] = facts
+        record["floor"] = scorer.floor()
         words.append(f"  above the floor     {record['excess']:+.4f} nats per character")
         words += [f"    {floor.amount}  {floor.words}" for floor in DataFacts.read(record).floors]
-        if reachable is not None and reachable.read < reachable.windows:
-            words.append(f"    of {reachable.read:,} of {reachable.windows:,} windows, evenly spaced")
+        if "windows" in (reachable := record["floor"].get("reachable", {})):
+            words.append("    of {:,} of {:,} windows, evenly spaced".format(*reachable["windows"]))
     if "nanogpt_loss" in record:
         words.append(f"  nanoGPT's batches   {record['nanogpt_loss']:.4f}")
     places = record.get("probe_places", {})
-    words += [f"  {name:18}  {share:>6.1%} of {places[name]:,} places" for name, share in record["probes"].items()]
+    words += [f"  {name:18}  {scorer.probe_words(share, places[name])}" for name, share in record["probes"].items()]
     return {"step": step, **record}, words
 
 
@@ -225,36 +213,17 @@ def _score_translation(reader: RunReader, asked: EvaluateArgs) -> Scored:
     return record, words
 
 
-def _score_documents(reader: RunReader, asked: EvaluateArgs) -> Scored:
-    """Score a split of documents, corrupted as in training, with recalled facts; or of questions."""
+def _score_questions(reader: RunReader, asked: EvaluateArgs) -> Scored:
+    """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
     with loading("loading the model and the corpus"):
         from engine.training.checkpoint import load_network
-        from engine.training.document_tasks import QuestionTask, SpanTask
+        from engine.training.document_tasks import QuestionTask
 
         where, config = asked.where(), asked.changed(reader.config)
         model, tokenizer, step = load_network(reader, asked.checkpoint, where)
-        kind: type[QuestionTask | SpanTask] = QuestionTask if config.answers else SpanTask
-        task = kind.load(config, asked.data_dir, tokenizer)
-        part = "questions-" if config.answers else "documents-"
-        _require_same(reader, task.name, task.sha256, asked.split, part)
-    if isinstance(task, QuestionTask):
-        record, words = _score_questions(task, task.scorer(config, where, asked.split), model, asked)
-        return {"step": step, **record}, words
-    scorer = task.scorer(config, where, asked.split)
-    with loading(f"scoring {count(len(scorer.documents), 'document')}"):
-        record = scorer.record(model).dump()
-    words = [
-        f"  loss                {record['loss']:.4f} nats per token, masks and all",
-        f"  perplexity          {record['perplexity']:.4f}",
-        f"  accuracy            {record['accuracy']:.2%}",
-    ]
-    for name, share in record["probes"].items():
-        words.append(f"  {name:18}  {share:.1%} of {len(scorer.facts[name]):,} facts, exactly")
-    return {"step": step, **record}, words
-
-
-def _score_questions(task: "QuestionTask", scorer: "AnswerScorer", model: "Network", asked: EvaluateArgs) -> Scored:
-    """Score how many questions of a split are answered exactly; of a blind split, return the answers alone."""
+        task = QuestionTask.load(config, asked.data_dir, tokenizer)
+        _require_same(reader, task.name, task.sha256, asked.split, task.part)
+        scorer = task.scorer(config, where, asked.split)
     with loading(f"answering {count(len(scorer.questions), 'question')}"):
         record = scorer.record(model).dump()
     if asked.predictions is not None:
@@ -285,4 +254,7 @@ def _score_questions(task: "QuestionTask", scorer: "AnswerScorer", model: "Netwo
             words.append(f"  = {question.answer}")
     if asked.predictions is not None:
         words.append(f"  {count(len(answers), 'answer')} in {asked.predictions}, a line each")
-    return record, words
+    return {"step": step, **record}, words
+
+
+WAYS = {"sentences": _score_translation, "questions": _score_questions}  # of tasks that have more to say

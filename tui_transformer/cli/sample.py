@@ -16,7 +16,6 @@ from engine.runs.reader import RunReader
 from tui_transformer.cli.options import Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import answer, complain, emit, is_terminal, loading, say, stdout, warn
 from tui_transformer.cli.repl import Session, converse
-from tui_transformer.lab.play.document_writer import DocumentWriter
 from tui_transformer.lab.play.prompt import ASKING, WRITING, Prompt, Settings, checked
 from tui_transformer.lab.play.writer import Writer
 from tui_transformer.lab.play.writers import load_writer
@@ -34,8 +33,9 @@ class Writing(Session[Writer]):
     _noticed: set[str] = field(default_factory=set)
 
     def writer_of(self, reader: RunReader) -> Writer:
-        if reader.config.translates:
-            raise InputError(f"run '{reader.name}' translates sentences: `{reader.command('translate')}`")
+        task = reader.config.task
+        if task.prompt != "sample":
+            raise InputError(f"run '{reader.name}' {task.does}: `{reader.command(task.prompt)}`")
         return load_writer(reader, self.checkpoint, self.device)
 
     def answer(self, text: str, settings: Settings, which: int = 0) -> None:
@@ -53,12 +53,12 @@ class Writing(Session[Writer]):
                     if writer.continues and not self.as_json:
                         sys.stdout.write(clean(text))
                 pieces.append(piece)
-                if not self.as_json and not isinstance(writer, DocumentWriter):
+                if not self.as_json and not writer.ranks:
                     sys.stdout.write(clean(piece.text))
                     sys.stdout.flush()
             written = "".join(piece.text for piece in pieces)
             wholes = writer.wholes(text, written, OTHERS)
-            filled = writer.filled(text, written) if isinstance(writer, DocumentWriter) else ""
+            filled = writer.filled(text, written)
             if self.as_json:
                 known = [piece.nats for piece in pieces if piece.nats is not None]
                 whole = {}
@@ -78,7 +78,7 @@ class Writing(Session[Writer]):
                         **settings,
                     }
                 )
-            elif isinstance(writer, DocumentWriter):
+            elif writer.ranks:
                 answer(clean_line(filled or written.strip()))
                 answer(f"  {clean_line(in_words(wholes))}", flush=True)
             else:
@@ -128,8 +128,6 @@ class Writing(Session[Writer]):
 
     def examples(self, _: str) -> None:
         for writer in self.writers:
-            if not isinstance(writer, DocumentWriter):
-                raise InputError(f"examples: {writer.name} goes on with any text; runs on documents have some")
             with loading("loading the corpus"):
                 found = writer.examples()
             self._title(writer)
@@ -182,7 +180,7 @@ def sample(
             writing.answer(prompt, settings, which)
         return 0
     if is_terminal(sys.stdin):
-        some = ", examples for some to try" if isinstance(first, DocumentWriter) else ""
+        some = ", examples for some to try" if first.ranks else ""
         say(f"{writing.title}: {first.invitation}{some}, /help for commands, /quit to leave")
     session = Prompt(
         settings,
@@ -195,7 +193,7 @@ def sample(
             "vs": writing.take_second,
             "checkpoint": writing.take_checkpoint,
         },
-        ASKING if isinstance(first, DocumentWriter) else WRITING,
+        ASKING if first.ranks else WRITING,
         remark=say,
         complain=complain,
     )

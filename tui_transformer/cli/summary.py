@@ -17,14 +17,13 @@ from engine.runs.records import ProbeFacts
 from tui_transformer.cli.output import emit, is_terminal, stdout
 from tui_transformer.lab.charts.canvas import Line, line_chart, usual_top
 from tui_transformer.lab.charts.curves import curve_of
-from tui_transformer.lab.formatting import count, duration, short, sparkline, unit
+from tui_transformer.lab.formatting import count, duration, short, sparkline
 from tui_transformer.lab.records.findings import findings
 
 Part = Text | RichTable
 CHART_HEIGHT = 16
 STYLES = {"good": "green", "bad": "bold red", "warn": "yellow"}  # of findings
 MAX_WIDTH = 100
-SHOWN_ROWS = {"span-corruption": "documents", "question-answer": "questions"}  # what samples are, if not sentences
 
 
 def print_summary(reader: RunReader, *, as_json: bool, data_dir: Path | None = None) -> None:
@@ -71,7 +70,7 @@ def loss_chart(reader: RunReader, width: int, height: int, *, colour: bool) -> s
             Line(train.x, train.y, "cyan", label="train"),
             Line(validation.x, validation.y, "orange1", label="validation"),
         ],
-        title=f"loss, nats per {unit(reader.config.objective.kind)}",
+        title=f"loss, nats per {reader.config.task.unit}",
         x_label="step",
         width=width,
         height=height,
@@ -90,20 +89,20 @@ def _scores(reader: RunReader) -> Text | None:
     windows = "" if config.on_rows else f", context {last.context}, stride {last.stride}"
     newer = f"; best {best.loss:.4f} at step {best.step:,}" if best.step != last.step else ""
     lines = [
-        f"validation loss {last.loss:.4f} nats per {unit(config.objective.kind)}",
+        f"validation loss {last.loss:.4f} nats per {config.task.unit}",
         f"  perplexity {last.perplexity:.3f}, {bits}accuracy {last.accuracy:.1%}",
         f"  scored over the whole split{windows}{newer}",
     ]
-    if config.translates:
+    if "bleu" in config.task.scores:
         how = "greedily" if last.beam == 1 else f"with a beam of {last.beam}"
         lines += [
             f"  BLEU {last.bleu:.2f}, chrF {last.chrf:.1f}, {last.exact_match:.1%} exactly right: "
             f"{last.translated:,} of {last.sentences:,} sentences, {how}",
             f"  {clean_line(last.bleu_signature)}",
         ]
-    if config.answers:
-        right = f"{best.right:,} of {best.questions:,} questions"
-        said = f"  exact match {best.exact_match:.1%} at step {best.step:,} ({right})"
+    elif "exact_match" in config.task.scores:
+        right = f" ({best.right:,} of {best.questions:,} questions)" if config.task.rows == "questions" else ""
+        said = f"  exact match {best.exact_match:.1%} at step {best.step:,}{right}"
         if (always := data.majority) is not None and always.of:
             said += f"; always “{clean_line(always.answer)}” would be right in {always.share:.1%}"
         lines.append(said)
@@ -164,9 +163,9 @@ def _sample(reader: RunReader) -> Text | None:
     newest = deque(reader.samples(), maxlen=1)
     if not newest:
         return None
-    last, kind = newest[0], reader.config.objective.kind
+    last, task = newest[0], reader.config.task
     if last.translations:
-        text = Text(f"held-out {SHOWN_ROWS.get(kind, 'sentences')} at step {last.step:,}:")
+        text = Text(f"held-out {task.rows or 'texts'} at step {last.step:,}:")
         for row in last.translations:
             source, reference, written = map(clean_line, (row.source, row.reference, row.text))
             text.append(f"\n{source}", "bold").append(f"\n→ {written}")
@@ -175,7 +174,7 @@ def _sample(reader: RunReader) -> Text | None:
         return text
     text = Text(f"sample at step {last.step:,}, temperature {last.temperature}:\n")
     text.append(last.prompt, style="bold")
-    if kind != "next-token":  # the prompt is a source, or a text with gaps
+    if not task.continues:  # the prompt is a source, or a text with gaps
         text.append("\n→ ")
     text.append(last.text)
     return text
@@ -193,18 +192,12 @@ def _next(reader: RunReader, data_dir: Path | None) -> Text:
     def another(base: str) -> str:
         return command_line("run", "--preset", "no-pe", "--on", base, runs_dir=reader.path.parent, data_dir=data_dir)
 
-    if reader.config.on_documents:
-        rows = [(reader.command("evaluate", data_dir=data_dir), "score its best checkpoint again")]
-    elif reader.config.translates:
-        rows = [
-            (reader.command("translate"), "translate with it"),
-            (another("phrasebook"), "the same without positions"),
-        ]
-    else:
-        rows = [
-            (reader.command("sample"), "write with it"),
-            (another("demo"), "the same without positions"),
-        ]
+    task = reader.config.task
+    command, what_for = task.next_step
+    where = {"data_dir": data_dir} if command == "evaluate" else {}
+    rows = [(reader.command(command, **where), what_for)]
+    if task.ablated_on:
+        rows.append((another(task.ablated_on), "the same without positions"))
     rows.append((command_line("presets", "list"), "other presets"))
     width = max(len(command) for command, _ in rows)
     text = Text(clean_line(f"next (this run is in {reader.path})"), style="bold")

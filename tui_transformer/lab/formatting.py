@@ -56,19 +56,6 @@ def per_cent(share: float) -> str:
     return "0.0%" if shown in ("-0.0%", "+0.0%") else shown
 
 
-_UNITS = {
-    "masked": "hidden character",
-    "translation": "token",
-    "span-corruption": "token",
-    "question-answer": "answer token",
-}
-
-
-def unit(objective: str) -> str:
-    """The unit a loss averages over."""
-    return _UNITS.get(objective, "character")
-
-
 def sparkline(values: Sequence[float]) -> str:
     """Numbers as a row of bars, full at the largest."""
     low, high = min(values), max(values)

@@ -142,13 +142,13 @@ class DocumentCorpus(Corpus):
             examples += ["", *(clean_line(f"{q.text[:WIDEST]}  →  {(q.answer or '')[:WIDEST]}") for q in shown)]
         return Description(record, lines, examples)
 
-    def preview(self, data: DataConfig, objective: str, rows: int) -> CorpusPreview:
+    def preview(self, data: DataConfig, kind: str, rows: int) -> CorpusPreview:
         """Questions with answers; or documents with their second half masked, and what is missing."""
         from engine.data.tokenizers import WordTokenizer
 
         train, asked = self.documents["train"], self.questions.get("train", ())
         lines, size = list[str](), f"{len(train):,} documents"
-        if objective == "question-answer":
+        if kind == "questions":
             if not asked:
                 raise InputError(f"corpus {self.name} has no questions: it is for span-corruption")
             size = f"{len(asked):,} questions"

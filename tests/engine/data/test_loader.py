@@ -3,7 +3,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches
-from engine.data.objectives import Cut
+from engine.data.objectives import NextToken
 from engine.errors import InputError
 
 TOKENS = torch.arange(1000)
@@ -11,7 +11,7 @@ EIGHT = RunConfig.model_validate({"model": {"context_length": 8}})
 
 
 def batches(tokens: torch.Tensor, batch_size: int, seed: int, **epochs: int) -> TextBatches:
-    return TextBatches(tokens, Cut(EIGHT, 10), batch_size, seed, **epochs)
+    return TextBatches(tokens, NextToken(EIGHT, 10), batch_size, seed, **epochs)
 
 
 def test_a_batch_depends_on_seed_step_and_micro_batch_only() -> None:

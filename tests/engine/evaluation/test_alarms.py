@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from engine.config.tasks import TASKS
 from engine.evaluation.alarms import implausible, majority_only, not_learning, same_text
 from engine.evaluation.verdict import NOT_LEARNING, OK, SUSPICIOUS
 from engine.runs.records import DataFacts, MajorityFacts, Scores
@@ -18,15 +19,8 @@ NO_FLOOR = {"floor": None, "plausible": None, "unigram": 3.347}
 TEXT = "next-token"
 
 
-def verdict(loss: float, facts: dict, kind: str = TEXT, *, conditional: bool = False, **more: float) -> str | None:
-    found = implausible(
-        Scores.made(loss=loss, **more),
-        DataFacts.read(facts),
-        kind=kind,
-        conditional=conditional,
-        when="evaluation",
-        step=1,
-    )
+def verdict(loss: float, facts: dict, kind: str = TEXT, **more: float) -> str | None:
+    found = implausible(Scores.made(loss=loss, **more), DataFacts.read(facts), TASKS[kind], when="evaluation", step=1)
     return found and found.verdict
 
 
@@ -49,7 +43,7 @@ def test_a_low_loss_on_a_text_without_a_known_bound_is_suspicious_and_excludes_n
 
 @pytest.mark.parametrize("leak_free", [True, False])
 def test_the_alarm_says_that_the_leak_probe_passed_only_if_it_did(leak_free: bool) -> None:
-    record, more = Scores(loss=0.5), {"kind": TEXT, "conditional": False, "when": "evaluation", "step": 1}
+    record, more = Scores(loss=0.5), {"task": TASKS[TEXT], "when": "evaluation", "step": 1}
     found = implausible(record, DataFacts.read(NO_FLOOR), leak_free=leak_free, **more)
     assert found is not None and ("the leak probe passed" in found.why) is leak_free
     assert "suspiciously low" in found.why and "Repetitive text" in found.why
@@ -71,10 +65,10 @@ def test_simple_chinese_logs_and_code_never_get_a_red_badge(make) -> None:
 
 
 def test_conditional_and_two_sided_tasks_have_no_bound() -> None:
-    assert verdict(0.0, FLOOR, "copy", conditional=True) is None
+    assert verdict(0.0, FLOOR, "copy") is None
     assert verdict(0.01, FLOOR, "masked") is None
     assert verdict(math.nan, FLOOR) == "ok"
-    assert implausible(Scores(), DataFacts.read(FLOOR), kind=TEXT, conditional=False, when="after", step=1) is None
+    assert implausible(Scores(), DataFacts.read(FLOOR), TASKS[TEXT], when="after", step=1) is None
 
 
 def test_no_better_than_counting_is_not_learning_once_warm_up_is_over() -> None:
@@ -135,4 +129,4 @@ def test_no_majority_and_no_answers_are_no_verdict() -> None:
     assert majority_only(Scores(exact_match=0.0), DataFacts(), when="after", step=9) is None
     assert majority_only(Scores(loss=1.0), MAJORITY, when="after", step=9) is None
     low, facts = Scores(loss=0.001), DataFacts(unigram=4.0)
-    assert implausible(low, facts, kind="question-answer", conditional=False, when="after", step=9) is None
+    assert implausible(low, facts, TASKS["question-answer"], when="after", step=9) is None

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from engine.config.schema import RunConfig
-from engine.data.objectives import Batch, Cut, places
+from engine.data.objectives import Batch, NextToken, places
 from engine.evaluation.checks import gradient_leak, leak_probe, perturbation_leak, places_to_try
 from engine.model import attention
 from engine.model.transformer import build_model
@@ -12,7 +12,7 @@ from engine.model.visibility import Visibility
 
 VOCAB = 11
 WINDOWS = torch.randint(VOCAB, (2, 17), generator=torch.Generator().manual_seed(3))
-OBJECTIVE = Cut(RunConfig.model_validate({"model": {"context_length": 16}}), VOCAB)
+OBJECTIVE = NextToken(RunConfig.model_validate({"model": {"context_length": 16}}), VOCAB)
 PLACES, BATCH = places(OBJECTIVE), OBJECTIVE.batch(WINDOWS, torch.Generator())
 ROW = Batch(BATCH.tokens[:1], BATCH.targets[:1], 16)
 

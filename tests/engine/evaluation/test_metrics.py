@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from engine.config.schema import RunConfig
 from engine.data.loader import TextBatches
-from engine.data.objectives import Cut
+from engine.data.objectives import NextToken
 from engine.data.synthetic.grammar import Probe
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.metrics import TokenScores, excess_over_floor, nanogpt_loss, probe_counts, score_tokens, windows
@@ -112,7 +112,7 @@ def test_excess_leaves_out_characters_whose_floor_is_unknown() -> None:
 
 
 def test_nanogpt_protocol_is_the_mean_of_random_batches(model) -> None:
-    batches = TextBatches(TOKENS, Cut(EIGHT, 10), 4, seed=1)
+    batches = TextBatches(TOKENS, NextToken(EIGHT, 10), 4, seed=1)
     loss = nanogpt_loss(model, batches, 3)
     model.eval()
     expected = [

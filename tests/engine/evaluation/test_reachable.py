@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from engine.config.schema import RunConfig
 from engine.config.sections import DataConfig
+from engine.config.tasks import TASKS
 from engine.data.catalogue import load_corpus
 from engine.data.corpora import Split, TextCorpus
 from engine.data.synthetic import playlets
@@ -143,9 +144,7 @@ def test_a_text_that_was_not_generated_has_no_such_floor() -> None:
 
 def verdict_of(record: dict, floor: dict) -> str:
     facts = {"floor": {"nats_per_char": 0.357, "se": 0.0013, "reachable": floor}, "unigram": 3.0}
-    found = implausible(
-        Scores.read(record), DataFacts.read(facts), kind="next-token", conditional=False, when="evaluation", step=1
-    )
+    found = implausible(Scores.read(record), DataFacts.read(facts), TASKS["next-token"], when="evaluation", step=1)
     assert found is not None
     return found.verdict
 

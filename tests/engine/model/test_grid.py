@@ -60,7 +60,7 @@ def test_the_probe_tells_who_sees_ahead(cell) -> None:
     objective = make_objective(cell, VOCAB - 1)  # the last token is the start token of a copy
     windows = draw(7, objective.window) % (VOCAB - 1)
     verdict = leak_probe(build_model(cell.model, VOCAB, 1), objective, windows, VOCAB - 1, when="before", step=0)
-    if capabilities.leaks(cell) is None:
+    if cell.task.leak(cell) is None:
         assert verdict.verdict == "ok" and verdict.value == 0.0
     else:
         assert verdict.verdict == "LEAK" and verdict.value > 0.0

@@ -34,7 +34,7 @@ kinds = pytest.mark.parametrize(("kind", "reads"), KINDS, ids=NAMES)
 def small(monkeypatch) -> corpora.DocumentCorpus:
     """The small corpus in the place of any other."""
     made = corpus()
-    monkeypatch.setattr(document_tasks, "load_documents", lambda data, data_dir: made)
+    monkeypatch.setattr(document_tasks, "load_corpus", lambda kind, data, data_dir: made)
     return made
 
 

@@ -13,7 +13,6 @@ import pytest
 import torch
 from torch import nn
 
-from engine import capabilities
 from engine.config import presets
 from engine.config.keys import parse_override
 from engine.config.schema import RunConfig
@@ -423,7 +422,7 @@ def test_the_same_settings_without_a_bug_raise_nothing(preset: str, changes: tup
 def test_no_shipped_preset_raises_an_alarm_that_is_not_its_point(name: str, tmp_path) -> None:
     config = miniature(name)
     reader, refused = begun(config, tmp_path)
-    assert set(reader.badges) == (set() if capabilities.leaks(config) is None else {"LEAK"}) and not refused
+    assert set(reader.badges) == (set() if config.task.leak(config) is None else {"LEAK"}) and not refused
 
 
 @pytest.mark.parametrize("name", ["baseline", "phrasebook"])

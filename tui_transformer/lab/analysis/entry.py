@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.config.keys import flatten
+from engine.config.tasks import NextToken, TaskKind, task_named
 from engine.config.toml import MAX_BYTES, parse, read
 from engine.errors import InputError
 from engine.measures import MEASURE, MEASURES, Measure, probe
@@ -32,7 +33,6 @@ from engine.runs.records import (
     Summary,
     ValidationRecord,
 )
-from tui_transformer.lab.formatting import unit
 
 DAMAGED, DAMAGED_FILES = "damaged", "DAMAGED"
 ENDED_EARLY = ("stopped", "interrupted", "failed", "lost")
@@ -61,10 +61,14 @@ class Protocol:
     split: str = ""  # SHA-256 of the validation text; "" where data.json does not say it
     asked: tuple[Any, ...] = ()  # fallback: the settings that name and cut the text, the corpus first
     unit: str = "character"  # the unit the loss is averaged over
-    objective: str = "next-token"  # what is predicted from what
+    objective: str = NextToken.name  # what is predicted from what
     tokens: str = ""  # identifies the tokenizer; "" where tokens are characters
     context: int | None = None  # tokens of a window; None before the first score
     stride: int | None = None  # tokens between window starts
+
+    @property
+    def task(self) -> TaskKind:
+        return task_named(self.objective)
 
 
 @dataclass(frozen=True)
@@ -204,9 +208,10 @@ def read_entry(path: Path) -> Entry:
     best, last = summary.best or ValidationRecord(), summary.last or ValidationRecord()
     state = reader.state if status.state in LIVE_STATES else status.state or DAMAGED
     model, data, notes = read_record(ModelFacts, ModelFacts.file), read_record(DataFacts, DataFacts.file), reader.notes
-    objective = setting(config, "objective.kind") or "next-token"
+    objective = setting(config, "objective.kind") or NextToken.name
+    task = task_named(objective)
     # A translation's BLEU may be compared with an older one: only outputs that hit the length limit differ.
-    names = redefined(born.records, "" if objective == "translation" else objective)
+    names = redefined(born.records, "" if "bleu" in task.scores else objective)
     known = {"excess": last.excess is not None, "flops_per_token": model.flops_per_token is not None}
     known["probes"] = "probes" in last.model_fields_set
     older = tuple(name for name in REDEFINED_HERE if name in names and known[name])
@@ -242,7 +247,7 @@ def read_entry(path: Path) -> Entry:
         scores={name: value for name in SCORES if (value := last.value(name)) is not None},
         probes={} if "probes" in older else last.probes,
         chances={one.name: one.chance for one in data.probes if one.chance is not None},
-        places=_places(data, last, objective),
+        places=_places(data, last, task),
         badges=badges,
         checked=bool(verdicts) and last.loss is not None,
         notes=notes.text,
@@ -254,7 +259,7 @@ def read_entry(path: Path) -> Entry:
             corpus=data.corpus,
             split=data.sha256.get("validation", ""),
             asked=tuple(config.get(f"data.{key}") for key in ASKED),
-            unit=unit(objective) if characters else "token",
+            unit=task.unit if characters else "token",
             objective=objective,
             tokens="" if characters else data.tokenizer_sha256,
             context=last.context,
@@ -266,10 +271,10 @@ def read_entry(path: Path) -> Entry:
     )
 
 
-def _places(data: DataFacts, last: ValidationRecord, objective: str) -> dict[str, int]:
+def _places(data: DataFacts, last: ValidationRecord, task: TaskKind) -> dict[str, int]:
     """Questions behind each share of the last evaluation. Tokens of one answer or sentence count as one question."""
     asked = next((n for n in (last.questions, last.translated, last.sentences) if n is not None), None)
-    of_text = data.splits.get("validation", {}).get("tokens") if objective == "next-token" else None
+    of_text = data.splits.get("validation", {}).get("tokens") if task.continues else None
     found: dict[str, int | None] = {one.name: one.n for one in data.probes}  # older versions: of the whole text
     if "probe_places" in last.model_fields_set:
         found |= dict.fromkeys(last.probes, None) | last.probe_places

@@ -102,14 +102,14 @@ def vocabulary(config: RunConfig, characters: Characters | None = None) -> Vocab
     if characters is None and known is not None:
         text, bound = known(data)[data.tokenizer]
         characters = Characters(text)
-    elif data.tokenizer == "words" and not config.on_documents:
+    elif data.tokenizer == "words" and config.task.corpus != "documents":
         characters = None  # character counts do not tell the number of words
     if data.tokenizer == "bpe":
         characters = Characters(data.bpe_size, data.bpe_size)
     tokens = model.vocab_size or (config.needed_tokens(characters.text) if characters else None)
     if tokens is None:
         return None
-    if data.shared_vocabulary or config.on_documents:
+    if data.shared_vocabulary or config.task.corpus == "documents":
         learned = data.tokenizer == "bpe" or bound
         return Vocabulary(tokens, at_most=learned and model.vocab_size is None)
     found = config.needed_tokens(characters.sources) if characters and characters.sources else None

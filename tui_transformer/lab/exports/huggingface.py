@@ -12,7 +12,6 @@ from engine.runs.records import ValidationRecord
 from tui_transformer.lab.escaping import markdown_block as block
 from tui_transformer.lab.escaping import markdown_text as text
 from tui_transformer.lab.exports.recorded import ExportedRun
-from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.badges import badge
 
 FRONT = """---
@@ -60,7 +59,7 @@ def card(run: ExportedRun, which: str, step: int) -> str:
         *(f"> **{text(name)}** {text(badge(name).means)} {text(run.badges[name])}" for name in badges),
         f"A Transformer ({text(model.architecture)}{size}): {model.n_layers} layers, {model.n_heads} heads, width "
         f"{model.d_model}, context {model.context_length}, {text(model.position)} positions, "
-        f"{text(model.attention)} attention; trained for {text(config.objective.kind)} by tui\\-transformer."
+        f"{text(model.attention)} attention; trained for {text(config.task.name)} by tui\\-transformer."
         f"{preset} Seed {config.seed}, checkpoint {text(which)} \\(step {step:,} of {config.train.steps:,}\\); the "
         f"run is {text(run.state)}.{notes}",
         "## Scores",
@@ -74,7 +73,7 @@ def card(run: ExportedRun, which: str, step: int) -> str:
     ]
     written = [sample for sample in run.texts if sample.step == step][-1:]
     sections += (f"## A sample\n\n{block(one.prompt)}\n\n→\n\n{block(one.text)}" for one in written)
-    front = FRONT.format(task="translation" if run.config.translates else "text-generation")
+    front = FRONT.format(task=run.config.task.pipeline)
     return front + "\n" + "\n\n".join(sections) + "\n"
 
 
@@ -84,7 +83,7 @@ def _scores(run: ExportedRun, which: str, step: int) -> Iterator[str]:
     if not found:
         yield f"This checkpoint \\(step {step:,}\\) was not scored."
         return
-    record, of = found[-1], unit(run.config.objective.kind)
+    record, of = found[-1], run.config.task.unit
     floor = next((floor.words for floor in run.data.floors), "floor")
     rows = ["| score | value |", "|:---|---:|"]
     for measure in MEASURES:

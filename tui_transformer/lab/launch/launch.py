@@ -49,7 +49,7 @@ def enqueue(
     from engine.data.catalogue import portable
 
     capabilities.require(config, f"preset '{config.preset}'" if config.preset else "config")
-    corpus = portable(config.data.corpus, capabilities.corpus_kind(config))  # it may be begun from another folder
+    corpus = portable(config.data.corpus, config.task.corpus)  # it may be begun from another folder
     if corpus != config.data.corpus:
         config = capabilities.with_value(config, "data.corpus", corpus)
     if config.train.init_from is not None:

@@ -1,13 +1,14 @@
-"""A writer for document models: answers a question, or fills in a document.
+"""Writers for document models: one answers a question, one fills in a document.
 
-The answer follows the prompt that the model was trained with (`engine.generation.answering`), in which ⁇ is a mark.
+Each answer follows the prompt that the model was trained with (`engine.generation.answering`), in which ⁇ is a mark.
 """
 
 import math
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
@@ -21,7 +22,7 @@ from tui_transformer.lab.play.writer import (
     split_at_arrow,
     token_scores,
 )
-from tui_transformer.lab.play.written import Answer, AnswerToken, AttentionView, TokenScores
+from tui_transformer.lab.play.written import Answer, AnswerToken, AttentionView, Example, TokenScores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,43 +34,21 @@ GAP = re.compile(r"⁇|_{2,}")
 _BARE = re.compile(rf"\s*{MARK}\s*")
 FOLLOWED = 8  # beam width of the search for the likeliest answers
 GREEDY: Settings = {"temperature": 0.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 50}
-INVITATIONS = {
-    "question-answer": "type a question; temperature 0 is greedy",
-    "span-corruption": "type a document with ___ where something is missing; temperature 0 is greedy",
-}
-
-
-@dataclass(frozen=True)
-class Example:
-    """A held-out question, or document with gaps, and the greedy answer; not cleaned."""
-
-    asked: str
-    reference: str  # the right answer; "" if not given
-    written: str
-
-    @property
-    def right(self) -> bool:
-        return bool(self.reference) and self.written.strip() == self.reference.strip()
-
-    def record(self) -> dict[str, str | bool | None]:
-        right = self.right if self.reference else None
-        return {"asked": self.asked, "reference": self.reference, "text": self.written, "right": right}
 
 
 class DocumentWriter(Writer):
     ranks = True
+    surprised_by: ClassVar[str]  # what `surprise` needs, besides the arrow
+    example: ClassVar[str]  # of a prompt
     crossing = "cross-attention: each token of the answer sees all that was read"
 
     def _load(self, reader: RunReader, checkpoint: str) -> None:
-        from engine.data.objectives import QuestionAnswer, span_corruption
         from engine.training.checkpoint import load_of_documents
 
         self.model, self.tokenizer, self.step = load_of_documents(reader, checkpoint, self.device)
         self._size = self.tokenizer.vocab_size
-        self._asks = QuestionAnswer(self.config, self._size) if self.config.answers else None
-        self._fills = None if self.config.answers else span_corruption(self.config, self._size)
         self._joins = self.tokenizer.kind == "bpe"  # the space before a word belongs to its first token
-        self.defaults, self.invitation = dict(GREEDY), INVITATIONS[self.config.objective.kind]
+        self.defaults = dict(GREEDY)
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.answering import require_room, sample_answer
@@ -99,15 +78,7 @@ class DocumentWriter(Writer):
         ]
         return first, *[one for one in ranked if one.text != first.text][:others]
 
-    def filled(self, text: str, written: str) -> str:
-        """Return the document with its gaps filled in brackets; "" if a question is answered."""
-        if self.config.answers:
-            return ""
-        spans = iter(written.split(MARK))
-        return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
-
     def examples(self) -> list[Example]:
-        """Return a few held-out questions or documents with gaps, always the same ones; loads the corpus."""
         from engine.training.tasks import make_task
 
         evaluation = self.config.evaluation.model_copy(update={"sample_prompt": ""})
@@ -118,8 +89,7 @@ class DocumentWriter(Writer):
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:
         from engine.generation.surprise import answer_surprise
 
-        what = "a question and its answer" if self.config.answers else "a document with ___ and what is missing"
-        needed = f"{what} are needed, with → between them, e.g. {self._example()} → London"
+        needed = f"{self.surprised_by} are needed, with → between them, e.g. {self.example} → London"
         asked, answer = split_at_arrow(text, needed, last=True)
         prompt = self._prompt(asked)
         found = answer_surprise(
@@ -155,28 +125,9 @@ class DocumentWriter(Writer):
 
         return text_of
 
+    @abstractmethod
     def _prompt(self, text: str) -> "Prompt":
-        from engine.generation.answering import gaps_prompt, question_prompt
-
-        if self._asks is not None:
-            question = self.tokenizer.encode(text.strip())
-            if not len(question):
-                raise InputError(f"prompt '': it needs a question, e.g. {self._example()}")
-            return question_prompt(self._asks, question)
-        assert self._fills is not None
-        parts = GAP.split(text.strip())
-        most = len(self.config.special_tokens) - 3 if self.config.has_sentinels else 1  # without pad, start and end
-        if not 1 < len(parts) <= most + 1:
-            gaps = "one gap" if most == 1 else f"1 to {most} gaps"
-            raise InputError(
-                f"prompt: this model fills in a document with {gaps}: mark what is missing with ___, "
-                f"e.g. {self._example()}"
-            )
-        before = [part.rstrip(" ") if self._joins else part for part in parts[:-1]]
-        return gaps_prompt(self._fills, self.tokenizer.encode_all([*before, parts[-1]]))
-
-    def _example(self) -> str:
-        return "'Where was Ada Lovelace born?'" if self.config.answers else "'Ada Lovelace was born in ___.'"
+        """Return the prompt that the model was trained with; raise InputError if the text is none."""
 
     def _answer(self, written: str, prompt: "Prompt") -> "Tokens":
         import numpy as np
@@ -193,6 +144,47 @@ class DocumentWriter(Writer):
         if token < self._size:
             return self.tokenizer.decode([token])
         return END if token == prompt.end else MARK
+
+
+class QuestionWriter(DocumentWriter):
+    invitation = "type a question; temperature 0 is greedy"
+    surprised_by = "a question and its answer"
+    example = "'Where was Ada Lovelace born?'"
+
+    def _prompt(self, text: str) -> "Prompt":
+        from engine.data.objectives import QuestionAnswer
+        from engine.generation.answering import question_prompt
+
+        question = self.tokenizer.encode(text.strip())
+        if not len(question):
+            raise InputError(f"prompt '': it needs a question, e.g. {self.example}")
+        return question_prompt(QuestionAnswer(self.config, self._size), question)
+
+
+class SpanWriter(DocumentWriter):
+    invitation = "type a document with ___ where something is missing; temperature 0 is greedy"
+    surprised_by = "a document with ___ and what is missing"
+    example = "'Ada Lovelace was born in ___.'"
+
+    def filled(self, text: str, written: str) -> str:
+        spans = iter(written.split(MARK))
+        return GAP.sub(lambda gap: f"[{next(spans, '').strip()}]", text)
+
+    def _prompt(self, text: str) -> "Prompt":
+        from engine.data.objectives import span_corruption
+        from engine.generation.answering import gaps_prompt
+
+        parts, sentinels = GAP.split(text.strip()), self.config.objective.has_sentinels
+        most = len(self.config.special_tokens) - 3 if sentinels else 1  # without pad, start and end
+        if not 1 < len(parts) <= most + 1:
+            gaps = "one gap" if most == 1 else f"1 to {most} gaps"
+            raise InputError(
+                f"prompt: this model fills in a document with {gaps}: mark what is missing with ___, "
+                f"e.g. {self.example}"
+            )
+        before = [part.rstrip(" ") if self._joins else part for part in parts[:-1]]
+        objective = span_corruption(self.config, self._size)
+        return gaps_prompt(objective, self.tokenizer.encode_all([*before, parts[-1]]))
 
 
 def _on_a_line(written: str) -> str:

@@ -1,7 +1,7 @@
-"""A writer for text models: continues a text, fills its gaps, or turns a source into a target."""
+"""Writers for text models: one continues a text or turns a source into a target, one fills gaps."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
@@ -12,23 +12,24 @@ from tui_transformer.lab.play.written import AnswerToken, TokenScores
 if TYPE_CHECKING:
     from torch import Tensor
 
-INVITATIONS = {"next-token": "type a text to continue", "masked": "type a text with a _ for each character to fill in"}
+    from engine.generation.sampling import Sampling
 
 
 class TextWriter(Writer):
+    mark: ClassVar[str] = START  # for the special token, if there is one
+
     def _load(self, reader: RunReader, checkpoint: str) -> None:
         from engine.training.checkpoint import load_trained
 
         self.model, self.tokenizer, self.step = load_trained(reader, checkpoint, self.device)
-        generation, kind = self.config.generation, self.config.objective.kind
+        generation = self.config.generation
         own = {name: getattr(generation, name) for name in SETTINGS if hasattr(generation, name)}
         self.defaults = {"seed": 1, "length": 200} | own
-        self.continues, self.invitation = kind == "next-token", INVITATIONS.get(kind, "type a source")
+        self.continues = self.config.task.continues
+        self.invitation = "type a text to continue" if self.continues else "type a source"
 
     def notice(self, text: str, settings: Settings) -> str:
         """Warn that the context will be full, or that the source's length differs from training."""
-        if self.config.objective.kind == "masked":
-            return ""
         if not self.continues:
             trained, given = self.config.model.source_tokens, len(text)
             then = "the newest count" if given > trained else "others are new to it"
@@ -44,39 +45,17 @@ class TextWriter(Writer):
         return words if wanted > context else ""
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
-        from engine.generation.sampling import fill, write
-        from engine.model.transformer import EncoderLM
-
         if not text:
             raise InputError("prompt '': it needs at least one character, e.g. 'O'")
         how, seed = sampling_of(settings, answer, self.config.generation.overflow)
-        size = self.tokenizer.vocab_size
-        if self.config.objective.kind != "masked":
-            ids, length = self._encoded(text), int(settings["length"])
-            drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
-            yield from answer_tokens(drawn, self._decoded, self._decoded)
-            return
-        assert isinstance(self.model, EncoderLM)
-        ids, gaps = self._with_gaps(text)
-        filled, choices = fill(self.model, size, ids, gaps, how, seed, alternatives)
-        found = answer_tokens(choices, self._decoded, self._decoded)
-        for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
-            yield next(found) if gap else AnswerToken(self._decoded(token))
+        yield from self._written(text, int(settings["length"]), how, seed, alternatives)
 
-    def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
-        """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
-        import torch
+    def _written(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
+        from engine.generation.sampling import write
 
-        from engine.generation.samples import GAP
-
-        context = self.config.model.context_length
-        if GAP not in text or len(text) > context:
-            raise InputError(
-                f"prompt: this model fills gaps: mark each with {GAP}, in at most {context} characters, "
-                f"e.g. 'the g{GAP}te'"
-            )
-        gaps = torch.tensor([c == GAP for c in text], device=self.device)
-        return self._encoded(text.replace(GAP, self.tokenizer.characters[0])), gaps
+        ids, size = self._encoded(text), self.tokenizer.vocab_size
+        drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
+        yield from answer_tokens(drawn, self._decoded, self._decoded)
 
     def _encoded(self, text: str) -> "Tensor":
         import torch
@@ -103,11 +82,6 @@ class TextWriter(Writer):
         import torch
 
         model, size = self.config.model, self.tokenizer.vocab_size
-        if self.config.objective.kind == "masked":
-            if written:  # the filled text
-                return self._encoded(written), None
-            ids, gaps = self._with_gaps(text)
-            return torch.where(gaps, size, ids), None
         if self.continues:
             return self._encoded(text + written)[-model.context_length :], None
         source = self._encoded(text)[-model.source_tokens :]
@@ -116,5 +90,49 @@ class TextWriter(Writer):
 
     def _labels(self, ids: "Tensor", *, is_source: bool) -> tuple[str, ...]:
         size = self.tokenizer.vocab_size
-        mark = "_" if self.config.objective.kind == "masked" else START
-        return tuple(self._decoded(token) if token < size else mark for token in ids.tolist())
+        return tuple(self._decoded(token) if token < size else self.mark for token in ids.tolist())
+
+
+class MaskedWriter(TextWriter):
+    mark = "_"
+
+    def _load(self, reader: RunReader, checkpoint: str) -> None:
+        super()._load(reader, checkpoint)
+        self.invitation = "type a text with a _ for each character to fill in"
+
+    def notice(self, text: str, settings: Settings) -> str:
+        return ""
+
+    def _written(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
+        from engine.generation.sampling import fill
+        from engine.model.transformer import EncoderLM
+
+        assert isinstance(self.model, EncoderLM)
+        ids, gaps = self._with_gaps(text)
+        filled, choices = fill(self.model, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
+        found = answer_tokens(choices, self._decoded, self._decoded)
+        for token, gap in zip(filled.tolist(), gaps.tolist(), strict=True):
+            yield next(found) if gap else AnswerToken(self._decoded(token))
+
+    def _with_gaps(self, text: str) -> "tuple[Tensor, Tensor]":
+        """Return (T,) ids of a text, with placeholders at gaps, and (T,) bool of where they are."""
+        import torch
+
+        from engine.generation.samples import GAP
+
+        context = self.config.model.context_length
+        if GAP not in text or len(text) > context:
+            raise InputError(
+                f"prompt: this model fills gaps: mark each with {GAP}, in at most {context} characters, "
+                f"e.g. 'the g{GAP}te'"
+            )
+        gaps = torch.tensor([c == GAP for c in text], device=self.device)
+        return self._encoded(text.replace(GAP, self.tokenizer.characters[0])), gaps
+
+    def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
+        import torch
+
+        if written:  # the filled text
+            return self._encoded(written), None
+        ids, gaps = self._with_gaps(text)
+        return torch.where(gaps, self.tokenizer.vocab_size, ids), None

@@ -13,7 +13,7 @@ from engine.errors import InputError
 from engine.runs.reader import RunReader
 from tui_transformer.lab.play.pictures import stacks, who_sees_whom
 from tui_transformer.lab.play.prompt import Settings
-from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, TokenScores
+from tui_transformer.lab.play.written import Alternative, Answer, AnswerToken, AttentionView, Example, TokenScores
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,7 @@ class Writer(ABC):
     """A checkpoint of a run: best, last, or a step. Raises InputError if it is missing or damaged."""
 
     continues: bool = False  # its text continues the prompt; else it is a separate answer
-    ranks: bool = False  # it can rank whole answers, see `wholes`
+    ranks: bool = False  # its answers have an end: it can rank whole ones, see `wholes`, and shows held-out `examples`
     invitation: str = ""
     crossing: ClassVar[str] = "cross-attention: each token of the target sees all of the source"
     step: int
@@ -68,6 +68,14 @@ class Writer(ABC):
         () if answers have no end, or are not ranked by probability.
         """
         return ()
+
+    def filled(self, text: str, written: str) -> str:
+        """Return the prompt with its gaps filled in brackets; "" if it has none to fill."""
+        return ""
+
+    def examples(self) -> list[Example]:
+        """Return a few held-out questions or documents with gaps, always the same ones; loads the corpus."""
+        raise InputError(f"examples: {self.name} goes on with any text; runs on documents have some")
 
     @abstractmethod
     def surprise(self, text: str, alternatives: int = 0) -> TokenScores:

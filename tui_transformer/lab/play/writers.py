@@ -1,22 +1,28 @@
 """Choose the writer for a run, and keep loaded writers in memory."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.errors import InputError
 from engine.runs.reader import RunReader
 from engine.runs.tail import stamp
-from tui_transformer.lab.play.document_writer import DocumentWriter
-from tui_transformer.lab.play.text_writer import TextWriter
+from tui_transformer.lab.play.document_writer import QuestionWriter, SpanWriter
+from tui_transformer.lab.play.text_writer import MaskedWriter, TextWriter
 from tui_transformer.lab.play.translation_writer import TranslationWriter
 from tui_transformer.lab.play.writer import Writer
 
+# Of the objectives that are played with in another way than `TextWriter`'s.
+WRITERS: Mapping[str, type[Writer]] = {
+    "masked": MaskedWriter,
+    "translation": TranslationWriter,
+    "span-corruption": SpanWriter,
+    "question-answer": QuestionWriter,
+}
 KEPT = 3  # models kept in memory
 
 
 def load_writer(reader: RunReader, checkpoint: str, device: str) -> Writer:
-    config = reader.config
-    kind = DocumentWriter if config.on_documents else TranslationWriter if config.translates else TextWriter
-    return kind(reader, checkpoint, device)
+    return WRITERS.get(reader.config.task.name, TextWriter)(reader, checkpoint, device)
 
 
 class Writers:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from engine.config.tasks import TASKS, TaskKind
 from engine.errors import InputError
 from engine.runs.files import read_json
 from engine.runs.reader import LIVE_STATES, RunReader
@@ -28,7 +29,6 @@ from engine.runs.records import (
     ValidationRecord,
 )
 from engine.runs.tail import FollowedMetrics, Stamp, newest_lines, newest_records, stamp
-from tui_transformer.lab.formatting import unit
 from tui_transformer.lab.records.findings import Finding, findings
 from tui_transformer.lab.records.pace import MOVING, Pace
 
@@ -37,7 +37,7 @@ LOG = (200, 1 << 16)  # lines, bytes
 EVENTS = (100, 1 << 16)
 SAMPLES = (8, 1 << 18)
 FEW = 100  # assumed number of places if unknown: so few that noise is not taken for skill
-SOUND = ("next-token", "", "character")  # objective, corpus, unit, without a config
+SOUND: tuple[TaskKind | None, str] = (TASKS["next-token"], "")  # task and corpus without a config
 
 T = TypeVar("T")
 R = TypeVar("R", bound=RunFile)
@@ -147,11 +147,11 @@ class Followed:
         running = row.state == "running"
         self._pace.see(step=row.step, moving=running and row.phase in MOVING, attempt=row.attempt, clock=clock)
         since = self._cached("begun", "events.jsonl", begun_at, 0)
-        objective, corpus, counted = self._cached("config", "config.toml", self._config, SOUND)
+        task, corpus = self._cached("config", "config.toml", self._config, SOUND)
 
         files = (DataFacts, Summary, Checks, ModelFacts, Environment)
         problems = [kind.file for kind in files if self._record(kind) is None]
-        problems += [] if counted else ["config.toml"]
+        problems += [] if task else ["config.toml"]
         data, summary = self._record(DataFacts) or DataFacts(), self._record(Summary) or Summary()
         model = self._record(ModelFacts) or ModelFacts()
         attempts = (self._record(Environment) or Environment()).attempts
@@ -165,7 +165,7 @@ class Followed:
             path=self._path,
             version=metrics.version,
             corpus=data.corpus or corpus,
-            unit=counted or "character",
+            unit=task.unit if task else "character",
             floors=data.floors,
             train=metrics.train,
             validation=metrics.validation,
@@ -182,7 +182,7 @@ class Followed:
             samples=self._cached(
                 "samples", "samples.jsonl", lambda path: tuple(newest_records(path, Sample, *SAMPLES)[::-1]), ()
             ),
-            continues=objective == "next-token",
+            continues=task is None or task.continues,
             events=self._cached("events", "events.jsonl", _events, ()),
             log=self._cached("log", "log.txt", lambda path: newest_lines(path, *LOG), ()),
             before=before,
@@ -208,13 +208,13 @@ class Followed:
         missing: R | None = kind()
         return self._cached(kind.file, kind.file, read, missing)
 
-    def _config(self, path: Path) -> tuple[str, str, str]:
-        """Return objective, corpus, and the loss's unit, which is "" if the file is damaged."""
+    def _config(self, path: Path) -> tuple[TaskKind | None, str]:
+        """Return task and corpus; no task if the file is damaged."""
         try:
             config = RunReader(self._path).config
         except (InputError, OSError, ValueError, RecursionError):
-            return "next-token", "", ""
-        return config.objective.kind, config.data.corpus, unit(config.objective.kind)
+            return None, ""
+        return config.task, config.data.corpus
 
 
 def _probes(last: ValidationRecord | None, data: DataFacts) -> tuple[Probe, ...]:

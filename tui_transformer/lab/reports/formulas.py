@@ -39,7 +39,7 @@ def formulas(variants: list[tuple[str, ModelConfig]], config: RunConfig, languag
             what = language.say("formula.of", what=what, names=language.joined(names))
         yield Formula(what, formula.latex, formula.source)
     context = "source" if config.model.architecture == "encoder-decoder" else "past"
-    yield Formula(language.say(f"formula.loss.{'masked' if config.objective.kind == 'masked' else context}"), LOSS)
+    yield Formula(language.say(f"formula.loss.{'masked' if config.task.fills_gaps else context}"), LOSS)
 
 
 def _of_model(m: ModelConfig) -> Iterator[tuple[str, Formula]]:

@@ -15,6 +15,7 @@ from typing import Any
 from engine.command_line import command_line
 from engine.config.keys import all_keys, flatten, parse_overrides, parse_value, unknown_key
 from engine.config.schema import RunConfig
+from engine.config.tasks import task_named
 from engine.config.toml import validate
 from engine.data.catalogue import portable
 from engine.errors import InputError, one_of
@@ -64,7 +65,7 @@ class StudyArgs:
         if isinstance(corpus, str):
             # A file is named by its full path: the study may be resumed from another folder.
             objective = changes.get("objective.kind") or base_tables(study.base).get("objective", {}).get("kind")
-            changes["data.corpus"] = portable(corpus, "pairs" if objective == "translation" else "text")
+            changes["data.corpus"] = portable(corpus, task_named(objective).corpus)
         return replace(study, changes=changes, seeds=study.seeds if self.seeds is None else parse_seeds(self.seeds))
 
     def _named(self) -> Study:

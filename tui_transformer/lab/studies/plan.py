@@ -168,7 +168,7 @@ def plan_of(
         name, config = cell.kind, cell.config
         parent = kinds.get(cell.after, "")
         given = tasks[parent].tokenizer if parent else None
-        said = json.dumps([config.data.model_dump(mode="json"), config.objective.kind, config.model.context_length])
+        said = json.dumps([config.data.model_dump(mode="json"), config.task.name, config.model.context_length])
         said += given.sha256 if given is not None else ""
         if said not in known:
             known[said] = make_task(config, data_dir, given)

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from engine.capabilities import corpus_kind
 from engine.clean import clean_line
 from engine.config.schema import RunConfig
 from engine.data.catalogue import CORPORA, KINDS, kind_by_name, load_corpus
@@ -22,18 +21,17 @@ WRONG = (InputError, OSError, ValueError, RuntimeError, MemoryError)
 
 
 def corpus_key(config: RunConfig) -> str:
-    kind = config.objective.kind if config.on_documents else corpus_kind(config)
-    return json.dumps([kind, config.data.model_dump(mode="json")], sort_keys=True)
+    return json.dumps([config.task.rows, config.data.model_dump(mode="json")], sort_keys=True)
 
 
 def preview_corpus(config: RunConfig, data_dir: Path | None) -> CorpusPreview:
     """Preview a config's corpus; problems with it are an answer too."""
-    corpus, kind = config.data.corpus, corpus_kind(config)
+    corpus, kind = config.data.corpus, config.task.corpus
     try:
         seen = _of_large(corpus, kind, data_dir)
         if seen is None:
             loaded = load_corpus(KINDS[kind].made, config.data, data_dir)
-            seen = loaded.preview(config.data, config.objective.kind, LINES)
+            seen = loaded.preview(config.data, config.task.rows, LINES)
     except WRONG as error:
         return CorpusPreview(corpus, problem=str(error) or type(error).__name__)
     return replace(seen, corpus=corpus, lines=tuple(clean_line(line[:WIDEST]) for line in seen.lines))

@@ -38,13 +38,13 @@ from tui_transformer.studio.shared.palette import Palette
 
 BROAD = 150  # columns
 FILE = "FILE"  # a corpus requested by path
-FILES = {False: "a text file …", True: "sentence pairs of yours …"}
+FILES = {"pairs": "sentence pairs of yours …"}  # of the others: a text file
 OF_DOCUMENTS = "A text, each line a document, or a folder with documents.txt, train.tsv and validation.tsv (questions)."
 OF_PAIRS = "A table, two files with a comma between them, or a folder with train.en, train.de and so on."
 
 
-def _translates(draft: Draft) -> bool:
-    return draft.nearest_config is not None and draft.nearest_config.translates
+def _corpus_kind(draft: Draft) -> str:
+    return "text" if draft.nearest_config is None else draft.nearest_config.task.corpus
 
 
 class DesignPane(Vertical):
@@ -168,7 +168,7 @@ class DesignPane(Vertical):
                     answers.append(Answer(changes, f"  ↳ {shown(value)}, with {others}"))
             if switch.key == CORPUS:
                 possible = sum(not reason for _, reason in choices)
-                answers.insert(possible, Answer({FILE: FILE}, FILES[_translates(draft)]))
+                answers.insert(possible, Answer({FILE: FILE}, FILES.get(_corpus_kind(draft), "a text file …")))
             at = {switch.key: draft.values.get(switch.key)}
             self.app.push_screen(Ask(switch.label.strip(), answers, text=switch.key, at=at), self._picked)
             return
@@ -180,9 +180,10 @@ class DesignPane(Vertical):
         if changes is None or draft is None:
             return
         if FILE in changes:
-            if draft.nearest_config is not None and draft.nearest_config.on_documents:
+            kind = _corpus_kind(draft)
+            if kind == "documents":
                 question = AskText("Documents", placeholder="path/to/documents.txt or a folder", text=OF_DOCUMENTS)
-            elif _translates(draft):
+            elif kind == "pairs":
                 example = "pairs.tsv or text.en,text.de or a folder"
                 question = AskText("Sentence pairs", placeholder=example, text=OF_PAIRS)
             else:
@@ -202,7 +203,7 @@ class DesignPane(Vertical):
         if draft is None:
             return
         try:
-            changed = draft.with_change("data.corpus", anywhere(path.strip(), pairs=_translates(draft)))
+            changed = draft.with_change("data.corpus", anywhere(path.strip(), pairs=_corpus_kind(draft) == "pairs"))
         except InputError as error:
             self._say(str(error), "error")
             return

@@ -112,8 +112,9 @@ def _ratio(config: RunConfig) -> str:
     return f"  {times:g} × d_model" if times in (1, 2, 3, 4, 8) else ""
 
 
-def _translates(config: RunConfig) -> bool:
-    return config.translates
+def _about(key: str) -> Callable[[RunConfig], bool]:
+    """Return when a setting is shown that is about some objectives only."""
+    return lambda config: config.task.uses(key, config)
 
 
 SWITCHES: dict[str, tuple[Switch, ...]] = {
@@ -139,11 +140,16 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
     "data": (
         Switch("data.corpus", "corpus"),
         Switch("objective.kind", "objective"),
-        Switch("objective.span_form", "span form", None, lambda c: c.objective.kind == "span-corruption"),
+        Switch("objective.span_form", "span form", None, _about("objective.span_form")),
         Switch("data.tokenizer", "tokenizer", None, lambda c: c.on_rows),
         Switch("data.bpe_size", "  byte pairs", _round_numbers(1, 2, 3, 4, 6, 8), _ACTS["data.bpe_size"]),
-        Switch("data.shared_vocabulary", "shared vocab", None, _translates),
-        Switch("objective.label_smoothing", "smoothing", _of(0.0, 0.05, 0.1, 0.15, 0.2), _translates),
+        Switch("data.shared_vocabulary", "shared vocab", None, _about("data.shared_vocabulary")),
+        Switch(
+            "objective.label_smoothing",
+            "smoothing",
+            _of(0.0, 0.05, 0.1, 0.15, 0.2),
+            _about("objective.label_smoothing"),
+        ),
     ),
     "training": (
         Switch("train.steps", "steps", _whole_round_numbers, lambda c: c.train.epochs is None),
@@ -157,8 +163,8 @@ SWITCHES: dict[str, tuple[Switch, ...]] = {
         Switch("train.precision", "precision"),
     ),
     "evaluation": (
-        Switch("evaluation.beam", "beam", _by_one, _translates),
-        Switch("evaluation.select", "best by", None, lambda c: c.translates or c.answers),
+        Switch("evaluation.beam", "beam", _by_one, _about("evaluation.beam")),
+        Switch("evaluation.select", "best by", None, lambda c: len(c.task.scores) > 1),
     ),
 }
 BY_KEY = {switch.key: switch for switches in SWITCHES.values() for switch in switches}

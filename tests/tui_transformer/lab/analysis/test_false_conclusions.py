@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.config.tasks import TASKS
 from engine.evaluation.alarms import curve, implausible, not_learning, same_text
 from engine.evaluation.verdict import Verdict
 from engine.runs.reader import RunReader
@@ -67,7 +68,7 @@ def test_four_equal_rows_of_a_bidirectional_model_leak_and_their_switches_do_not
 
 def test_a_perplexity_of_1_03_is_not_possible(tmp_path) -> None:
     facts = DataFacts(unigram=3.347, plausible=1.2, floor=None)
-    alarm = implausible(Scores(loss=0.0297), facts, kind="shifted", conditional=False, when="evaluation", step=1)
+    alarm = implausible(Scores(loss=0.0297), facts, TASKS["shifted"], when="evaluation", step=1)
     copied = shown(tmp_path, "copied", by=-0.8, verdicts=[LEAK, found(alarm)])
     clean = shown(tmp_path, "clean")
     assert {"LEAK", "IMPLAUSIBLE"} <= copied.badges.keys()

@@ -21,7 +21,7 @@ def writer(tmp_path_factory) -> TranslationWriter:
     ready = assemble(config, runs_dir=tmp_path_factory.mktemp("runs"), name="run", device="cpu")
     ready.trainer.run()
     found = Writers("cpu").get(ready.path, "last")
-    assert isinstance(found, TranslationWriter) and RunReader(ready.path).config.translates
+    assert isinstance(found, TranslationWriter) and RunReader(ready.path).config.task.name == "translation"
     return found
 
 

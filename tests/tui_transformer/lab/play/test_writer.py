@@ -12,7 +12,7 @@ from engine.runs.reader import RunReader
 from tests.tui_transformer.trained import KINDS, train_all
 from tui_transformer.lab.play.prompt import Settings
 from tui_transformer.lab.play.text_writer import TextWriter
-from tui_transformer.lab.play.writers import Writers
+from tui_transformer.lab.play.writers import Writers, load_writer
 
 HOW: Settings = {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "seed": 1, "length": 12}
 GIVEN = {"masked": "the g_te", "copy": "the gate"}
@@ -24,7 +24,9 @@ def runs(tmp_path_factory) -> Path:
 
 
 def writer(runs: Path, name: str) -> TextWriter:
-    return TextWriter(RunReader(runs / name), "best", "cpu")
+    found = load_writer(RunReader(runs / name), "best", "cpu")
+    assert isinstance(found, TextWriter)
+    return found
 
 
 @pytest.mark.parametrize("name", KINDS)

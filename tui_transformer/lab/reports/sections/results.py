@@ -100,7 +100,7 @@ def _evaluations(context: ReportContext, run: Entry) -> Iterator[doc.Table]:
     shown = [m for m in TABLED if any(by_step[step].value(m.key) is not None for step in steps)]
     config, tokens = config_of(run), context.facts(run).splits.get("train", {}).get("tokens")
     per_epoch = None  # if unknown, as for pairs, whose batches group similar lengths
-    if config is not None and tokens is not None and not config.translates:
+    if config is not None and tokens is not None and config.task.corpus != "pairs":
         per_epoch = config.steps_per_epoch(tokens, config.train.batch_size)
     train, rate = (curve_of(metrics.train, "step", key) for key in ("loss", "lr"))
     rows = []
@@ -267,7 +267,7 @@ def _described(context: ReportContext, run: Entry, measured: Sequence[Measure]) 
         ]
         what = context.language.word(probe.description) if probe is not None else ""
         rows.append((doc.Cell(measure.name, code=True), *doc.cells([*texts, what])))
-    note = "table.described.pairs" if run.protocol.objective == "translation" else "table.described.note"
+    note = "table.described.pairs" if run.protocol.task.corpus == "pairs" else "table.described.note"
     heads = context.heads("probe", "places", "chance", "shortcut", "remembered")
     return doc.Table(context.say("table.described"), heads, tuple(rows), "lrrrl", context.say(note))
 
@@ -321,7 +321,7 @@ def _sample(context: ReportContext, standing: VariantResult, run: Entry, sample:
         if value is not None and not (key == "top_p" and value == 1.0)
     ]
     title = context.say("texts.title", name=context.name(standing), run=run.name, step=f"{sample.step:,}")
-    between = "" if run.protocol.objective == "next-token" else "\n→ "
+    between = "" if run.protocol.task.continues else "\n→ "
     shown = sample.prompt + between + sample.text
     text = shown[:LONGEST_SAMPLE] + ("…" if len(shown) > LONGEST_SAMPLE else "")
     return doc.Listing(text, context.bracketed(title, context.say("join.comma").join(details)))
@@ -345,7 +345,7 @@ def _translations(context: ReportContext, standing: VariantResult, sample: Sampl
         right = row.reference != "" and row.reference.strip() == row.text.strip()
         wrote = doc.Cell(row.text[:LONGEST_SAMPLE] or doc.NONE, strong=right)
         rows.append((*doc.cells([row.source[:LONGEST_SAMPLE], row.reference[:LONGEST_SAMPLE]]), wrote))
-    asked = standing.protocol.objective == "question-answer"
+    asked = standing.protocol.task.rows == "questions"
     heads = context.heads(*(("question", "reference", "answer") if asked else ("source", "reference", "translation")))
     caption = context.say("table.answers" if asked else "table.translations", name=context.name(standing))
     return doc.Table(caption, heads, tuple(rows), "lll", context.say("table.translations.note"))

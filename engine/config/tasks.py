@@ -1,0 +1,343 @@
+"""What each objective says about itself: a class per `objective.kind`, which everything else asks (`RunConfig.task`).
+
+What needs torch is named here and imported when it is used: `task` loads and encodes the corpus and makes batches,
+scorer and sampler of it (see `engine.training.task`); `examples` makes inputs and targets (`engine.data.objectives`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.config.sections import END, MASK, MASKS_IN_A_ROW, PAD, START
+from engine.model.visibility import sees_ahead
+
+if TYPE_CHECKING:
+    from engine.config.schema import RunConfig
+    from engine.data.corpus import Kind
+
+Objection = tuple[tuple[str, ...], str]  # the keys involved, and one sentence
+
+SMALLEST_CONTEXT = 6  # for a document of four tokens and the marks around its span
+# The networks that each form of span corruption is for.
+SPAN_FORMS = {"decoder": ("cs224n", "cs224n-half"), "encoder-decoder": ("t5",)}
+
+
+class TaskKind:
+    """The defaults are those of a source and a target made of a window of one text."""
+
+    name: str
+    task = "engine.training.text_task.TextTask"
+    examples = "engine.data.objectives.Transcribe"
+
+    # What goes with it.
+    architectures: Sequence[str] = ("encoder-decoder",)
+    why_not: ClassVar[Mapping[str, str]] = {}  # of some other architectures; the others have no source
+    corpus: "Kind" = "text"
+    rows = ""  # what it trains on one by one, each as long as it is; "" if on windows of one text
+    scores: Sequence[str] = ("loss",)  # by which the best checkpoint can be chosen
+    settings: Sequence[str] = ()  # those that are about such objectives only, and those that Design shows only for them
+
+    # What a prediction is.
+    unit = "character"  # that a loss averages over
+    special: Sequence[str] = ()
+    continues = False  # each token of a text is predicted from all before it, and what is written continues its prompt
+    from_its_past = False  # a text is predicted from its past alone, so its entropy bounds the loss
+    fills_gaps = False  # hidden tokens are predicted in place, from both sides
+
+    # In words.
+    needs = ""  # subject and verb of what corpus it needs; "" for its name
+    does = "writes"
+    pipeline = "text-generation"  # as the Hugging Face hub calls it
+    prompt = "sample"  # the command that asks it
+    next_step = ("sample", "write with it")  # once it is trained: a command, and what for
+    ablated_on = "demo"  # the preset whose ablation is suggested then; "" for none
+
+    # Of a miniature (see `RunConfig.miniature`).
+    small_context = 16
+    small_corpus: tuple[str, int] = ("playlets", 20_000)
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        """Return the tokens of text in one example."""
+        return config.model.source_tokens
+
+    def window_targets(self, config: "RunConfig") -> int:
+        """Return the places of one example that predict, or could predict, a token."""
+        return config.model.context_length
+
+    def special_tokens(self, config: "RunConfig") -> tuple[str, ...]:
+        """Return the tokens it needs besides the text's, numbered after them."""
+        return tuple(self.special)
+
+    def uses(self, key: str, config: "RunConfig") -> bool:
+        """Return whether a setting that is about some objectives only is about this one."""
+        return key in self.settings
+
+    def leak(self, config: "RunConfig") -> str | None:
+        """Return why a model of this config could read its answers off its input; None if it cannot."""
+        return None
+
+    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+        """Yield why a config of this objective cannot be trained."""
+        yield from ()
+
+    def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
+        """Return the fewest and the most tokens of a text that it makes a source and a target of."""
+        return 1, config.model.source_tokens
+
+
+class NextToken(TaskKind):
+    name = "next-token"
+    examples = "engine.data.objectives.NextToken"
+    architectures = ("decoder", "encoder")
+    why_not: ClassVar[Mapping[str, str]] = {
+        "encoder-decoder": "an encoder-decoder reads a source and writes a target, and next-token has only one text; "
+        "its kinds are translation, copy, reverse and continuation"
+    }
+    continues = from_its_past = True
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        return config.model.context_length + 1
+
+    def leak(self, config: "RunConfig") -> str | None:
+        return (
+            "every position sees the tokens after it, and the next one is what it has to predict: it would score near "
+            "perplexity 1 and have learned nothing"
+            if sees_ahead(config.model)
+            else None
+        )
+
+    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+        leak = self.leak(config)
+        if leak is not None and not config.train.allow_leak:
+            yield (
+                ("objective.kind", "model.causal"),
+                f"{leak}; choose architecture = 'decoder', or objective.kind = 'masked', "
+                "or --set train.allow_leak=true to see it happen",
+            )
+
+
+class Masked(TaskKind):
+    name = "masked"
+    examples = "engine.data.objectives.Masked"
+    architectures = ("encoder",)
+    why_not: ClassVar[Mapping[str, str]] = {
+        "decoder": "a decoder predicts the next token and never looks right of it; gaps are filled by "
+        "architecture = 'encoder'",
+        "encoder-decoder": "gaps are filled by architecture = 'encoder'",
+    }
+    settings = ("objective.mask_fraction",)
+    unit = "hidden character"
+    special = (MASK,)
+    fills_gaps = True
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        return config.model.context_length
+
+
+class Copy(TaskKind):
+    name = "copy"
+    special = (START,)
+
+    def window_targets(self, config: "RunConfig") -> int:
+        return config.model.source_tokens
+
+
+class Reverse(Copy):
+    name = "reverse"
+    examples = "engine.data.objectives.Reverse"
+
+
+class Continuation(TaskKind):
+    """The text that follows the source."""
+
+    name = "continuation"
+    examples = "engine.data.objectives.Continuation"
+    from_its_past = True
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        return config.model.source_tokens + config.model.context_length
+
+    def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
+        return config.model.source_tokens + 1, self.window_tokens(config)
+
+
+class Shifted(TaskKind):
+    """A founding report's mistake: the target is the source, a token further on."""
+
+    name = "shifted"
+    examples = "engine.data.objectives.Shifted"
+    from_its_past = True
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        return config.model.source_tokens + 1
+
+    def window_targets(self, config: "RunConfig") -> int:
+        return config.model.source_tokens - 1
+
+    def leak(self, config: "RunConfig") -> str | None:
+        return "nearly all of the target stands in the source, a place further on: copying it scores near perplexity 1"
+
+    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+        if not config.train.allow_leak:
+            yield (
+                ("objective.kind",),
+                f"{self.leak(config)}; choose 'continuation', whose target is the text after the source, "
+                "or --set train.allow_leak=true to see it happen",
+            )
+        if config.model.source_tokens < 3:
+            keys = "model.source_length", "objective.kind"
+            yield keys, "a shifted target needs a source of at least 3 tokens"
+
+    def surprise_lengths(self, config: "RunConfig") -> tuple[int, int]:
+        return 3, config.model.source_tokens
+
+
+class Translation(TaskKind):
+    name = "translation"
+    task = "engine.training.translation_task.TranslationTask"
+    corpus, rows = "pairs", "sentences"
+    scores = ("loss", "bleu", "exact_match")
+    settings = ("data.max_length", "data.shared_vocabulary", "objective.label_smoothing", "evaluation.beam")
+    unit = "token"
+    special = (PAD, START, END)
+    needs = "a translation needs"
+    does = "translates sentences"
+    pipeline = "translation"
+    prompt = "translate"
+    next_step = ("translate", "translate with it")
+    ablated_on = "phrasebook"
+    small_context = 40
+    small_corpus = ("phrasebook", 2_000)
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        return min(config.model.source_tokens, config.model.context_length)
+
+    def window_targets(self, config: "RunConfig") -> int:
+        return self.window_tokens(config)
+
+
+class _OnDocuments(TaskKind):
+    architectures = ("decoder", "encoder-decoder")
+    corpus = "documents"
+    special = (PAD, MASK)
+    next_step = ("evaluate", "score its best checkpoint again")
+    ablated_on = ""
+    small_context = 64
+    small_corpus = ("biographies", 20)
+
+    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+        if min(config.model.context_length, config.model.source_tokens) < SMALLEST_CONTEXT:
+            yield (
+                ("objective.kind", "model.context_length"),
+                f"'{self.name}' needs a context, and a source, of at least {SMALLEST_CONTEXT} tokens",
+            )
+
+
+class SpanCorruption(_OnDocuments):
+    name = "span-corruption"
+    task = "engine.training.document_tasks.SpanTask"
+    examples = "engine.data.objectives.span_corruption"
+    rows = "documents"
+    why_not: ClassVar[Mapping[str, str]] = {
+        "encoder": "what is masked is written, token by token, which a decoder and an encoder-decoder can; an encoder "
+        "fills gaps in place: objective.kind = 'masked'"
+    }
+    unit = "token"
+    does = "fills in documents"
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        if config.objective.has_sentinels:
+            return config.model.source_tokens
+        context = config.model.context_length
+        return max(1, min(int(config.objective.cut_fraction * context), context - MASKS_IN_A_ROW + 1))
+
+    def window_targets(self, config: "RunConfig") -> int:
+        longest, objective = self.window_tokens(config), config.objective
+        if objective.has_sentinels:
+            return corrupted_lengths(max(longest, 2), objective.mask_fraction, objective.span_mean)[1]
+        return longest + MASKS_IN_A_ROW - 1
+
+    def special_tokens(self, config: "RunConfig") -> tuple[str, ...]:
+        if not config.objective.has_sentinels:
+            return super().special_tokens(config)
+        longest, objective = max(self.window_tokens(config), 2), config.objective
+        spans = span_counts(longest, objective.mask_fraction, objective.span_mean)[1]
+        return (PAD, START, *(f"[span {i}]" for i in range(1, spans + 2)))
+
+    def uses(self, key: str, config: "RunConfig") -> bool:
+        of_form = (
+            ("mask_fraction", "span_mean") if config.objective.has_sentinels else ("span_fraction", "cut_fraction")
+        )
+        return key in ("objective.span_form", *(f"objective.{name}" for name in of_form))
+
+    def objections(self, config: "RunConfig") -> Iterator[Objection]:
+        form, architecture = config.objective.span_form, config.model.architecture
+        if form not in SPAN_FORMS[architecture]:
+            sides = "writes spans after a source that is read"
+            what = sides if config.objective.has_sentinels else "is one text that ends with its span"
+            yield (
+                ("objective.span_form", "model.architecture"),
+                f"span_form = '{form}' {what}; for architecture = '{architecture}' there is "
+                f"--set objective.span_form={SPAN_FORMS[architecture][0]}",
+            )
+        yield from super().objections(config)
+
+
+class QuestionAnswer(_OnDocuments):
+    name = "question-answer"
+    task = "engine.training.document_tasks.QuestionTask"
+    examples = "engine.data.objectives.QuestionAnswer"
+    rows = "questions"
+    why_not: ClassVar[Mapping[str, str]] = {
+        "encoder": "an answer is written, token by token, which architecture = 'decoder' and 'encoder-decoder' can"
+    }
+    scores = ("loss", "exact_match")
+    unit = "answer token"
+    does = "answers questions"
+
+    def window_tokens(self, config: "RunConfig") -> int:
+        return (config.model.source_tokens if config.has_source else 0) + config.model.context_length - 1
+
+
+TASKS: Mapping[str, TaskKind] = {
+    kind.name: kind
+    for kind in (
+        NextToken(),
+        Masked(),
+        Copy(),
+        Reverse(),
+        Continuation(),
+        Shifted(),
+        Translation(),
+        SpanCorruption(),
+        QuestionAnswer(),
+    )
+}
+
+
+def task_named(objective: object) -> TaskKind:
+    """Return the task of an unchecked `objective.kind`; of an unknown one, what most have in common."""
+    return TASKS.get(objective, TaskKind()) if isinstance(objective, str) else TaskKind()
+
+
+def named(path: str) -> Any:
+    """Return what a registry's dotted path names."""
+    module, _, name = path.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def span_counts(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
+    """Return (tokens that T5's span corruption removes from a document, number of spans they form).
+
+    At least one of each; at least one of the `length` ≥ 2 tokens is left. Raffel et al. 2020, §3.1.4, and
+    `random_spans_noise_mask` of their code.
+    """
+    taken = min(max(round(length * mask_fraction), 1), length - 1)
+    spans = max(round(taken / span_mean), 1)
+    return taken, min(spans, taken, length - taken)
+
+
+def corrupted_lengths(length: int, mask_fraction: float, span_mean: float) -> tuple[int, int]:
+    """Return (tokens of the source, tokens of the target), sentinels included; the last one ends the target."""
+    taken, spans = span_counts(length, mask_fraction, span_mean)
+    return length - taken + spans, taken + spans + 1

@@ -1,0 +1,36 @@
+"""The parts of a run: what `assemble` builds, and the trainer and its checks take."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from engine.config.schema import RunConfig
+from engine.data.loader import Examples
+from engine.generation.samples import RowSampler, TextSampler
+from engine.lints import Lint
+from engine.model.transformer import Network
+from engine.runs.records import Origin
+from engine.training.task import Task
+
+
+@dataclass(frozen=True)
+class RunParts:
+    """Everything a run needs besides its directory: config complete, model fp32, on its device, in training mode."""
+
+    config: RunConfig
+    task: Task
+    model: Network
+    sampler: TextSampler | RowSampler
+    lints: Sequence[Lint] = ()
+    origin: Origin | None = None  # of its first weights
+    said: Sequence[str] = ()  # about these
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    @cached_property
+    def batches(self) -> Examples:
+        return self.task.batches(self.config, self.device)
