@@ -45,7 +45,6 @@ class TextWriter(Writer):
 
     def pieces(self, text: str, settings: Settings, answer: int = 0, alternatives: int = 0) -> Iterator[AnswerToken]:
         from engine.generation.sampling import fill, write
-        from engine.model.transformer import EncoderLM
 
         if not text:
             raise InputError("prompt '': it needs at least one character, e.g. 'O'")
@@ -56,7 +55,6 @@ class TextWriter(Writer):
             drawn = write(self.model, self.config, size, ids, length, how, seed, alternatives)
             yield from answer_tokens(drawn, self._decoded, self._decoded)
             return
-        assert isinstance(self.model, EncoderLM)
         ids, gaps = self._with_gaps(text)
         filled, choices = fill(self.model, size, ids, gaps, how, seed, alternatives)
         found = answer_tokens(choices, self._decoded, self._decoded)
@@ -76,7 +74,7 @@ class TextWriter(Writer):
                 f"e.g. 'the g{GAP}te'"
             )
         gaps = torch.tensor([c == GAP for c in text], device=self.device)
-        return self._encoded(text.replace(GAP, self.tokenizer.characters[0])), gaps
+        return self._encoded(text.replace(GAP, self._decoded(0))), gaps
 
     def _encoded(self, text: str) -> "Tensor":
         import torch
