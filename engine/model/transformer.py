@@ -132,21 +132,21 @@ class LanguageModel(Stack, Network):
     def stacks(self) -> tuple[Stack, ...]:
         return (self,)
 
-
-class DecoderLM(LanguageModel):
-    """A language model: each token is predicted from those before it (GPT: Radford et al. 2018)."""
-
     def hidden(self, tokens: Tensor, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
         """`forward` without the head: (B, T) → (B, T, D)."""
         at = at or Positions.consecutive(tokens.shape[1], cache.length if cache else 0, tokens.device)
         return self.run_layers(self.token_embedding(tokens), at, cache)
 
     def forward(self, tokens: Tensor, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
-        """Return logits (B, T, V) of the next token at every position. `at` are the tokens' absolute positions, by
-        default consecutive after the `cache`, which is extended in place; `ValueError` past the learned table.
+        """Return logits (B, T, V) at every position. `at` are the tokens' absolute positions, by default consecutive
+        after the `cache`, which is extended in place; `ValueError` past the learned table.
         """
         logits: Tensor = self.head(self.hidden(tokens, at, cache))
         return logits
+
+
+class DecoderLM(LanguageModel):
+    """A language model: each token is predicted from those before it (GPT: Radford et al. 2018)."""
 
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
         return self.forward(tokens, cache=cache)
@@ -160,12 +160,6 @@ class EncoderLM(LanguageModel):
     """A masked language model: it fills gaps seen from both sides (BERT: Devlin et al. 2019)."""
 
     has_cache = False  # any new token may change all others
-
-    def forward(self, tokens: Tensor, at: Positions | None = None) -> Tensor:
-        """(B, T) int64 → logits at every position (B, T, V); `ValueError` past the learned table."""
-        at = at or Positions.consecutive(tokens.shape[1], 0, tokens.device)
-        logits: Tensor = self.head(self.run_layers(self.token_embedding(tokens), at))
-        return logits
 
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
         cache.read = tokens if cache.read is None else torch.cat((cache.read, tokens), dim=1)
@@ -198,8 +192,11 @@ class EncoderDecoder(Network):
         self, source: Tensor, target: Tensor, source_at: Positions | None = None, at: Positions | None = None
     ) -> Tensor:
         """(B, S), (B, T) → (B, T, V); positions as in `new_cache`."""
+        read, read_at = self._read(source, source_at)
         at = at or Positions.consecutive(target.shape[1], 0, target.device)
-        return self._written(target, at, None, *self._read(source, source_at))
+        x = self.decoder.run_layers(self.token_embedding(target), at, None, read, read_at)
+        logits: Tensor = self.head(x)
+        return logits
 
     def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
         if source is None:
@@ -210,25 +207,15 @@ class EncoderDecoder(Network):
 
     def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
         at = Positions.consecutive(tokens.shape[1], cache.length, tokens.device)
-        return self._written(tokens, at, cache, cache.source, cache.source_at)
+        x = self.decoder.run_layers(self.token_embedding(tokens), at, cache, cache.source, cache.source_at)
+        logits: Tensor = self.head(x)
+        return logits
 
     def _read(self, source: Tensor, at: Positions | None) -> tuple[list[tuple[Tensor, Tensor]], Positions]:
         """Return each decoder layer's keys and values of a source, and its positions."""
         at = at or Positions.consecutive(source.shape[1], 0, source.device)
         embedding = self.token_embedding if self.source_embedding is None else self.source_embedding
         return self.decoder.keys_and_values(self.encoder.run_layers(embedding(source), at)), at
-
-    def _written(
-        self,
-        target: Tensor,
-        at: Positions,
-        cache: Cache | None,
-        source: list[tuple[Tensor, Tensor]] | None,
-        source_at: Positions | None,
-    ) -> Tensor:
-        x = self.decoder.run_layers(self.token_embedding(target), at, cache, source, source_at)
-        logits: Tensor = self.head(x)
-        return logits
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
