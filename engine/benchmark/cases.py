@@ -17,11 +17,12 @@ from engine.data.loader import TextBatches, training_batches
 from engine.data.objectives import make_objective
 from engine.evaluation.metrics import score_tokens
 from engine.evaluation.scorers import evaluation_batch
-from engine.generation.sampling import Predictor, Sampling, stream_batch
+from engine.generation.sampling import Sampling, stream_batch
 from engine.model.attention import softmax_attention
+from engine.model.decoding import Predictor
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
-from engine.model.transformer import DecoderLM, build_model
+from engine.model.transformer import build_model
 from engine.model.visibility import Visibility
 from engine.training.assemble import assemble
 from engine.training.devices import keep_memory
@@ -184,7 +185,6 @@ def sampling(spec: BenchmarkSpec) -> Iterator[Measured]:
         config = spec.resolved(RunConfig.model_validate(data), "fp32")
         start = torch.zeros(batch, 1, dtype=torch.long, device=device)
         model = build_model(config.model, VOCABULARY, config.seed, device).eval()
-        assert isinstance(model, DecoderLM)
         contenders = {OURS: _our_writing(Predictor(model), config, start)}
         contenders |= {name: _their_writing(name, config, start) for name in spec.peers if name in WRITERS}
         yield Measured("sampling", f"fp32, batch {batch}", "tokens/s", spec.time(contenders))

@@ -21,7 +21,7 @@ from engine.data.objectives import IGNORED, Batch, Objective, Places, places
 from engine.evaluation.verdict import LEAK, NO_ORDER, OK, Verdict, When
 from engine.model.heads import SelfAttention
 from engine.model.positions import Positions, widest_float
-from engine.model.transformer import EncoderDecoder, Network, Stack
+from engine.model.transformer import Network, Stack
 from engine.model.visibility import Visibility
 from engine.seeds import seed_for
 
@@ -302,7 +302,7 @@ def order_check(model: Network, vocab_size: int) -> Verdict | None:
     swapped[:2] = torch.tensor([1, 0])
     with torch.no_grad():
         moved = []
-        for stack in [part for part in copy.modules() if isinstance(part, Stack)]:
+        for stack in copy.stacks:
             before, after = (_hidden(copy, stack, text) for text in (tokens, tokens[:, swapped]))
             moved.append(relative_change(before[:, swapped], after))
     if not min(moved) <= ORDER_LIMIT:
@@ -328,8 +328,8 @@ def redraw(model: Network) -> None:
 
 def _hidden(model: Network, stack: Stack, tokens: Tensor) -> Tensor:
     at, x = Positions.consecutive(tokens.shape[1], 0, tokens.device), model.token_embedding(tokens)
-    if not isinstance(model, EncoderDecoder) or stack is model.encoder:
+    if not model.reads_source or stack is not model.stacks[-1]:
         return stack.run_layers(x, at)
     generator = torch.Generator().manual_seed(seed_for(0, "probe", "source"))
     hidden = torch.randn(1, 4, x.shape[-1], generator=generator, dtype=torch.float64).to(x)
-    return stack.run_layers(x, at, None, model.read(hidden), Positions.consecutive(4, 0, x.device))
+    return stack.run_layers(x, at, None, stack.keys_and_values(hidden), Positions.consecutive(4, 0, x.device))

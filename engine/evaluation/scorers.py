@@ -19,7 +19,7 @@ from engine.data.objectives import Batch, Objective, QuestionAnswer, make_object
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import EncodedPairs, pair_batch, scored_documents, scored_questions
-from engine.data.tokenizers import PairTokenizer, Tokenizer
+from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.evaluation.metrics import (
     Counted,
     TokenScores,
@@ -37,7 +37,7 @@ from engine.evaluation.translation import TranslationScores, exact_match, score_
 from engine.generation.answering import Prompt, answer_questions, greedy_answers
 from engine.generation.beam import Hypothesis
 from engine.generation.translation import Translator, both_specials
-from engine.model.transformer import DecoderLM, EncoderDecoder, Network
+from engine.model.transformer import Network
 from engine.model.visibility import self_attention
 from engine.runs.record_version import RECORDS
 from engine.runs.records import Scores, Translations
@@ -68,7 +68,7 @@ class Scorer:
 
     config: RunConfig
 
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         raise NotImplementedError
 
     def batches(self) -> Iterable[Batch]:
@@ -148,7 +148,7 @@ class TextScorer(Scorer):
         examples = self.objective.batch(windows, masks)  # drawn at once: independent of the batch size
         return examples.pieces(-(-len(windows) // evaluation_batch(self.config)))
 
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         scores, config = self.token_scores(model, between), self.config
         probes: dict[str, float] = {}
         more: dict[str, Any] = {}
@@ -203,12 +203,11 @@ class TranslationScorer(Scorer):
     config: RunConfig
     split: ScoredSplit
     probes: Mapping[str, ScoredSplit]
-    tokenizer: PairTokenizer
+    tokenizer: AnyTokenizer
     device: torch.device
     _outputs: Sequence[str] = ()
 
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
-        assert isinstance(model, EncoderDecoder)
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         scores = self.token_scores(model, between)
         written = self.translations(model, self.split, between)
         self._outputs = [row.output for row in written.rows]
@@ -247,7 +246,7 @@ class TranslationScorer(Scorer):
             yield pair_batch(encoded.chosen(order[start : start + size]), special, self.device)
 
     def translations(
-        self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None] = lambda: None
+        self, model: Network, split: ScoredSplit, between: Callable[[], None] = lambda: None
     ) -> TranslationScores:
         outputs = self._written(model, split, between)
         sources, references = (side[: len(outputs)] for side in (split.pairs.sources, split.pairs.targets))
@@ -256,7 +255,7 @@ class TranslationScorer(Scorer):
     def _translated(self, split: ScoredSplit) -> int:
         return min(self.config.evaluation.translations or len(split.pairs), len(split.pairs))
 
-    def _written(self, model: EncoderDecoder, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
+    def _written(self, model: Network, split: ScoredSplit, between: Callable[[], None]) -> list[str]:
         beam, sources = self.config.evaluation.beam, split.encoded.sources[: self._translated(split)]
         translator = Translator(model, self.tokenizer, self.config)
         found = translator.translate_encoded(sources, beam=beam, between=between)
@@ -295,8 +294,7 @@ class DocumentScorer(Scorer):
     def probe_words(self, share: float, places: int) -> str:
         return f"{share:.1%} of {places:,} facts, exactly"
 
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
-        assert isinstance(model, DecoderLM | EncoderDecoder)
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         scores = self.token_scores(model, between)
         facts = self.facts if self.config.evaluation.probes else {}
         return Scores.made(
@@ -345,8 +343,7 @@ class AnswerScorer(Scorer):
     most: int
     _answers: Sequence[str] = ()
 
-    def record(self, model: nn.Module, between: Callable[[], None] = lambda: None) -> Scores:
-        assert isinstance(model, DecoderLM | EncoderDecoder)
+    def record(self, model: Network, between: Callable[[], None] = lambda: None) -> Scores:
         asked = [question.text for question in self.questions]
         answers = answer_questions(model, self.tokenizer, self.config, asked, most=self.most, between=between)
         self._answers = answers

@@ -19,7 +19,8 @@ from engine.data.padding import Tokens
 from engine.data.tokenizers import Tokenizer
 from engine.errors import InputError
 from engine.generation.beam import Hypothesis, SentenceBeam, search
-from engine.generation.sampling import Predictor, SampledToken, Sampling, stream
+from engine.generation.sampling import SampledToken, Sampling, stream
+from engine.model.decoding import Predictor
 from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 256  # prompts
@@ -118,8 +119,7 @@ def sample_answer(
     context, device = model.config.context_length, next(model.parameters()).device
     tokens, open_ = torch.from_numpy(prompt.tokens).to(device), _allowed(prompt, allowed, device)
     most = min(most, context - len(prompt.tokens) + 1)
-    with evaluating(model):
-        predictor = _predictor(model, [prompt], device)
+    predictor = _predictor(model, [prompt], device)
     yield from stream(
         predictor, tokens, most, how, seed, context=context, allowed=open_, end=prompt.end, alternatives=alternatives
     )
@@ -149,7 +149,6 @@ def _searched(
     sentences = [SentenceBeam(beam, n_best, limit, first.end, lambda length: 1.0) for _ in prompts]
     with evaluating(model):
         predictor = _predictor(model, prompts, device)
-        predictor.begin(pending.shape[1] + limit)
         search(predictor, pending, sentences, _allowed(first, allowed, device), between)
     return [sentence.done[:n_best] for sentence in sentences]
 

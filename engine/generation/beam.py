@@ -19,9 +19,10 @@ from torch import Tensor
 
 from engine.data.rows import Specials
 from engine.errors import InputError, nearest, one_of
-from engine.generation.sampling import Predictor
+from engine.generation.loop import Choice, generate
+from engine.model.decoding import Predictor
 from engine.model.positions import Positions
-from engine.model.transformer import EncoderDecoder, evaluating
+from engine.model.transformer import Network, evaluating
 
 LengthPenalty = Literal["gnmt", "power"]
 # Tokens written, the end included, and α → the divisor of a log probability.
@@ -154,23 +155,24 @@ def _in_order(scores: Tensor, k: int) -> Tensor:
 
 def search(
     predictor: Predictor,
-    pending: Tensor,
+    prompts: Tensor,
     sentences: Sequence[SentenceBeam],
     allowed: Tensor,
     between: Callable[[], None] = lambda: None,
 ) -> None:
     """Search until no sentence has a live hypothesis left: the results are in `done` of each.
 
-    The `predictor` has begun with one row for each sentence; `pending` (B, T) stands before the sentences, which are of
-    one width and not begun. `allowed`: (K,) ascending ids that may be written; `between` is called before each token
-    and may raise to stop. `InputError`: the model's answers are no numbers.
+    `prompts` (B, T) stand before the sentences, which are of one width and not begun. `allowed`: (K,) ascending ids
+    that may be written; `between` is called before each token and may raise to stop. `InputError`: the model's answers
+    are no numbers.
     """
     k = min(sentences[0].beam, allowed.numel())
     owners = list(range(len(sentences)))  # which sentence each row is of
     active = sentences
-    while active:
-        between()
-        ids, chosen = (part.tolist() for part in likeliest(predictor.feed(pending), k, allowed))
+
+    def choose(logits: Tensor) -> Choice | None:
+        nonlocal owners, active
+        ids, chosen = (part.tolist() for part in likeliest(logits, k, allowed))
         extensions = [list(zip(*row, strict=True)) for row in zip(ids, chosen, strict=True)]
         borders = list(accumulate((len(sentence.live) for sentence in active), initial=0))
         moves = [
@@ -179,15 +181,21 @@ def search(
             for parent, token in sentence.advance(extensions[first:stop])
         ]
         active = [sentence for sentence in active if sentence.live]
-        parents = [parent for parent, _ in moves]
-        if active and parents != list(range(len(owners))):
-            before, owners = owners, [owners[parent] for parent in parents]
-            predictor.cache.select(torch.tensor(parents, device=pending.device), same_sources=owners == before)
-        pending = pending.new_tensor([[token] for _, token in moves])
+        if not active:
+            return None
+        tokens, parents = prompts.new_tensor([[token] for _, token in moves]), [parent for parent, _ in moves]
+        if parents == list(range(len(owners))):
+            return Choice(tokens)
+        before, owners = owners, [owners[parent] for parent in parents]
+        return Choice(tokens, parents=prompts.new_tensor(parents), same_sources=owners == before)
+
+    longest, context = max(sentence.limit for sentence in sentences), predictor.model.config.context_length
+    for _ in generate(predictor, prompts, longest, choose, context=context, between=between):
+        pass
 
 
 def translate_batch(
-    model: EncoderDecoder,
+    model: Network,
     source: Tensor,
     source_at: Positions | None,
     *,
@@ -228,6 +236,5 @@ def translate_batch(
     open_ = allowed_tokens(model.vocab_size, specials, allowed, source.device)
     with evaluating(model):
         predictor = Predictor(model, source, source_at)
-        predictor.begin()
         search(predictor, torch.full_like(source[:, :1], specials.start), sentences, open_, between)
     return [sentence.done[:n_best] for sentence in sentences]

@@ -15,7 +15,7 @@ from engine.errors import InputError, one_of
 from engine.model.attention import attention_weights
 from engine.model.heads import CrossAttention, LinearSelfAttention, Observe, SoftmaxSelfAttention
 from engine.model.positions import Positions
-from engine.model.transformer import EncoderDecoder, Network, evaluating
+from engine.model.transformer import Network, evaluating
 
 NO_WEIGHTS = (
     "linear attention has no weights to show: it sums keys and values up before any query looks at them, so there is "
@@ -36,14 +36,14 @@ class HeadAttention:
 
 
 def places(model: Network) -> tuple[str, ...]:
-    return tuple(PLACES) if isinstance(model, EncoderDecoder) else ("self",)
+    return tuple(PLACES) if model.reads_source else ("self",)
 
 
 def attentions(model: Network, which: str = "self") -> list[nn.Module]:
     """Return each layer's attention. Raises InputError if the network has no such kind."""
     if which not in places(model):
         raise InputError(f"attention '{which}': this network has {one_of(places(model))}")
-    layers = model.encoder.layers if which == "encoder" and isinstance(model, EncoderDecoder) else model.layers
+    layers = model.stacks[0 if which == "encoder" else -1].layers
     return [layer.get_submodule("cross_attention" if which == "cross" else "attention") for layer in layers]
 
 
@@ -65,11 +65,7 @@ def head_attention(
         raise InputError(f"head {head + 1}: a layer's heads are 1 to {part.n_heads}")
     seen: list[tuple[Tensor, Tensor, Positions, Positions]] = []
     with evaluating(model), _observing(part, lambda *compared: seen.append(compared)):
-        if isinstance(model, EncoderDecoder):
-            assert source is not None
-            model(source[None], tokens[None])
-        else:
-            model(tokens[None])
+        model.logits(tokens[None], None if source is None else source[None])
         q, k, q_at, k_at = seen[-1]
         bias = part.scheme.bias(q_at.index, k_at.index)
         visible = part.see(q_at.index[:, :, None], k_at.index[:, None, :])
@@ -87,7 +83,7 @@ def _observing(part: SoftmaxSelfAttention | CrossAttention, observe: Observe) ->
 
 
 @contextmanager
-def recorded_weights(model: EncoderDecoder, layer: int = -1) -> Iterator[list[Tensor]]:
+def recorded_weights(model: Network, layer: int = -1) -> Iterator[list[Tensor]]:
     """Collect a decoder layer's cross-attention weights, (B, H, Tq, Tk) per decoder call inside the context."""
     part, weights = attentions(model, "cross")[layer], list[Tensor]()
     assert isinstance(part, CrossAttention)

@@ -17,11 +17,11 @@ from engine.data.objectives import IGNORED, make_objective, span_corruption
 from engine.data.padding import Tokens
 from engine.data.parallel.pairs import Pairs
 from engine.data.rows import lengths_of
-from engine.data.tokenizers import CharacterTokenizer, PairTokenizer, Tokenizer
+from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.generation.answering import answer_questions, document_prompt, greedy_answers
 from engine.generation.sampling import Sampling, fill, write
 from engine.generation.translation import Translator
-from engine.model.transformer import EncoderDecoder, EncoderLM, Network, evaluating
+from engine.model.transformer import Network, evaluating
 from engine.runs.records import Sample, WrittenRow
 from engine.seeds import seed_for
 
@@ -33,7 +33,7 @@ SHOWN = 5  # sentences, documents or questions
 class TextSampler:
     """Samples text from a fixed prompt, which needs at least one character the tokenizer knows."""
 
-    def __init__(self, config: RunConfig, tokenizer: CharacterTokenizer, prompt: str) -> None:
+    def __init__(self, config: RunConfig, tokenizer: Tokenizer, prompt: str) -> None:
         self.config, self.tokenizer, self.prompt = config, tokenizer, prompt
         self._ids = torch.from_numpy(tokenizer.encode(prompt))
 
@@ -42,7 +42,7 @@ class TextSampler:
         how, seed = Sampling.of(self.config), seed_for(self.config.seed, "sample", step)
         device, size = next(model.parameters()).device, self.tokenizer.vocab_size
         with evaluating(model):
-            if isinstance(model, EncoderLM) and self.config.task.fills_gaps:
+            if self.config.task.fills_gaps:
                 ids = self._ids[: self.config.model.context_length].to(device)
                 objective = make_objective(self.config, size)
                 hidden = objective.batch(ids[None], mask_generator(self.config.seed, "sample")).targets[0] != IGNORED
@@ -78,7 +78,7 @@ class RowSampler:
         return Sample.made(step=step, prompt=rows[0].source, text=rows[0].text, translations=tuple(rows))
 
 
-def translation_sampler(config: RunConfig, tokenizer: PairTokenizer, held_out: Pairs) -> RowSampler:
+def translation_sampler(config: RunConfig, tokenizer: AnyTokenizer, held_out: Pairs) -> RowSampler:
     """Translate the lines of `evaluation.sample_prompt`, or some sentences of the validation split.
     `InputError`: a prompt with characters the model will never know.
     """
@@ -88,7 +88,6 @@ def translation_sampler(config: RunConfig, tokenizer: PairTokenizer, held_out: P
     shown = held_out.at(places) if not prompts else Pairs(tuple(prompts), ("",) * len(prompts))
 
     def write(model: Network, between: Callable[[], None]) -> list[str]:
-        assert isinstance(model, EncoderDecoder)
         translator, beam = Translator(model, tokenizer, config), config.evaluation.beam
         return [best[0].text for best in translator.translate(shown.sources, beam=beam, between=between)]
 

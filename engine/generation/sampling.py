@@ -1,10 +1,9 @@
-"""Sampling: token by token, from a truncated distribution with temperature, with a KV cache.
+"""Sampling: token by token, from a truncated distribution with temperature.
 
 Each row has its own random stream: its text does not depend on the other rows, and sampling never disturbs training.
 Notation: B rows, T time, V vocabulary, K candidates.
 """
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,49 +11,12 @@ import torch
 from torch import Tensor
 
 from engine.config.schema import RunConfig
-from engine.model.cache import Cache
-from engine.model.decoding import Decoding
-from engine.model.positions import Positions
-from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network
+from engine.generation.loop import Choice, generate
+from engine.model.decoding import Predictor
+from engine.model.transformer import Network
 
 COLD = 1e-3  # temperature
 AHEAD = 64  # numbers drawn at once
-
-
-class Predictor:
-    """A network in evaluation mode that predicts the next token of B texts of equal length, with its cache. An encoder
-    reads the whole text again at each step, since any token may change all; an encoder-decoder reads its source (B, S)
-    once. `source_at`: the source's positions; None: there is no padding.
-    """
-
-    def __init__(self, model: Network, source: Tensor | None = None, source_at: Positions | None = None) -> None:
-        self.model = model
-        if isinstance(model, EncoderDecoder):
-            assert source is not None
-            with torch.inference_mode():
-                self._memory = model.encode(source, source_at)
-
-    def begin(self, capacity: int = 0) -> None:
-        """Forget the texts; make room for about `capacity` tokens of new ones."""
-        self.length = 0  # tokens read
-        self._read: list[Tensor] = []
-        self.cache = Cache()
-        if isinstance(self.model, DecoderLM):
-            self._decoding = Decoding(self.model, capacity)
-            self.cache = self._decoding.cache
-        elif isinstance(self.model, EncoderDecoder):
-            self.cache = self.model.new_cache(capacity)
-
-    def feed(self, tokens: Tensor) -> Tensor:
-        """(B, T) new tokens → (B, V) logits of the token after them."""
-        self.length += tokens.shape[1]
-        if isinstance(self.model, DecoderLM):
-            return self._decoding.feed(tokens)
-        if isinstance(self.model, EncoderDecoder):
-            return self.model.decode(tokens, self._memory, cache=self.cache)[:, -1]
-        self._read.append(tokens)
-        logits: Tensor = self.model(torch.cat(self._read, dim=1))[:, -1]
-        return logits
 
 
 @dataclass(frozen=True)
@@ -79,13 +41,11 @@ def row_chances(seeds: Sequence[int], device: torch.device) -> Iterator[Tensor]:
 
 
 @dataclass(frozen=True)
-class SampledStep:
+class SampledStep(Choice):
     """The next token of every row."""
 
-    tokens: Tensor  # (B, 1) ids
     probability: Tensor  # (B, 1), under the model, at temperature 1, untruncated
     chance: Tensor  # (B, 1), under the distribution it was drawn from
-    restarted: bool = False  # the context was full and restarted before it
     # (B, K) the ids that the model holds most probable, best first, with (B, K) `probability` and `chance` as above;
     # None if not requested
     likeliest: tuple[Tensor, Tensor, Tensor] | None = None
@@ -181,35 +141,18 @@ def stream_batch(
     allowed: Tensor | None = None,
     alternatives: int = 0,
 ) -> Iterator[SampledStep]:
-    """Draw `length` tokens after each of several prompts (B, T) of equal length, one step at a time.
+    """Draw `length` tokens after each of several prompts (B, T) of equal length, one step at a time; see `generate`.
 
-    Only the newest `context` tokens, the model's training length, count. When they are used up, `restart` keeps the
-    newest context // 2 and reads them again from position 0. `seeds`, one per row, are the only randomness. `allowed`:
-    (K,) ascending ids that may be drawn; None: all. `alternatives`: how many of the likeliest tokens to report at each
-    place; it does not affect the draws.
+    At a full `context`, `restart` goes on from its newest half. `seeds`, one per row, are the only randomness.
+    `allowed`: (K,) ascending ids that may be drawn; None: all. `alternatives`: how many of the likeliest tokens to
+    report at each place; it does not affect the draws.
     """
-    if prompts.shape[1] == 0:
-        raise ValueError("a prompt needs at least one token")
     chances = row_chances(seeds, prompts.device)
-    half = max(1, context // 2)
-    pending = prompts[:, -context:]
-    recent = deque(torch.split(pending, 1, dim=1), maxlen=half)
-    capacity = min(context, pending.shape[1] + length)
-    predictor.begin(capacity)
-    for _ in range(length):
-        restarted = False
-        if predictor.length + pending.shape[1] > context:
-            if how.overflow == "stop":
-                return
-            restarted = True
-            pending = torch.cat(tuple(recent), dim=1)
-            predictor.begin(capacity)
-        with torch.inference_mode():
-            logits = predictor.feed(pending).float()
-            now = sample_step(logits, how, next(chances), allowed, alternatives)
-        yield replace(now, restarted=restarted)
-        recent.append(now.tokens)
-        pending = now.tokens
+
+    def choose(logits: Tensor) -> SampledStep:
+        return sample_step(logits.float(), how, next(chances), allowed, alternatives)
+
+    return generate(predictor, prompts, length, choose, context=context, restarts=how.overflow == "restart")
 
 
 def stream(
@@ -253,7 +196,7 @@ def write(
     `model` is in evaluation mode, `vocab_size` counts tokens of the text; other arguments are as in `stream`.
     """
     context, source = config.model.context_length, None
-    if isinstance(model, EncoderDecoder):
+    if model.reads_source:
         source = ids[None, -config.model.source_tokens :]
         if config.special_tokens:
             ids, length = ids.new_tensor([vocab_size]), min(length, source.numel())
@@ -266,7 +209,7 @@ def write(
 
 
 def fill(
-    model: EncoderLM,
+    model: Network,
     vocab_size: int,
     ids: Tensor,
     gaps: Tensor,

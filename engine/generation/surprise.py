@@ -18,7 +18,7 @@ from engine.evaluation.metrics import windows
 from engine.generation.answering import Prompt
 from engine.generation.sampling import SampledToken
 from engine.generation.translation import Translator
-from engine.model.transformer import EncoderDecoder, Network, evaluating
+from engine.model.transformer import Network, evaluating
 from engine.model.visibility import sees_ahead
 
 
@@ -60,7 +60,7 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
         )
     if sees_ahead(config.model):
         raise InputError("surprise: this model sees the character it is asked for: it could not be surprised")
-    if isinstance(model, EncoderDecoder):
+    if model.reads_source:
         return _target_surprise(model, config, vocab_size, ids, alternatives)
     if ids.numel() < 2:
         raise InputError("surprise: a text needs at least two characters: the first has nothing before it")
@@ -75,9 +75,7 @@ def surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, al
     return Surprise(tuple(found), (), context, stride)
 
 
-def _target_surprise(
-    model: EncoderDecoder, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int
-) -> Surprise:
+def _target_surprise(model: Network, config: RunConfig, vocab_size: int, ids: Tensor, alternatives: int) -> Surprise:
     """Score the target that the objective makes of a text, given its source."""
     (least, most), source = config.task.surprise_lengths(config), config.model.source_tokens
     if not least <= ids.numel() <= most:
@@ -123,7 +121,7 @@ def _read(
 ) -> list[TokenSurprise]:
     """(T,) tokens are read, perhaps after a source (S,); the last of them predict those that are asked (≤ T,)."""
     with evaluating(model):
-        logits = model(tokens[None]) if source is None else model(source[None], tokens[None])
+        logits = model.logits(tokens[None], None if source is None else source[None])
         return _scored(logits[0, -asked.numel() :], asked, vocab_size, alternatives)
 
 

@@ -1,4 +1,4 @@
-"""A trained encoder-decoder with its tokenizer: sentences in, sentences out.
+"""A trained network that reads sources, with its tokenizer: sentences in, sentences out.
 
 Sentences are translated in batches of similar length. Padding changes no logit, and the length limit of a translation
 depends only on its own source, so a translation does not depend on the rest of its batch.
@@ -15,13 +15,14 @@ from torch import Tensor
 
 from engine.config.schema import RunConfig
 from engine.data.rows import BothSpecials, Specials, read_sources
-from engine.data.tokenizers import PairTokenizer
+from engine.data.tokenizers import AnyTokenizer
 from engine.errors import InputError
 from engine.generation.answering import Prompt
 from engine.generation.beam import NO_NUMBERS, Hypothesis, allowed_tokens, penalty_of, translate_batch
 from engine.generation.inspection import recorded_weights
-from engine.generation.sampling import Predictor, Sampling, stream
-from engine.model.transformer import EncoderDecoder, evaluating
+from engine.generation.sampling import Sampling, stream
+from engine.model.decoding import Predictor
+from engine.model.transformer import Network, evaluating
 
 AT_ONCE = 64  # sentences
 LONGEST = 2048  # tokens of a typed sentence: attention's time and memory grow with its square
@@ -46,7 +47,7 @@ class TranslatedToken:
 
 
 def stream_translation(
-    model: EncoderDecoder,
+    model: Network,
     source: Tensor,
     *,
     specials: Specials,
@@ -78,7 +79,7 @@ def stream_translation(
 class Translator:
     """Translates with one model, in any mode; its weights may change between two calls."""
 
-    def __init__(self, model: EncoderDecoder, tokenizer: PairTokenizer, config: RunConfig) -> None:
+    def __init__(self, model: Network, tokenizer: AnyTokenizer, config: RunConfig) -> None:
         self.model, self.tokenizer, self.config = model, tokenizer, config
         self.special = both_specials(tokenizer)
 
@@ -169,7 +170,7 @@ class Translator:
         return min(self.config.model.context_length, ROOM[0] * source_tokens + ROOM[1])
 
     def _cut(self, source: NDArray[np.int64]) -> NDArray[np.int64]:
-        longest = self.model.encoder.positions.longest
+        longest = self.model.stacks[0].positions.longest
         return source if longest is None else source[: longest - 1]
 
 
@@ -179,5 +180,5 @@ def _bounded(source: NDArray[np.int64]) -> NDArray[np.int64]:
     return source
 
 
-def both_specials(tokenizer: PairTokenizer) -> BothSpecials:
+def both_specials(tokenizer: AnyTokenizer) -> BothSpecials:
     return BothSpecials(Specials.after(tokenizer.source_vocab_size), Specials.after(tokenizer.vocab_size))

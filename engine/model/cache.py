@@ -4,7 +4,7 @@ Keys are cached after rotation, with their absolute positions: attention with a 
 positions as without.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -136,12 +136,13 @@ class LinearState:
 
 @dataclass
 class Cache:
-    """The state of a whole decoder; `memory` has each layer's keys and values of the source, if any."""
+    """The state of a whole network that reads texts in parts."""
 
-    layers: list[LayerState] = field(default_factory=list)
-    length: int = 0
-    memory: list[tuple[Tensor, Tensor]] | None = None
-    memory_at: Positions | None = None
+    layers: list[LayerState]
+    length: int = 0  # tokens read
+    source: list[tuple[Tensor, Tensor]] | None = None  # each layer's keys and values of the source, if there is one
+    source_at: Positions | None = None
+    read: Tensor | None = None  # (B, T) the tokens themselves, where the network reads all of them each time
 
     def select(self, rows: Tensor, *, same_sources: bool = False) -> None:
         """Reorder batch rows in every layer (beam search): row i becomes the old row rows[i]. `same_sources`: its
@@ -149,9 +150,11 @@ class Cache:
         """
         for layer in self.layers:
             layer.select(rows)
+        if self.read is not None:
+            self.read = self.read[rows]
         if same_sources:
             return
-        if self.memory is not None:
-            self.memory = [(k[rows], v[rows]) for k, v in self.memory]
-        if self.memory_at is not None and self.memory_at.index.shape[0] > 1:
-            self.memory_at = Positions(self.memory_at.index[rows], self.memory_at.start, self.memory_at.one_side)
+        if self.source is not None:
+            self.source = [(k[rows], v[rows]) for k, v in self.source]
+        if self.source_at is not None and self.source_at.index.shape[0] > 1:
+            self.source_at = Positions(self.source_at.index[rows], self.source_at.start, self.source_at.one_side)

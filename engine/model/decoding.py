@@ -1,9 +1,12 @@
-"""Decoding token by token: the same layers, with everything that no token changes precomputed.
+"""Decoding token by token, with a cache; in a decoder with everything that no token changes precomputed.
 
-A step of one token is so small that module calls, masks and position angles cost more than its products. Here weights
-are bound once, positions come from tables, and keys and values are written in place. Layers are defined in
+A step of one token is so small that module calls, masks and position angles cost more than its products. `_Steps` binds
+weights once, looks positions up in tables, and writes keys and values in place. Layers are defined in
 `engine.model.layers` and `engine.model.heads`; tests compare every network's steps with its full pass.
-Notation: B rows, D model width, H heads, Hkv key/value heads, Dh head width, V vocabulary.
+
+What that saves, in steps/s with it and without, 200 tokens on one thread of a CPU: 4 layers of 256 features 549 and 390
+for one text, 102 and 90 for 32 at once; 6 layers of 384 features 198 and 165, 28 and 26.
+Notation: B rows, S source time, T time, D model width, H heads, Hkv key/value heads, Dh head width, V vocabulary.
 """
 
 import math
@@ -16,35 +19,40 @@ from torch.nn import functional as F
 from engine.model.cache import Cache, KeyValueCache
 from engine.model.heads import SoftmaxSelfAttention, for_each_query
 from engine.model.layers import Layer, around
-from engine.model.positions import PositionScheme
-from engine.model.transformer import DecoderLM
+from engine.model.positions import Positions, PositionScheme
+from engine.model.transformer import Network
 
 Map = Callable[[Tensor], Tensor]
 
 
-class Decoding:
-    """A decoder, in evaluation mode, that writes B rows of equal length; tables start with `capacity` tokens."""
+class Predictor:
+    """A network in evaluation mode that predicts the next token of B texts of equal length, perhaps after a source
+    (B, S). `source_at`: the source's positions; None: there is no padding.
+    """
 
-    def __init__(self, model: DecoderLM, capacity: int) -> None:
-        self.model, self.cache = model, model.new_cache(capacity)
-        self._steps = _Steps(model, self.cache, capacity) if not model.training and simple(model) else None
+    cache: Cache
 
-    @property
-    def length(self) -> int:
-        return self.cache.length
+    def __init__(self, model: Network, source: Tensor | None = None, source_at: Positions | None = None) -> None:
+        self.model, self._source = model, (source, source_at)
+
+    def begin(self, capacity: int = 0) -> None:
+        """Forget the texts; make room for about `capacity` tokens of new ones."""
+        with torch.inference_mode():
+            self.cache = self.model.new_cache(capacity, *self._source)
+        self._steps = _Steps(self.model, self.cache, capacity) if has_simple_steps(self.model) else None
 
     def feed(self, tokens: Tensor) -> Tensor:
         """(B, T) new tokens → (B, V) logits of the next; `ValueError` for a position past the learned table."""
         if self._steps is not None and tokens.shape[1] == 1 and self.cache.length:
             return self._steps.take(tokens)
-        logits: Tensor = self.model.head(self.model.hidden(tokens, cache=self.cache)[:, -1])
-        return logits
+        return self.model.next_logits(tokens, self.cache)
 
 
-def simple(model: DecoderLM) -> bool:
-    """Return whether layers need only the keys in their window, and a bias by distance."""
-    parts = [layer.get_submodule("attention") for layer in model.layers]
-    return all(
+def has_simple_steps(model: Network) -> bool:
+    """Return whether a step runs one stack whose layers need only the keys in their window, and a bias by distance."""
+    parts = [layer.get_submodule("attention") for layer in model.stacks[-1].layers]
+    alone = model.has_cache and not model.reads_source and not model.training
+    return alone and all(
         isinstance(part, SoftmaxSelfAttention)
         and part.see.link_every is None
         and part.backend in ("auto", "sdpa")
@@ -57,25 +65,25 @@ class _Steps:
     at: Tensor  # (1, 1) the token's position
     bias: Tensor | None  # (1, H, 1, capacity) added to the scores; the last entry is the token's own
 
-    def __init__(self, model: DecoderLM, cache: Cache, capacity: int) -> None:
-        self._model, self._cache = model, cache
+    def __init__(self, model: Network, cache: Cache, capacity: int) -> None:
+        (self._stack,), self._cache = model.stacks, cache
         self._first = next(part for part in model.modules() if isinstance(part, SoftmaxSelfAttention))
         self._layers = [
             self._layer(layer, state)
-            for layer, state in zip(model.layers, cache.layers, strict=True)
+            for layer, state in zip(self._stack.layers, cache.layers, strict=True)
             if isinstance(layer, Layer) and isinstance(state, KeyValueCache)
         ]
-        self._final_norm, self._head = _norm(model.final_norm), _linear(model.head)
+        self._final_norm, self._head = _norm(self._stack.final_norm), _linear(model.head)
         self._embedding = model.token_embedding.weight
         self._scale = math.sqrt(model.config.d_model) if model.config.embedding_scale else None
         self._tables(capacity)
 
     def _tables(self, capacity: int) -> None:
         """Tabulate positions for `capacity` tokens: the terms added to embeddings, and to scores by distance."""
-        weight, longest = self._embedding, self._model.positions.longest
+        weight, longest = self._embedding, self._stack.positions.longest
         self._capacity = capacity
         self._numbers = torch.arange(capacity, device=weight.device)[None]
-        table = self._model.positions.embed(self._numbers[:, :longest])
+        table = self._stack.positions.embed(self._numbers[:, :longest])
         self._rows = None if table is None else table[0].to(weight.dtype)
         bias = self._first.scheme.bias(self._numbers[:, -1:], self._numbers)
         self.bias = None if bias is None else bias.to(weight.dtype)
@@ -83,7 +91,7 @@ class _Steps:
     def take(self, tokens: Tensor) -> Tensor:
         """(B, 1) → (B, V)."""
         at = self._cache.length
-        self._model.check_positions(at + 1)
+        self._stack.check_positions(at + 1)
         if at >= self._capacity:
             self._tables(2 * at)
         self.at = self._numbers[:, at : at + 1]

@@ -4,18 +4,18 @@ Notation: B batch, T time, S source time, D model width, V vocabulary.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from engine.config.sections import ModelConfig
-from engine.model.cache import Cache
+from engine.model.cache import Cache, LayerState
 from engine.model.dropout import Dropout
-from engine.model.heads import CrossAttention, SelfAttention
+from engine.model.heads import SelfAttention
 from engine.model.initialisation import initialise
 from engine.model.layers import Layer, make_norm
 from engine.model.positions import Positions, PositionScheme, make_schemes
@@ -74,12 +74,52 @@ class Stack(nn.Module):
         if longest is not None and length > longest:
             raise ValueError(f"position {length - 1} is past the {longest} learned positions")
 
-    def new_cache(self, capacity: int = 0) -> Cache:
+    def new_states(self, capacity: int) -> list[LayerState]:
         attentions = [layer.get_submodule("attention") for layer in self.layers]
-        return Cache([part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)])
+        return [part.new_state(capacity) for part in attentions if isinstance(part, SelfAttention)]
+
+    def keys_and_values(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """Each layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D); none in a stack without one."""
+        parts = [layer.cross_attention for layer in self.layers if isinstance(layer, Layer)]
+        return [part.keys_and_values(hidden) for part in parts if part is not None]
 
 
-class LanguageModel(Stack):
+class Network(nn.Module, ABC):
+    """What every network says about itself, and how it is asked: nothing outside needs to know its class."""
+
+    reads_source = False  # `forward` takes a source (B, S) before the text
+    has_cache = True  # a text can be read in parts; else all of it is read again for each new token
+    config: ModelConfig
+    vocab_size: int
+    token_embedding: nn.Embedding
+    head: nn.Linear
+
+    @property
+    @abstractmethod
+    def stacks(self) -> tuple[Stack, ...]:
+        """The stacks in the order they run; the last one reads the text."""
+
+    def logits(self, tokens: Tensor, source: Tensor | None = None) -> Tensor:
+        """A whole text (B, T), after a source (B, S) if the network reads one → (B, T, V)."""
+        logits: Tensor = self(source, tokens) if self.reads_source else self(tokens)
+        return logits
+
+    def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
+        """Return the cache of texts not begun, with room for `capacity` tokens at first. A network that reads a source
+        (B, S) reads it here; its positions are −1 at padding, by default consecutive.
+        """
+        return Cache(self.stacks[-1].new_states(capacity))
+
+    @abstractmethod
+    def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
+        """Return logits (B, T, V) of tokens (B, T) that follow those in the cache, which is extended in place."""
+
+    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
+        """`decode`, only of the token after them: (B, T) → (B, V)."""
+        return self.decode(tokens, cache)[:, -1]
+
+
+class LanguageModel(Stack, Network):
     """One stack between a token embedding and a head."""
 
     def __init__(self, model: ModelConfig, vocab_size: int) -> None:
@@ -88,9 +128,9 @@ class LanguageModel(Stack):
         self.token_embedding = nn.Embedding(vocab_size, model.d_model)
         self.head = make_head(model, self.token_embedding)
 
-
-class DecoderLM(LanguageModel):
-    """A language model: each token is predicted from those before it (GPT: Radford et al. 2018)."""
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        return (self,)
 
     def hidden(self, tokens: Tensor, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
         """`forward` without the head: (B, T) → (B, T, D)."""
@@ -98,35 +138,41 @@ class DecoderLM(LanguageModel):
         return self.run_layers(self.token_embedding(tokens), at, cache)
 
     def forward(self, tokens: Tensor, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
-        """Return logits (B, T, V) of the next token at every position. `at` are the tokens' absolute positions, by
-        default consecutive after the `cache`, which is extended in place; `ValueError` past the learned table.
+        """Return logits (B, T, V) at every position. `at` are the tokens' absolute positions, by default consecutive
+        after the `cache`, which is extended in place; `ValueError` past the learned table.
         """
         logits: Tensor = self.head(self.hidden(tokens, at, cache))
+        return logits
+
+
+class DecoderLM(LanguageModel):
+    """A language model: each token is predicted from those before it (GPT: Radford et al. 2018)."""
+
+    def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
+        return self.forward(tokens, cache=cache)
+
+    def next_logits(self, tokens: Tensor, cache: Cache) -> Tensor:
+        logits: Tensor = self.head(self.hidden(tokens, cache=cache)[:, -1])
         return logits
 
 
 class EncoderLM(LanguageModel):
     """A masked language model: it fills gaps seen from both sides (BERT: Devlin et al. 2019)."""
 
-    def forward(self, tokens: Tensor, at: Positions | None = None) -> Tensor:
-        """(B, T) int64 → logits at every position (B, T, V); `ValueError` past the learned table."""
-        at = at or Positions.consecutive(tokens.shape[1], 0, tokens.device)
-        logits: Tensor = self.head(self.run_layers(self.token_embedding(tokens), at))
-        return logits
+    has_cache = False  # any new token may change all others
+
+    def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
+        cache.read = tokens if cache.read is None else torch.cat((cache.read, tokens), dim=1)
+        cache.length = cache.read.shape[1]
+        return self.forward(cache.read)[:, -tokens.shape[1] :]
 
 
-@dataclass(frozen=True)
-class Memory:
-    """The encoder's output (B, S, D), and the positions of the source's tokens."""
-
-    hidden: Tensor
-    at: Positions
-
-
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(Network):
     """The target is written token by token with the whole source in view (Vaswani et al. 2017). They share one
     embedding unless `model.source_vocab_size` is set.
     """
+
+    reads_source = True
 
     def __init__(self, model: ModelConfig, vocab_size: int) -> None:
         super().__init__()
@@ -138,42 +184,38 @@ class EncoderDecoder(nn.Module):
         self.decoder = Stack(model, model.n_layers, model.context_length, causal=True, over_source=True)
         self.head = make_head(model, self.token_embedding)
 
-    def encode(self, source: Tensor, at: Positions | None = None) -> Memory:
-        """Encode a source (B, S); positions are −1 at padding, by default consecutive."""
-        at = at or Positions.consecutive(source.shape[1], 0, source.device)
-        embedding = self.token_embedding if self.source_embedding is None else self.source_embedding
-        return Memory(self.encoder.run_layers(embedding(source), at), at)
-
-    def read(self, hidden: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """Each decoder layer's keys and values (B, H, S, Dh) of an encoder's output (B, S, D)."""
-        parts = [layer.get_submodule("cross_attention") for layer in self.layers]
-        return [part.keys_and_values(hidden) for part in parts if isinstance(part, CrossAttention)]
-
-    def decode(self, target: Tensor, memory: Memory, at: Positions | None = None, cache: Cache | None = None) -> Tensor:
-        """Return logits (B, T, V) of the next target token everywhere; `at` and `cache` as in `DecoderLM.forward`."""
-        at = at or Positions.consecutive(target.shape[1], cache.length if cache else 0, target.device)
-        source = cache.memory if cache else None
-        if source is None:
-            source = self.read(memory.hidden)
-            if cache is not None:
-                cache.memory, cache.memory_at = source, memory.at
-        source_at = cache.memory_at if cache else memory.at  # a cache may have reordered its rows
-        x = self.decoder.run_layers(self.token_embedding(target), at, cache, source, source_at)
-        logits: Tensor = self.head(x)
-        return logits
+    @property
+    def stacks(self) -> tuple[Stack, ...]:
+        return self.encoder, self.decoder
 
     def forward(
         self, source: Tensor, target: Tensor, source_at: Positions | None = None, at: Positions | None = None
     ) -> Tensor:
-        """(B, S), (B, T) → (B, T, V)."""
-        return self.decode(target, self.encode(source, source_at), at)
+        """(B, S), (B, T) → (B, T, V); positions as in `new_cache`."""
+        read, read_at = self._read(source, source_at)
+        at = at or Positions.consecutive(target.shape[1], 0, target.device)
+        x = self.decoder.run_layers(self.token_embedding(target), at, None, read, read_at)
+        logits: Tensor = self.head(x)
+        return logits
 
-    @property
-    def layers(self) -> nn.ModuleList:
-        return self.decoder.layers
+    def new_cache(self, capacity: int = 0, source: Tensor | None = None, source_at: Positions | None = None) -> Cache:
+        if source is None:
+            raise ValueError("an encoder-decoder writes about a source")
+        cache = super().new_cache(capacity)
+        cache.source, cache.source_at = self._read(source, source_at)
+        return cache
 
-    def new_cache(self, capacity: int = 0) -> Cache:
-        return self.decoder.new_cache(capacity)
+    def decode(self, tokens: Tensor, cache: Cache) -> Tensor:
+        at = Positions.consecutive(tokens.shape[1], cache.length, tokens.device)
+        x = self.decoder.run_layers(self.token_embedding(tokens), at, cache, cache.source, cache.source_at)
+        logits: Tensor = self.head(x)
+        return logits
+
+    def _read(self, source: Tensor, at: Positions | None) -> tuple[list[tuple[Tensor, Tensor]], Positions]:
+        """Return each decoder layer's keys and values of a source, and its positions."""
+        at = at or Positions.consecutive(source.shape[1], 0, source.device)
+        embedding = self.token_embedding if self.source_embedding is None else self.source_embedding
+        return self.decoder.keys_and_values(self.encoder.run_layers(embedding(source), at)), at
 
 
 def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
@@ -184,8 +226,7 @@ def make_head(model: ModelConfig, embedding: nn.Embedding) -> nn.Linear:
     return head
 
 
-Network = DecoderLM | EncoderLM | EncoderDecoder
-NETWORKS: dict[str, type[DecoderLM] | type[EncoderLM] | type[EncoderDecoder]] = {
+NETWORKS: dict[str, type[Network]] = {
     "decoder": DecoderLM,
     "encoder": EncoderLM,
     "encoder-decoder": EncoderDecoder,

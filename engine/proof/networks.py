@@ -10,7 +10,7 @@ from engine.config import presets
 from engine.config.schema import RunConfig
 from engine.evaluation.checks import redraw
 from engine.evaluation.verdict import LEAK, OK
-from engine.model.transformer import EncoderLM, build_model
+from engine.model.transformer import build_model
 from engine.proof.result import Context, Figure, Proof, Result, judged
 from engine.training.inspector import probed
 from engine.training.numerics import set_fp32_matmul
@@ -62,7 +62,7 @@ def preset(name: str, context: Context, steps: int = STEPS) -> Result:
         figures[f"last_loss_{precision}"] = last
     model, batches = stepper.model, stepper.batches
     model.eval()
-    if not isinstance(model, EncoderLM):
+    if model.has_cache:
         inputs = [part.to(device) for part in SmallCopy(config.model, model, "").inputs()]
         figures["cache_difference"] = apart = cache_difference(model, *inputs, growth=READ_AT_ONCE)
         if not apart <= CACHED:

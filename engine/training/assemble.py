@@ -251,7 +251,7 @@ def model_facts(config: RunConfig, model: Network, shape: BatchShape) -> ModelFa
     """Return the content of model.json, read from the built module; `shape` is of the largest batch."""
     device = next(model.parameters()).device
     precision = chosen_precision(config.train, device)
-    attention = model.layers[0].get_submodule("attention")
+    attention = model.stacks[-1].layers[0].get_submodule("attention")
     assert isinstance(attention, SelfAttention)
     backend: str = config.model.backend
     if config.model.attention == "linear":

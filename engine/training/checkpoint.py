@@ -20,16 +20,9 @@ from engine import capabilities
 from engine.command_line import command_line
 from engine.config.schema import RunConfig
 from engine.config.sections import ModelConfig
-from engine.data.tokenizers import (
-    AnyTokenizer,
-    BpeTokenizer,
-    CharacterTokenizer,
-    PairTokenizer,
-    WordTokenizer,
-    read_tokenizer,
-)
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, read_tokenizer
 from engine.errors import InputError
-from engine.model.transformer import NETWORKS, DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
+from engine.model.transformer import NETWORKS, Network, build_model
 from engine.plain_files import read_plain
 from engine.runs.files import SCHEMA, finite, read_json, sync_file, sync_folder, write_atomic
 from engine.runs.reader import RunReader
@@ -306,7 +299,7 @@ def _manifest_text(manifest: Mapping[str, object]) -> str:
 
 def load_trained(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[Network, CharacterTokenizer, int]:
+) -> tuple[Network, Tokenizer, int]:
     """Load a text's run as `load_network` does; raise `InputError` if it translates or is about documents."""
     config = reader.config
     if config.task.corpus == "documents":
@@ -315,29 +308,29 @@ def load_trained(
             "shows what it writes"
         )
     model, tokenizer, step = load_network(reader, which, device)
-    if not isinstance(tokenizer, CharacterTokenizer):
+    if tokenizer.kind != CharacterTokenizer.kind:
         raise InputError(f"run '{reader.name}' translates sentences: `{reader.command('translate')}`")
-    return model, tokenizer, step
+    return model, tokenizer.target, step
 
 
 def load_translator(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[EncoderDecoder, PairTokenizer, int]:
+) -> tuple[Network, AnyTokenizer, int]:
     """Load a translation's run as `load_network` does; raise `InputError` if it does not translate."""
     model, tokenizer, step = load_network(reader, which, device)
-    if not (isinstance(tokenizer, PairTokenizer) and isinstance(model, EncoderDecoder)):
+    if not (tokenizer.is_pair and model.reads_source):
         raise InputError(f"run '{reader.name}' does not translate: `{reader.command('sample')}`")
     return model, tokenizer, step
 
 
 def load_of_documents(
     reader: RunReader, which: str = "best", device: torch.device | str = "cpu"
-) -> tuple[DecoderLM | EncoderDecoder, CharacterTokenizer | BpeTokenizer | WordTokenizer, int]:
+) -> tuple[Network, Tokenizer, int]:
     """Load a run on documents or questions as `load_network` does; raise `InputError` if it is another kind."""
     model, tokenizer, step = load_network(reader, which, device)
-    if reader.config.task.corpus != "documents" or isinstance(tokenizer, PairTokenizer) or isinstance(model, EncoderLM):
+    if reader.config.task.corpus != "documents" or tokenizer.is_pair or not model.has_cache:
         raise InputError(f"run '{reader.name}' is not about documents: `{reader.command('sample')}`")
-    return model, tokenizer, step
+    return model, tokenizer.target, step
 
 
 def load_network(

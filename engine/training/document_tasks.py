@@ -20,7 +20,7 @@ from engine.data.overlap import Overlap, document_overlap, question_overlap
 from engine.data.padding import Tokens
 from engine.data.rows import DocumentBatches, EncodedPairs, QuestionBatches, scored_documents, scored_questions
 from engine.data.spans import at_least
-from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, PairTokenizer, WordTokenizer, bpe_of
+from engine.data.tokenizers import AnyTokenizer, BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer, bpe_of
 from engine.errors import InputError
 from engine.evaluation.baselines import Predicted, pairs_bigram_loss, pairs_unigram_loss
 from engine.evaluation.scorers import AnswerScorer, DocumentScorer, Fact, evaluation_batch
@@ -29,7 +29,6 @@ from engine.generation.samples import RowSampler, document_sampler, question_sam
 from engine.runs.records import DataFacts, MajorityFacts, ProbeFacts
 from engine.training.task import Task, require_vocabulary
 
-DocumentTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer
 COUNTED = 10_000  # training documents for the unigram and bigram losses
 NEEDED = ("train", "validation")
 
@@ -39,14 +38,14 @@ class _DocumentTask(Task):
     """A corpus of documents with its tokenizer, which is the same whether documents or questions are trained on."""
 
     corpus: DocumentCorpus
-    tokenizer: DocumentTokenizer
+    tokenizer: Tokenizer
 
     @classmethod
     def read(cls, config: RunConfig, data_dir: Path | None) -> DocumentCorpus:
         return load_corpus(DocumentCorpus, config.data, data_dir)
 
     @staticmethod
-    def tokenizer_for(corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None) -> DocumentTokenizer:
+    def tokenizer_for(corpus: DocumentCorpus, config: RunConfig, given: AnyTokenizer | None) -> Tokenizer:
         if given is None and config.data.tokenizer == "bpe":  # learned from the training splits
             asked = corpus.questions.get("train", ())
             learned = [*corpus.documents.get("train", ()), *(q.text for q in asked), *(q.answer or "" for q in asked)]
@@ -54,16 +53,16 @@ class _DocumentTask(Task):
         if given is None:  # the characters or words of all splits
             kind = WordTokenizer if config.data.tokenizer == "words" else CharacterTokenizer
             return kind.of(corpus.texts())
-        if isinstance(given, PairTokenizer) or given.kind != config.data.tokenizer:
+        if given.kind != config.data.tokenizer:
             raise InputError(
                 f"train.init_from: data.tokenizer is '{config.data.tokenizer}', and that run's tokenizer is of kind "
                 f"'{given.kind}': its weights mean other tokens"
             )
         try:
-            given.encode_all(list(corpus.texts()))
+            given.target.encode_all(list(corpus.texts()))
         except InputError as error:
             raise InputError(f"corpus {corpus.name}: for a run that starts from another one, {error}") from None
-        return given
+        return given.target
 
     def portable_corpus(self, config: RunConfig) -> str:
         return config.data.corpus if config.data.corpus in CORPORA else self.corpus.source
@@ -273,7 +272,7 @@ class QuestionTask(_DocumentTask):
         return question_sampler(config, self.tokenizer, self.corpus.questions["validation"], self.longest_answer)
 
 
-def encoded_answers(tokenizer: DocumentTokenizer, answers: Sequence[str]) -> list[Tokens]:
+def encoded_answers(tokenizer: Tokenizer, answers: Sequence[str]) -> list[Tokens]:
     """Encode answers as they stand in a document: byte pairs hold the space before a word, other tokens do not."""
     space = " " if tokenizer.kind == BpeTokenizer.kind else ""
     return tokenizer.encode_all([space + answer for answer in answers])

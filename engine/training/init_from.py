@@ -17,7 +17,6 @@ from engine.config.keys import diff
 from engine.config.schema import RunConfig
 from engine.data.tokenizers import (
     AnyTokenizer,
-    PairTokenizer,
     described,
     difference,
     read_tokenizer,
@@ -233,7 +232,7 @@ def _token_rows(
     """Rows of the tokens that both have, by parameter: the text's are numbered alike, special ones go by name."""
     rows = {}
     sizes = dict.fromkeys(TOKEN_ROWS, tokenizer.vocab_size)
-    if isinstance(tokenizer, PairTokenizer):  # else a source's rows are numbers below a limit
+    if tokenizer.is_pair:  # else a source's rows are numbers below a limit
         sizes[SOURCE_ROWS] = tokenizer.source_vocab_size
     for name, text in sizes.items():
         here, there = ({token: text + i for i, token in enumerate(c.special_tokens)} for c in (config, before))

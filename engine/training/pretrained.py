@@ -11,8 +11,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.config.toml import validate
-from engine.data.tokenizers import AnyTokenizer, PairTokenizer, Tokenizer, read_tokenizer
-from engine.data.tokenizers.library import library_json
+from engine.data.tokenizers import AnyTokenizer, read_tokenizer
 from engine.errors import InputError, refused
 from engine.model.transformer import Network
 from engine.runs.files import new_folder, read_json, write_atomic, write_json
@@ -42,14 +41,9 @@ def write_pretrained(
         with new_folder(folder) as staged:
             tensors.save_tensors(staged / checkpoint.WEIGHTS, checkpoint.weights_of(model))
             write_atomic(staged / OWN_TOKENIZER, tokenizer.to_json())
-            sides: dict[str, Tokenizer] = {}  # the target's tokenizer, and the source's if it has its own
-            if isinstance(tokenizer, PairTokenizer):
-                sides = {checkpoint.TOKENIZER: tokenizer.target}
-                sides |= {} if tokenizer.shared else {SOURCE_TOKENIZER: tokenizer.source}
-            else:
-                sides = {checkpoint.TOKENIZER: tokenizer}
-            for name, side in sides.items():
-                write_atomic(staged / name, library_json(side))
+            write_atomic(staged / checkpoint.TOKENIZER, tokenizer.target.library_json())
+            if not tokenizer.shared:
+                write_atomic(staged / SOURCE_TOKENIZER, tokenizer.source.library_json())
             write_json(staged / CONFIG, _config(reader.config, model, tokenizer, step))
             special = reader.config.special_tokens
             named: dict[str, str | list[str]] = {ROLES[token]: token for token in special if token in ROLES}

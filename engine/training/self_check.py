@@ -24,11 +24,11 @@ from engine.evaluation.checks import order_check, redraw
 from engine.evaluation.metrics import score_batches, score_tokens
 from engine.evaluation.reference import Reference
 from engine.evaluation.verdict import BROKEN, OK, Verdict
-from engine.generation.sampling import Predictor, SampledStep, Sampling, stream_batch
+from engine.generation.sampling import SampledStep, Sampling, stream_batch
 from engine.model import size
-from engine.model.decoding import Decoding
+from engine.model.decoding import Predictor
 from engine.model.positions import Positions
-from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, Network, build_model
+from engine.model.transformer import Network, build_model
 from engine.training.optimizer import decay_groups
 from engine.training.step import Stepper
 from engine.training.task import Task
@@ -138,7 +138,7 @@ class SmallCopy:
         rows = ROWS if self.length <= TOKENS // 4 else 1
         wanted = self.length if length is None else min(length, self.length)
         tokens = _random_tokens(rows, wanted, self.network.vocab_size, 1)
-        if not isinstance(self.network, EncoderDecoder):
+        if not self.network.reads_source:
             return (tokens,)
         words = self.model.source_vocab_size or self.network.vocab_size
         return _random_tokens(rows, min(self.model.source_tokens, TOKENS), words, 2 + source_seed), tokens
@@ -237,10 +237,10 @@ def check_reference(copy: SmallCopy) -> Verdict:
 def check_source(copy: SmallCopy) -> Verdict | None:
     """Does a different source change the predictions, through every decoder layer? None without a source."""
     model = copy.network
-    if not isinstance(model, EncoderDecoder):
+    if not model.reads_source:
         return None
     kept: list[list[Tensor]] = []
-    parts = [layer.get_submodule("cross_attention") for layer in model.layers]
+    parts = [layer.get_submodule("cross_attention") for layer in model.stacks[-1].layers]
     hooks = [part.register_forward_hook(lambda _, __, out: kept[-1].append(out)) for part in parts]
     logits = []
     try:
@@ -263,7 +263,7 @@ def check_source(copy: SmallCopy) -> Verdict | None:
 @torch.no_grad()
 def check_cache(copy: SmallCopy) -> Verdict:
     """Does decoding with a cache give the logits of one pass, over the whole context and in any chunks?"""
-    if isinstance(copy.network, EncoderLM):
+    if not copy.network.has_cache:
         return _verdict("cache parity", "", "an encoder reads the whole text at once, so there is no cache")
     inputs = copy.inputs()
     worst, length = cache_difference(copy.network, *inputs), inputs[-1].shape[1]
@@ -273,7 +273,7 @@ def check_cache(copy: SmallCopy) -> Verdict:
 
 
 @torch.no_grad()
-def cache_difference(model: DecoderLM | EncoderDecoder, *inputs: Tensor, growth: tuple[int, int] = GROWTH) -> float:
+def cache_difference(model: Network, *inputs: Tensor, growth: tuple[int, int] = GROWTH) -> float:
     """Return the largest difference of logits decoded with a cache from those of a full pass, relative to the largest.
 
     The inputs are tokens (B, T), preceded by a source (B, S) if the model, in evaluation mode, reads one. `growth`: how
@@ -282,7 +282,7 @@ def cache_difference(model: DecoderLM | EncoderDecoder, *inputs: Tensor, growth:
     tokens, source = inputs[-1], inputs[0] if len(inputs) == 2 else None
     full, length, worst = model(*inputs), tokens.shape[1], 0.0
     chunk = max(3, -(-length // MOST_CHUNKS))
-    singles = ONE_BY_ONE if isinstance(model, EncoderDecoder) else FIRST_TOKENS
+    singles = ONE_BY_ONE if model.reads_source else FIRST_TOKENS
     plans = (
         [chunk] * (length // chunk),
         [length // 2, *[1] * min(8, length - length // 2)],  # after a prefill
@@ -291,30 +291,20 @@ def cache_difference(model: DecoderLM | EncoderDecoder, *inputs: Tensor, growth:
     for plan in plans:
         lengths = [n for n in (*plan, length - sum(plan)) if n > 0]
         worst = max(worst, relative_error(in_chunks(model, tokens, lengths, source), full))
-    if isinstance(model, DecoderLM):
+    if not model.reads_source:
         first, last = (min(at, length) for at in growth)
-        decoding = Decoding(model, first)
+        predictor = Predictor(model)
+        predictor.begin(first)
         rest = torch.split(tokens[:, first:last], 1, dim=1) if last > first else ()
-        stepped = [decoding.feed(tokens[:, :first]), *(decoding.feed(token) for token in rest)]
+        stepped = [predictor.feed(tokens[:, :first]), *(predictor.feed(token) for token in rest)]
         worst = max(worst, relative_error(torch.stack(stepped, dim=1), full[:, max(0, first - 1) : last]))
     return worst
 
 
-def in_chunks(
-    model: DecoderLM | EncoderDecoder, tokens: Tensor, lengths: list[int], source: Tensor | None = None
-) -> Tensor:
+def in_chunks(model: Network, tokens: Tensor, lengths: list[int], source: Tensor | None = None) -> Tensor:
     """Return the (B, T, V) logits of tokens (B, T), and a source if any, fed to a cache in chunks of these lengths."""
-    cache, parts, start = model.new_cache(), [], 0
-    memory = model.encode(source) if isinstance(model, EncoderDecoder) and source is not None else None
-    for length in lengths:
-        part = tokens[:, start : start + length]
-        if isinstance(model, EncoderDecoder):
-            assert memory is not None
-            parts.append(model.decode(part, memory, cache=cache))
-        else:
-            parts.append(model(part, cache=cache))
-        start += length
-    return torch.cat(parts, dim=1)
+    cache = model.new_cache(0, source)
+    return torch.cat([model.decode(part, cache) for part in torch.split(tokens, lengths, dim=1)], dim=1)
 
 
 def check_sampling(copy: SmallCopy) -> Verdict | None:
@@ -324,9 +314,9 @@ def check_sampling(copy: SmallCopy) -> Verdict | None:
     such points gives all its probabilities. None for an encoder, which has no cache.
     """
     model, inputs, context = copy.network, copy.inputs(), copy.length
-    if isinstance(model, EncoderLM):
+    if not model.has_cache:
         return None
-    writer = Predictor(model, inputs[0] if isinstance(model, EncoderDecoder) else None)
+    writer = Predictor(model, inputs[0] if model.reads_source else None)
     prompt = inputs[-1][:, : max(1, context - ONE_BY_ONE)]
     wanted = context - prompt.shape[1] + PAST_THE_END
     seeds, how = list(range(prompt.shape[0])), Sampling(1.0, 0, 1.0, "restart")

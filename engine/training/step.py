@@ -14,7 +14,7 @@ from engine.config.sections import END
 from engine.data.loader import Examples
 from engine.data.objectives import IGNORED, Batch
 from engine.model.dropout import Dropout
-from engine.model.transformer import Network, Stack
+from engine.model.transformer import Network
 from engine.seeds import seed_for
 from engine.training.control import Diverged
 from engine.training.devices import seed_generators
@@ -64,7 +64,7 @@ class Stepper:
         self.device = next(model.parameters()).device
         self.precision = chosen_precision(config.train, self.device)
         self.optimizer = make_optimizer(model, config.optimizer)
-        for stack in (part for part in model.modules() if isinstance(part, Stack)):
+        for stack in model.stacks:
             stack.checkpointing = config.train.activation_checkpointing
         self.compiles = compiles(config, self.device)
         self._forward = compiled(model, config.train) if self.compiles else model

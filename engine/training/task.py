@@ -13,7 +13,7 @@ from engine.data.documents.corpus import DocumentCorpus
 from engine.data.loader import Examples
 from engine.data.overlap import Overlap
 from engine.data.parallel.pairs import ParallelCorpus
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer
+from engine.data.tokenizers import AnyTokenizer, Tokenizer
 from engine.errors import InputError
 from engine.evaluation.scorers import Scorer
 from engine.generation.samples import RowSampler, TextSampler
@@ -123,7 +123,7 @@ class Task(ABC):
         """Return the sampler; raise `InputError` if the prompt has characters the model will never know."""
 
 
-def require_known(tokenizer: CharacterTokenizer, text: str, where: str) -> None:
+def require_known(tokenizer: Tokenizer, text: str, where: str) -> None:
     """Refuse text that another run's tokenizer cannot encode; `where` says what it is, e.g. `its train split`."""
     place = tokenizer.first_unknown(text)
     if place is not None:

@@ -15,7 +15,7 @@ from engine.data.corpora import TextCorpus
 from engine.data.loader import Examples, training_batches
 from engine.data.objectives import make_objective
 from engine.data.overlap import Overlap, text_overlap
-from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, described
+from engine.data.tokenizers import AnyTokenizer, CharacterTokenizer, Tokenizer, described
 from engine.errors import InputError
 from engine.evaluation.baselines import bigram_loss, unigram_loss
 from engine.evaluation.scorers import TextScorer
@@ -32,28 +32,30 @@ class TextTask(Task):
     """A text corpus with its tokenizer and encoded splits, (n,) whole numbers each; `records` as in `TextScorer`."""
 
     corpus: TextCorpus
-    tokenizer: CharacterTokenizer
+    tokenizer: Tokenizer
     tokens: dict[str, torch.Tensor]
     records: int = RECORDS
 
+    @classmethod
     @classmethod
     def read(cls, config: RunConfig, data_dir: Path | None) -> TextCorpus:
         return load_corpus(TextCorpus, config.data, data_dir)
 
     @classmethod
     def of(cls, corpus: TextCorpus, config: RunConfig, given: AnyTokenizer | None = None) -> Self:
-        tokenizer = _every_character(corpus) if given is None else given
-        if not isinstance(tokenizer, CharacterTokenizer):
+        found = _every_character(corpus) if given is None else given
+        if found.kind != CharacterTokenizer.kind:
             raise InputError(
                 f"train.init_from: '{config.task.name}' reads a text by characters, and that run's tokenizer is "
-                f"of kind '{tokenizer.kind}' ({described(tokenizer)}): its weights mean other tokens"
+                f"of kind '{found.kind}' ({described(found)}): its weights mean other tokens"
             )
+        tokenizer = found.target
         if given is not None:
             for name, split in corpus.splits.items():
                 require_known(tokenizer, split.text, f"corpus {corpus.name}: its {name} split")
         tokens = {
             name: torch.from_numpy(
-                tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.pieces, split.text))
+                tokens_of(len(split.text), corpus.sha256[name], tokenizer.sha256, partial(tokenizer.parts, split.text))
             )
             for name, split in corpus.splits.items()
         }
@@ -144,7 +146,7 @@ class TextTask(Task):
             prompt = held_out[: min(config.window_tokens, config.model.source_tokens)]
         else:
             first = held_out.lstrip("\n")[:MAX_PROMPT]
-            prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.characters[0]
+            prompt = first.split("\n", 1)[0] or first[:1] or self.tokenizer.decode([0])
         return TextSampler(config, self.tokenizer, prompt)
 
 

@@ -35,7 +35,7 @@ SPLITS = ("train", "validation", "test")  # any other is a probe
 @dataclass(frozen=True)
 class TranslationTask(Task):
     corpus: ParallelCorpus
-    tokenizer: PairTokenizer
+    tokenizer: AnyTokenizer
     encoded: Mapping[str, EncodedPairs]
 
     @classmethod
@@ -192,19 +192,17 @@ def _most_tokens(config: RunConfig) -> NDArray[np.int64]:
     return most if config.data.max_length is None else np.minimum(most, config.data.max_length)
 
 
-def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> PairTokenizer:
+def _taken_over(given: AnyTokenizer, corpus: ParallelCorpus) -> AnyTokenizer:
     """Return another run's tokenizer; raise `InputError` if it cannot encode these sentences."""
-    if not isinstance(given, PairTokenizer):
+    if not given.is_pair:
         raise InputError(
             f"train.init_from: a translation has a tokenizer for each side, and that run's is of kind '{given.kind}' "
             f"({described(given)}): its weights mean other tokens"
         )
-    for side in ("source", "target"):
-        tokenizer = getattr(given, side)
-        if isinstance(tokenizer, CharacterTokenizer):
-            for name, pairs in corpus.splits.items():
-                for number, sentence in enumerate(getattr(pairs, f"{side}s"), start=1):
-                    require_known(tokenizer, sentence, f"corpus {corpus.name}: {side} {number:,} of its {name} split")
+    for side, tokenizer in (("source", given.source), ("target", given.target)):
+        for name, pairs in corpus.splits.items():
+            for number, sentence in enumerate(getattr(pairs, f"{side}s"), start=1):
+                require_known(tokenizer, sentence, f"corpus {corpus.name}: {side} {number:,} of its {name} split")
     return given
 
 

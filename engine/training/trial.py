@@ -15,7 +15,7 @@ from engine.evaluation.verdict import OK, Verdict
 from engine.model.attention import softmax_attention
 from engine.model.linear_attention import linear_attention
 from engine.model.positions import Positions, PositionScheme
-from engine.model.transformer import EncoderDecoder, Network, build_model, evaluating
+from engine.model.transformer import Network, build_model, evaluating
 from engine.model.visibility import Visibility, self_attention
 from engine.training.devices import keep_memory
 from engine.training.numerics import chosen_precision
@@ -68,9 +68,8 @@ def _difference(a: RunConfig, b: RunConfig, vocab_size: int) -> str:
     draw = torch.Generator().manual_seed(0)
     lengths = [min(wanted, longest, MOST_TOKENS) for longest in (model.context_length, model.source_tokens)]
     tokens, source = (torch.randint(vocab_size, (2, length), generator=draw) for length in lengths)
-    inputs = (source, tokens) if isinstance(left, EncoderDecoder) else (tokens,)
     with evaluating(left), evaluating(right):
-        change = float((left(*inputs) - right(*inputs)).abs().max())
+        change = float((left.logits(tokens, source) - right.logits(tokens, source)).abs().max())
     if change > 0.0:
         return f"changes the predictions (by up to {change:.2g} in a logit)"
     if a.model.context_length != b.model.context_length:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Tokenizer
@@ -36,9 +37,9 @@ class CharacterTokenizer(Tokenizer):
         return len(self.characters)
 
     def encode(self, text: str) -> NDArray[np.int64]:
-        return np.concatenate([np.empty(0, np.int64), *self.pieces(text)], dtype=np.int64)
+        return np.concatenate([np.empty(0, np.int64), *self.parts(text)], dtype=np.int64)
 
-    def pieces(self, text: str) -> Iterator[NDArray[np.int32]]:
+    def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
         """Yield a text's token ids, a million characters at a time, so that a large one needs little memory."""
         for start in range(0, len(text), PIECE):
             piece = text[start : start + PIECE]
@@ -54,7 +55,6 @@ class CharacterTokenizer(Tokenizer):
             yield ids.astype(np.int32)
 
     def first_unknown(self, text: str) -> int | None:
-        """Return the index of the first character not in the vocabulary, from 0; None if there is none."""
         for start in range(0, len(text), PIECE):
             _, unknown = self._looked_up(text[start : start + PIECE])
             if unknown.size:
@@ -74,6 +74,15 @@ class CharacterTokenizer(Tokenizer):
         return json.dumps(
             {"schema": SCHEMA, "kind": self.kind, "characters": "".join(self.characters)}, ensure_ascii=True
         )
+
+    def shown_tokens(self) -> list[str]:
+        return [f"{c!a} (U+{ord(c):04X})" for c in self.characters]
+
+    def library_json(self) -> str:
+        made = hf.Tokenizer(hf.models.WordLevel({c: i for i, c in enumerate(self.characters)}))
+        made.pre_tokenizer = hf.pre_tokenizers.Split(hf.Regex(r"[\s\S]"), "isolated")
+        made.decoder = hf.decoders.Fuse()
+        return made.to_str()
 
     @classmethod
     def from_json(cls, characters: Any) -> "CharacterTokenizer":

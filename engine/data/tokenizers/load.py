@@ -3,7 +3,6 @@
 tokenizer.json is untrusted: it is data, never code, and damage gives a one-line error.
 """
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from engine.data.tokenizers.bpe import BpeTokenizer
 from engine.data.tokenizers.characters import CharacterTokenizer
-from engine.data.tokenizers.protocol import SCHEMA, Tokenizer
+from engine.data.tokenizers.protocol import SCHEMA, AnyTokenizer, Tokenizer
 from engine.data.tokenizers.words import WordTokenizer
 from engine.errors import InputError, damaged, one_of
 from engine.plain_files import read_plain
@@ -20,27 +19,21 @@ MAX_BYTES = 64 * 1024**2
 MOST_VALUES = 3_000_000  # a million merges have two million; more would take gigabytes as objects
 
 
-class PairTokenizer:
+class PairTokenizer(AnyTokenizer):
     """The encoder's and the decoder's tokenizers; the same, or equal ones, if the vocabulary is shared."""
 
-    kind = "pair"
+    kind, is_pair = "pair", True
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
-        self.source = source
-        self.target = source if target is source or target.sha256 == source.sha256 else target
+        self._sides = source, source if target is source or target.sha256 == source.sha256 else target
 
     @property
-    def shared(self) -> bool:
-        """Return whether both sides share one vocabulary, so embeddings can be tied."""
-        return self.target is self.source
+    def sides(self) -> tuple[Tokenizer, Tokenizer]:
+        return self._sides
 
     @property
     def vocab_size(self) -> int:
         return self.target.vocab_size
-
-    @property
-    def source_vocab_size(self) -> int:
-        return self.source.vocab_size
 
     def to_json(self) -> str:
         target = None if self.shared else json.loads(self.target.to_json())
@@ -50,16 +43,9 @@ class PairTokenizer:
             separators=(",", ":"),
         )
 
-    @property
-    def sha256(self) -> str:
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
-
-
-AnyTokenizer = CharacterTokenizer | BpeTokenizer | WordTokenizer | PairTokenizer
-
 
 # Kind → the field of tokenizer.json that defines it, and its constructor; a pair has two.
-KINDS: dict[str, tuple[str, Callable[[Any], CharacterTokenizer | BpeTokenizer | WordTokenizer]]] = {
+KINDS: dict[str, tuple[str, Callable[[Any], Tokenizer]]] = {
     CharacterTokenizer.kind: ("characters", CharacterTokenizer.from_json),
     BpeTokenizer.kind: ("merges", BpeTokenizer.from_json),
     WordTokenizer.kind: ("words", WordTokenizer.from_json),
@@ -73,9 +59,9 @@ def parsed(data: Any) -> AnyTokenizer:
     if kind == PairTokenizer.kind:
         source = parsed(data["source"])
         target = source if data["target"] is None else parsed(data["target"])
-        if isinstance(source, PairTokenizer) or isinstance(target, PairTokenizer):
+        if source.is_pair or target.is_pair:
             raise ValueError("a pair is made of two tokenizers, not of pairs")
-        return PairTokenizer(source, target)
+        return PairTokenizer(source.source, target.target)
     if not isinstance(kind, str) or kind not in KINDS:
         known = one_of((*KINDS, PairTokenizer.kind))
         raise ValueError(f"unknown kind of tokenizer {kind!r:.40}; {known} is known: is it from a newer version?")
@@ -95,37 +81,27 @@ def read_tokenizer(path: Path) -> AnyTokenizer:
         raise InputError(f"{path}: cannot read this tokenizer: {error}") from None
 
 
-def described(tokenizer: AnyTokenizer | Tokenizer) -> str:
+def described(tokenizer: AnyTokenizer) -> str:
     """Return `61 characters`, `8,000 bpe`, `8,000 bpe for both sides`."""
-    if isinstance(tokenizer, PairTokenizer):
+    if tokenizer.is_pair:
         if tokenizer.shared:
             return f"{described(tokenizer.target)} for both sides"
         return f"{described(tokenizer.source)} for sources, {described(tokenizer.target)} for targets"
     return f"{tokenizer.vocab_size:,} {tokenizer.kind}"
 
 
-def difference(one: AnyTokenizer | Tokenizer, other: AnyTokenizer | Tokenizer) -> str:
+def difference(one: AnyTokenizer, other: AnyTokenizer) -> str:
     """Return the first difference: kind, size, or a token; "" if they encode every text alike."""
     if one.sha256 == other.sha256:
         return ""
     if one.kind != other.kind:
         return f"kind '{one.kind}' against '{other.kind}'"
-    if isinstance(one, PairTokenizer) and isinstance(other, PairTokenizer):
+    if one.is_pair:
         sides = (("sources", one.source, other.source), ("targets", one.target, other.target))
         return next(f"of the {side}: {found}" for side, a, b in sides if (found := difference(a, b)))
     sizes = "" if one.vocab_size == other.vocab_size else f"{described(one)} against {described(other)}; "
-    ours, theirs = _tokens(one), _tokens(other)
+    ours, theirs = one.target.shown_tokens(), other.target.shown_tokens()
     for place, (a, b) in enumerate(zip(ours, theirs, strict=False)):
         if a != b:
             return f"{sizes}token {place} is {a} against {b}"
     return f"{sizes}the first {min(len(ours), len(theirs)):,} are the same"
-
-
-def _tokens(tokenizer: AnyTokenizer | Tokenizer) -> list[str]:
-    if isinstance(tokenizer, CharacterTokenizer):
-        return [f"{c!a} (U+{ord(c):04X})" for c in tokenizer.characters]
-    if isinstance(tokenizer, BpeTokenizer):
-        return [ascii(piece.decode(errors="replace")) for piece in tokenizer.pieces]
-    if isinstance(tokenizer, WordTokenizer):
-        return [ascii(word) for word in tokenizer.words]
-    return []

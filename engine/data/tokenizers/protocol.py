@@ -1,8 +1,9 @@
 """The interface that all tokenizers share."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,19 +30,75 @@ class Decoder(Generic[K]):
         return ""
 
 
-class Tokenizer(Protocol):
+class AnyTokenizer(ABC):
+    """What a checkpoint's tokenizer.json holds: a tokenizer, or a pair of them; see `PairTokenizer`."""
+
+    kind: ClassVar[str]  # its name in tokenizer.json and in a config
+    is_pair = False
+
+    @property
+    @abstractmethod
+    def sides(self) -> "tuple[Tokenizer, Tokenizer]":
+        """The encoder's and the decoder's; one that is no pair serves both."""
+
+    @property
+    def source(self) -> "Tokenizer":
+        return self.sides[0]
+
+    @property
+    def target(self) -> "Tokenizer":
+        return self.sides[1]
+
+    @property
+    def shared(self) -> bool:
+        """Whether both sides share one vocabulary, so embeddings can be tied."""
+        return self.target is self.source
+
+    @property
+    @abstractmethod
+    def vocab_size(self) -> int:
+        """Tokens of the target."""
+
+    @property
+    def source_vocab_size(self) -> int:
+        return self.source.vocab_size
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """Return the whole tokenizer as JSON text."""
+
+    @property
+    def sha256(self) -> str:
+        """The hash of its JSON: two runs with the same hash encode text alike."""
+        return hashlib.sha256(self.to_json().encode()).hexdigest()
+
+
+class Tokenizer(AnyTokenizer):
     """Text ↔ token ids, 0 … vocab_size − 1."""
 
     @property
-    def kind(self) -> str:
-        """Its name in tokenizer.json and in a config."""
+    def sides(self) -> "tuple[Tokenizer, Tokenizer]":
+        return self, self
 
-    @property
-    def vocab_size(self) -> int: ...
-
+    @abstractmethod
     def encode(self, text: str) -> NDArray[np.int64]:
         """Return (n,) token ids of a text. Raises InputError: names anything without a token."""
 
+    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Return token ids of many texts, each as `encode` gives them."""
+        return [self.encode(text) for text in texts]
+
+    def parts(self, text: str) -> Iterator[NDArray[np.int32]]:
+        """Yield a text's token ids, in parts where a large one then needs little memory."""
+        yield self.encode(text).astype(np.int32)
+
+    def first_unknown(self, text: str) -> int | None:
+        """Return the index of the first character without a token, from 0; None if there is none, or where tokens are
+        not characters.
+        """
+        return None
+
+    @abstractmethod
     def decode(self, ids: Iterable[int]) -> str:
         """Return the text of token ids; ids past the vocabulary become U+FFFD."""
 
@@ -49,14 +106,13 @@ class Tokenizer(Protocol):
         """Return a decoder for ids that arrive one at a time."""
         return Decoder(self)
 
-    def to_json(self) -> str:
-        """Return the whole tokenizer as JSON text."""
+    @abstractmethod
+    def shown_tokens(self) -> list[str]:
+        """Return every token as a message shows it."""
 
-    def encode_all(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Return token ids of many texts, each as `encode` gives them."""
-        return [self.encode(text) for text in texts]
+    @abstractmethod
+    def library_json(self) -> str:
+        """Return a tokenizer.json for Hugging Face `tokenizers`: `Tokenizer.from_file` gives the same ids and texts.
 
-    @property
-    def sha256(self) -> str:
-        """The hash of its JSON: two runs with the same hash encode text alike."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()
+        Special tokens are left out: the library would also match their names in ordinary text.
+        """

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import tokenizers as hf
 from numpy.typing import NDArray
 
 from engine.data.tokenizers.protocol import SCHEMA, UNKNOWN, Decoder, Tokenizer
@@ -24,6 +25,11 @@ CLOSES = frozenset(".,;:?!)]}%…»”")
 OPENS = frozenset("([{«“¿¡")
 SPACE, NOTHING = " ", ""
 SHOWN = 5  # words named in an error
+
+# For the library's own regular expressions: Python's \w and \s, signs within a word, code points that no text has.
+WORD, GAP = r"\p{L}\p{N}_", "\\s\x1c-\x1f"
+INNER = "'’-"
+PRIVATE = range(0xE000, 0xF900)
 
 
 def _usual(left: str, right: str) -> str:
@@ -101,6 +107,12 @@ class WordTokenizer(Tokenizer):
     def to_json(self) -> str:
         return json.dumps({"schema": SCHEMA, "kind": self.kind, "words": self.words}, ensure_ascii=True)
 
+    def shown_tokens(self) -> list[str]:
+        return [ascii(word) for word in self.words]
+
+    def library_json(self) -> str:
+        return _library_tokenizer(self.words).to_str()
+
     @classmethod
     def from_json(cls, words: Any) -> "WordTokenizer":
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
@@ -128,3 +140,47 @@ class WordDecoder(Decoder[WordTokenizer]):
     def finish(self) -> str:
         self._left = None
         return ""
+
+
+def _library_tokenizer(words: Sequence[str]) -> hf.Tokenizer:
+    used = set().union(*words)
+    nothing, between = [chr(code) for code in PRIVATE if chr(code) not in used][:2]
+    made = hf.Tokenizer(hf.models.WordLevel({word or nothing: i for i, word in enumerate(words)}))
+    opens, closes, inner = ("".join(re.escape(sign) for sign in sorted(signs)) for signs in (OPENS, CLOSES, INNER))
+    # A private character marks two tokens without the usual space between them.
+    touch = "|".join(
+        (
+            rf"(?<=[{WORD}])(?=[^{WORD}{GAP}{closes}{inner}])",
+            rf"(?<=[{WORD}])(?=[{inner}](?![{WORD}]))",
+            rf"(?<=[^{WORD}{GAP}{opens}{inner}])(?=[{WORD}])",
+            rf"(?<=\A[{inner}]|[^{WORD}][{inner}])(?=[{WORD}])",
+            rf"(?<=[^{WORD}{GAP}{opens}])(?=[^{WORD}{GAP}{closes}])",
+        )
+    )
+    made.normalizer = hf.normalizers.Sequence(
+        [
+            *(hf.normalizers.Replace(sign, UNKNOWN) for sign in (nothing, between)),
+            hf.normalizers.Replace(hf.Regex(touch), nothing),
+        ]
+    )
+    usual = rf"(?<![{GAP}{opens}]){SPACE}(?![{GAP}{closes}])"
+    piece = rf"[{WORD}]+(?:[{inner}][{WORD}]+)*|[{GAP}]+|[^{WORD}{GAP}]"
+    made.pre_tokenizer = hf.pre_tokenizers.Sequence(
+        [
+            hf.pre_tokenizers.Split(hf.Regex(usual), "removed"),
+            hf.pre_tokenizers.Split(hf.Regex(piece), "isolated"),
+        ]
+    )
+    unseen = (
+        *(rf"\A{between}", rf"{between}{nothing}{between}?", rf"{between}(?=[{GAP}])", rf"(?<=[{GAP}]){between}"),
+        *(rf"{between}(?=[{closes}])", rf"(?<=[{opens}]){between}"),
+    )
+    made.decoder = hf.decoders.Sequence(
+        [
+            hf.decoders.Replace(hf.Regex(r"\A"), between),
+            hf.decoders.Fuse(),
+            *(hf.decoders.Replace(hf.Regex(one), NOTHING) for one in unseen),
+            hf.decoders.Replace(between, SPACE),
+        ]
+    )
+    return made

@@ -7,7 +7,6 @@ import pytest
 import tokenizers as hf
 
 from engine.data.tokenizers import BpeTokenizer, CharacterTokenizer, Tokenizer, WordTokenizer
-from engine.data.tokenizers.library import library_json
 from engine.errors import InputError
 
 TEXTS = (
@@ -65,7 +64,7 @@ MADE: dict[str, Tokenizer] = {
 
 
 def from_file(tokenizer: Tokenizer, folder: Path) -> hf.Tokenizer:
-    (folder / "tokenizer.json").write_text(library_json(tokenizer), encoding="utf-8")
+    (folder / "tokenizer.json").write_text(tokenizer.library_json(), encoding="utf-8")
     return hf.Tokenizer.from_file(str(folder / "tokenizer.json"))
 
 

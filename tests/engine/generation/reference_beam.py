@@ -5,18 +5,18 @@ from collections.abc import Callable
 import torch
 
 from engine.generation.beam import Specials
-from engine.model.transformer import EncoderDecoder
+from engine.model.transformer import Network
 
 Result = tuple[tuple[int, ...], bool, float, float]  # tokens, finished, log probability, score
 
 
-def next_log_probabilities(model: EncoderDecoder, source: torch.Tensor, read: list[int]) -> list[float]:
+def next_log_probabilities(model: Network, source: torch.Tensor, read: list[int]) -> list[float]:
     with torch.no_grad():
         return model(source[None], torch.tensor([read]))[0, -1].double().log_softmax(-1).tolist()
 
 
 def reference_beam(
-    model: EncoderDecoder,
+    model: Network,
     source: torch.Tensor,
     specials: Specials,
     allowed: int,
@@ -48,7 +48,7 @@ def reference_beam(
 
 
 def all_sequences(
-    model: EncoderDecoder, source: torch.Tensor, specials: Specials, allowed: int, limit: int
+    model: Network, source: torch.Tensor, specials: Specials, allowed: int, limit: int
 ) -> dict[tuple[tuple[int, ...], bool], float]:
     """(tokens, finished) → log probability, of every translation there is."""
     found: dict[tuple[tuple[int, ...], bool], float] = {}

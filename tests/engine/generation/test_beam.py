@@ -294,7 +294,7 @@ def test_a_cache_keeps_its_rows_when_their_number_changes_often() -> None:
     """As they leave and part in a search; held against decoding without a cache."""
     model = build_model(CELLS[0].model, 13, 1).double().eval()
     with torch.no_grad():
-        cache, memory, owners = model.new_cache(), model.encode(SOURCES), torch.arange(4)
+        cache, owners = model.new_cache(0, SOURCES), torch.arange(4)
         target = torch.zeros(4, 0, dtype=torch.long)
         for step, rows in enumerate(([0, 1, 2, 3], [3, 3, 0, 1, 1, 2], [5, 0], [1, 0], [1, 1, 0])):
             at = torch.tensor(rows)
@@ -302,6 +302,6 @@ def test_a_cache_keeps_its_rows_when_their_number_changes_often() -> None:
                 cache.select(at)
             target, owners = target[at], owners[at]
             target = torch.cat((target, torch.randint(TEXT, (len(rows), 1))), dim=1)
-            found = model.decode(target[:, -1:], memory, cache=cache)
+            found = model.decode(target[:, -1:], cache)
             expected = model(SOURCES[owners], target)[:, -1:]
             assert (found - expected).abs().max() <= 1e-10

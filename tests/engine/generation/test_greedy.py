@@ -21,7 +21,7 @@ def align(model, source, target, *, start, layer=-1, head=None):
         return torch.zeros(0, source.numel())
     read = torch.cat((target.new_tensor([start]), target[:-1]))
     with torch.inference_mode(), recorded_weights(model, layer) as weights:
-        model.decode(read[None], model.encode(source[None]))
+        model(source[None], read[None])
         found = weights[0][0].mean(0) if head is None else weights[0][0][head]
         return found.float()
 

@@ -9,7 +9,7 @@ from engine.generation import inspection, surprise
 from engine.generation.inspection import head_attention, places
 from engine.model import heads
 from engine.model.attention import attention_weights, softmax_attention
-from engine.model.transformer import EncoderDecoder, build_model
+from engine.model.transformer import build_model
 from tests.engine.model.cells import LENGTH, SOURCE, VOCAB, cells, draw, name, network
 
 # Norms do not change what a head compares with what: one kind of them is enough.
@@ -40,7 +40,7 @@ def test_what_is_shown_is_what_the_model_attends_to(cell, which, monkeypatch) ->
         return out
 
     monkeypatch.setattr(heads, "softmax_attention", watch)
-    layer, head, both = 1, 1, isinstance(model, EncoderDecoder)
+    layer, head, both = 1, 1, model.reads_source
     looks = head_attention(model, TOKENS, layer, head, which, SOURCES if both else None)
     order = ["encoder"] * 2 + ["self", "cross"] * 2 if both else ["self"] * 2  # two layers each
     if cell.model.attention == "linear":

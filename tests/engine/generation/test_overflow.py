@@ -5,7 +5,8 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.evaluation.metrics import score_tokens
-from engine.generation.sampling import Predictor, Sampling, stream
+from engine.generation.sampling import Sampling, stream
+from engine.model.decoding import Predictor
 from engine.training.assemble import assemble
 
 CONTEXT, ASKED = 64, 306

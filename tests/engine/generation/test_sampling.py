@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from engine.config.sections import ModelConfig
-from engine.generation.sampling import Predictor, Sampling, distribution, fill, sample_step, stream
+from engine.generation.sampling import Sampling, distribution, fill, sample_step, stream
+from engine.model.decoding import Predictor
 from engine.model.transformer import build_model
 
 VOCAB = 11

@@ -6,7 +6,7 @@ import torch
 
 from engine.config.schema import RunConfig
 from engine.model.positions import Positions
-from engine.model.transformer import EncoderDecoder, Network, build_model
+from engine.model.transformer import Network, build_model
 from tests.legal_cells import AXES as ALL_AXES
 from tests.legal_cells import legal_cells
 
@@ -79,7 +79,7 @@ def padded(tokens: torch.Tensor, lengths: list[int], padding: str) -> tuple[torc
 
 
 def logits(model: Network, tokens: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    return model(source, tokens) if isinstance(model, EncoderDecoder) else model(tokens)
+    return model.logits(tokens, source)
 
 
 def rows_alone(

@@ -7,10 +7,10 @@ from engine import capabilities
 from engine.config.schema import RunConfig
 from engine.data.objectives import make_objective
 from engine.evaluation.checks import leak_probe
-from engine.model.decoding import Decoding
+from engine.model.decoding import Predictor, has_simple_steps
 from engine.model.positions import Positions
 from engine.model.size import parameter_count
-from engine.model.transformer import DecoderLM, EncoderDecoder, EncoderLM, build_model
+from engine.model.transformer import build_model
 from engine.model.visibility import Visibility
 from engine.training.self_check import check_cache, check_reference, in_chunks, small_copy
 from engine.training.trial import switch_effect
@@ -99,7 +99,7 @@ def test_the_probe_follows_a_text_that_is_rearranged(documents) -> None:
     assert verdict(clean) == "ok"
     if documents.model.attention != "linear":
         seeing = build_model(documents.model.model_copy(update={"backend": "reference"}), needed, 1)
-        for layer in seeing.layers:
+        for layer in seeing.stacks[-1].layers:
             layer.attention.see = Visibility(causal=False)
         assert verdict(seeing) == "LEAK"
 
@@ -120,20 +120,12 @@ def test_predictions_equal_those_of_a_second_implementation(cell) -> None:
 
 def test_a_cache_whose_rows_are_reordered_follows_the_rows(cell) -> None:
     model, rows = network(cell), torch.tensor([1, 0])
-    if isinstance(model, EncoderLM):
-        return
     with torch.no_grad():
-        cache = model.new_cache()
-        if isinstance(model, EncoderDecoder):
-            memory = model.encode(SOURCES)
-            model.decode(TOKENS[:, :7], memory, cache=cache)
-            cache.select(rows)
-            after = model.decode(TOKENS[rows][:, 7:9], memory, cache=cache)
-        else:
-            model(TOKENS[:, :7], cache=cache)
-            cache.select(rows)
-            after = model(TOKENS[rows][:, 7:9], cache=cache)
-        assert torch.allclose(after, logits(model, TOKENS[rows], SOURCES[rows])[:, 7:9], atol=1e-10)
+        cache = model.new_cache(0, SOURCES)
+        model.decode(TOKENS[:, :7], cache)
+        cache.select(rows)
+        after = model.decode(TOKENS[rows][:, 7:9], cache)
+        assert torch.allclose(after, logits(model, TOKENS[rows, :9], SOURCES[rows])[:, 7:9], atol=1e-10)
 
 
 @pytest.mark.parametrize("change", [{}, {"n_kv_heads": 1, "embedding_scale": True, "activation": "swiglu"}])
@@ -141,20 +133,22 @@ def test_steps_of_one_token_are_the_full_pass(cell, change: dict) -> None:
     """As sampling takes them: after a prefill, with more tokens than there was room for, and rows reordered."""
     cell = cell.model_copy(update={"model": cell.model.model_copy(update=change)})
     model = network(cell)
-    if not isinstance(model, DecoderLM):
-        return
     rows = torch.tensor([1, 0])
     with torch.inference_mode():
-        decoding, expected = Decoding(model.eval(), 8), model(TOKENS)
+        whole = [logits(model, TOKENS[:, : t + 1], SOURCES)[:, t] for t in range(LENGTH)]
+        predictor = Predictor(model, SOURCES)
+        predictor.begin(8)
         for t in range(4, LENGTH):
-            found = decoding.feed(TOKENS[:, :5] if t == 4 else TOKENS[:, t : t + 1])
-            assert (found - expected[:, t]).abs().max() <= 1e-10
-        assert decoding.length == decoding.cache.length == LENGTH
-        reordered = Decoding(model, LENGTH)
-        reordered.feed(TOKENS[:, :5])
-        reordered.feed(TOKENS[:, 5:6])
-        reordered.cache.select(rows)
-        assert (reordered.feed(TOKENS[rows, 6:7]) - expected[rows, 6]).abs().max() <= 1e-10
+            found = predictor.feed(TOKENS[:, :5] if t == 4 else TOKENS[:, t : t + 1])
+            assert (found - whole[t]).abs().max() <= 1e-10
+        assert predictor.cache.length == LENGTH
+        predictor.begin(LENGTH)
+        predictor.feed(TOKENS[:, :5])
+        predictor.feed(TOKENS[:, 5:6])
+        predictor.cache.select(rows)
+        assert (predictor.feed(TOKENS[rows, 6:7]) - whole[6][rows]).abs().max() <= 1e-10
+    bound = cell.model.attention in ("global", "window") and cell.model.position != "xl"
+    assert has_simple_steps(model) == (bound and cell.model.architecture == "decoder")
 
 
 def test_the_fast_backend_equals_the_reference(cell) -> None:
@@ -178,7 +172,7 @@ def test_padding_changes_nothing(cell, padding: str) -> None:
     model, lengths = network(cell), [LENGTH, 9]
     tokens, at = padded(TOKENS, lengths, padding)
     source, source_at = padded(SOURCES, [SOURCE, 9], padding)
-    over_source = isinstance(model, EncoderDecoder)
+    over_source = model.reads_source
     out = model(source, tokens, source_at, at) if over_source else model(tokens, at)
     expected = list(rows_alone(model, TOKENS, SOURCES, lengths))
     for row, alone in enumerate(expected):
@@ -190,7 +184,7 @@ def test_padding_changes_nothing(cell, padding: str) -> None:
 @pytest.mark.parametrize("padding", PADDINGS[1:])
 def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str) -> None:
     model, lengths = network(cell), [LENGTH, 9]
-    if not isinstance(model, DecoderLM):
+    if model.reads_source or not model.has_cache:
         return
     tokens, at = padded(TOKENS, lengths, padding)
     cache, parts = model.new_cache(), []
@@ -205,14 +199,14 @@ def test_padded_rows_decode_with_a_cache_as_they_would_alone(cell, padding: str)
 def test_rows_of_a_padded_source_are_reordered_with_it(cell) -> None:
     """As beam search does, here with more rows after than before."""
     model, rows = network(cell), torch.tensor([1, 0, 1])
-    if not isinstance(model, EncoderDecoder):
+    if not model.reads_source:
         return
     source, source_at = padded(SOURCES, [SOURCE, 9], "right")
     with torch.no_grad():
-        cache, memory = model.new_cache(), model.encode(source, source_at)
-        model.decode(TOKENS[:, :7], memory, cache=cache)
+        cache = model.new_cache(0, source, source_at)
+        model.decode(TOKENS[:, :7], cache)
         cache.select(rows)
-        after = model.decode(TOKENS[rows][:, 7:9], memory, cache=cache)
+        after = model.decode(TOKENS[rows][:, 7:9], cache)
         whole = model(source[rows], TOKENS[rows], Positions(source_at.index[rows], one_side=True))
         assert (after - whole[:, 7:9]).abs().max() <= 1e-10
 

@@ -23,10 +23,10 @@ from engine.data.objectives import Batch
 from engine.errors import InputError
 from engine.model import dropout, positions
 from engine.model.attention import AttentionCall
-from engine.model.decoding import Decoding
+from engine.model.decoding import Predictor
 from engine.model.positions import Learned, Positions, Sinusoidal
 from engine.model.size import BatchShape
-from engine.model.transformer import NETWORKS, DecoderLM, EncoderDecoder, Network
+from engine.model.transformer import NETWORKS, Network
 from engine.training.step import Stepper
 from tests.engine.model.cells import cells, name, some_of
 from tests.fake_card import OneDevice, WrongDevice
@@ -79,18 +79,15 @@ def decode(config: RunConfig) -> None:
     """Three tokens at once, then two alone; with tables, and layer by layer."""
     model = made(config).eval()
     with OneDevice("meta"), torch.no_grad():
-        if isinstance(model, EncoderDecoder):
-            memory, cache = model.encode(tokens(2, 5)), model.new_cache()
-            for length in (3, 1, 1):
-                assert model.decode(tokens(2, length), memory, cache=cache).shape[:2] == (2, length)
-        if not isinstance(model, DecoderLM):
+        if not model.has_cache:
             return
-        cache = model.new_cache()
+        cache = model.new_cache(0, tokens(2, 5))
         for length in (3, 1, 1):
-            assert model(tokens(2, length), cache=cache).shape[:2] == (2, length)
-        decoding = Decoding(model, 8)
+            assert model.decode(tokens(2, length), cache).shape[:2] == (2, length)
+        predictor = Predictor(model, tokens(2, 5))
+        predictor.begin(8)
         for length in (3, 1, 1):
-            assert decoding.feed(tokens(2, length)).shape[0] == 2
+            assert predictor.feed(tokens(2, length)).shape[0] == 2
 
 
 def resolved(config: RunConfig) -> RunConfig:

@@ -182,11 +182,12 @@ def _steps_at(place: Callable[[int], int]) -> Plant:
             at = self._cache.length
             if at >= self._capacity - 1:
                 self._tables(2 * at)
-            self._shared.at = self._numbers[:, place(at) : place(at) + 1]
-            logits = self._compute(tokens, None)
+            self._cache.length = place(at)
+            logits = real(self, tokens)
             self._cache.length = at + 1
             return logits
 
+        real = decoding._Steps.take
         patch.setattr(decoding._Steps, "take", take)
 
     return plant
@@ -251,13 +252,13 @@ def _source_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _source_ignored_by_the_last_layer(patch: pytest.MonkeyPatch) -> None:
-    real = transformer.EncoderDecoder.read
+    real = transformer.Stack.keys_and_values
 
-    def read(self, hidden):
+    def keys_and_values(self, hidden):
         *first, (k, v) = real(self, hidden)
         return [*first, (torch.zeros_like(k), torch.zeros_like(v))]
 
-    patch.setattr(transformer.EncoderDecoder, "read", read)
+    patch.setattr(transformer.Stack, "keys_and_values", keys_and_values)
 
 
 def _smoothing_ignored(patch: pytest.MonkeyPatch) -> None:

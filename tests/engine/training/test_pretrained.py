@@ -7,7 +7,6 @@ import torch
 
 from engine.data.tokenizers import PairTokenizer
 from engine.errors import InputError
-from engine.model.transformer import EncoderDecoder
 from engine.runs.reader import RunReader
 from engine.training.checkpoint import load_network
 from engine.training.pretrained import OWN_TOKENIZER, load_pretrained, write_pretrained
@@ -30,7 +29,7 @@ def test_the_folder_alone_gives_the_same_logits_to_the_last_bit(kind, tmp_path) 
     after, same = load_pretrained(tmp_path / "out")
     assert step == at and same.sha256 == tokenizer.sha256 and not after.training
     tokens = torch.arange(12)[None] % tokenizer.vocab_size
-    inputs = (tokens, tokens) if isinstance(before, EncoderDecoder) else (tokens,)
+    inputs = (tokens, tokens) if before.reads_source else (tokens,)
     with torch.inference_mode():
         assert torch.equal(before(*inputs), after(*inputs))
 

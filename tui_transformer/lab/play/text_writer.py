@@ -105,9 +105,7 @@ class MaskedWriter(TextWriter):
 
     def _written(self, text: str, length: int, how: "Sampling", seed: int, alternatives: int) -> Iterator[AnswerToken]:
         from engine.generation.sampling import fill
-        from engine.model.transformer import EncoderLM
 
-        assert isinstance(self.model, EncoderLM)
         ids, gaps = self._with_gaps(text)
         filled, choices = fill(self.model, self.tokenizer.vocab_size, ids, gaps, how, seed, alternatives)
         found = answer_tokens(choices, self._decoded, self._decoded)
@@ -127,7 +125,7 @@ class MaskedWriter(TextWriter):
                 f"e.g. 'the g{GAP}te'"
             )
         gaps = torch.tensor([c == GAP for c in text], device=self.device)
-        return self._encoded(text.replace(GAP, self.tokenizer.characters[0])), gaps
+        return self._encoded(text.replace(GAP, self._decoded(0))), gaps
 
     def _read(self, text: str, written: str) -> "tuple[Tensor, Tensor | None]":
         import torch

@@ -21,7 +21,7 @@ from engine.capabilities import NO_BIAS
 from engine.config.presets import list_presets
 from engine.config.sections import ModelConfig
 from engine.model.positions import alibi_slopes
-from engine.model.transformer import EncoderDecoder, build_model
+from engine.model.transformer import build_model
 from engine.model.visibility import Visibility, self_attention
 from tui_transformer.__main__ import main
 from tui_transformer.lab.play.pictures import (
@@ -107,7 +107,7 @@ def test_two_rows_share_a_line() -> None:
 def test_what_is_drawn_is_what_the_network_asks(tiny, architecture: list[str], attention: str) -> None:
     config = tiny(*architecture, f"model.attention={attention}", "model.window=4", "model.attention_dropout=0.0")
     network = build_model(config.model, 30, 1)
-    parts = [network.encoder, network.decoder] if isinstance(network, EncoderDecoder) else [network]
+    parts = network.stacks
     assert [stack.see for stack in stacks(config.model)] == [part.layers[0].attention.see for part in parts]
 
 
@@ -117,7 +117,7 @@ def test_what_is_drawn_is_what_the_network_asks(tiny, architecture: list[str], a
 def test_learned_numbers_are_those_the_network_starts_with(tiny, architecture: list[str], position, init) -> None:
     model = tiny(*architecture, f"model.position={position}", f"model.init={init}").model
     network = build_model(model, 30, 7)
-    parts = [network.encoder, network.decoder] if isinstance(network, EncoderDecoder) else [network]
+    parts = network.stacks
     for part, stack in zip(parts, stacks(model), strict=True):
         scheme = starting_scheme(model, stack, 7)
         assert torch.equal(scheme.table.weight, part.positions.table.weight)
