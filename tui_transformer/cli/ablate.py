@@ -16,7 +16,8 @@ import typer
 from engine.command_line import RUNS, as_typed, command_line
 from engine.config.toml import parse
 from engine.errors import InputError, no_process
-from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set
+from tui_transformer.cli.commands import command
+from tui_transformer.cli.options import Corpus, DataDir, Json, PresetName, RunsDir, Set, preset_names, study_names
 from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, print_columns, say
 from tui_transformer.cli.run import listening
 from tui_transformer.cli.study_plan import ReadyStudy, RunOptions, make_ready, show_plan
@@ -34,13 +35,20 @@ MEASURED = {"study", "device", "jobs", "cells", "took"}  # input of `measure-stu
 STARTS = 60.0  # seconds for a detached runner to lock its study
 
 
+@command(20)
 def ablate(
-    study: Annotated[str | None, typer.Option("--study", help="A study: NAME of --list, or a TOML file.")] = None,
+    study: Annotated[
+        str | None,
+        typer.Option("--study", help="A study: NAME of --list, or a TOML file.", autocompletion=study_names),
+    ] = None,
     preset: PresetName = None,
     vary: Annotated[
         list[str] | None, typer.Option("--vary", help="An axis: model.n_heads=1,2,4,8; several: a grid.")
     ] = None,
-    on: Annotated[str | None, typer.Option("--on", help="Another base for the variants, e.g. demo.")] = None,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", help="Another base for the variants, e.g. demo.", autocompletion=preset_names),
+    ] = None,
     seeds: Annotated[str | None, typer.Option("--seeds", help="3: the seeds 1, 2 and 3; 1,5,9: these.")] = None,
     set_: Set = None,
     corpus: Corpus = None,
@@ -56,6 +64,7 @@ def ablate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Train variants of one base with several seeds. Stopped or killed, the same command goes on with it."""
     if list_:
         return _list(as_json=json)
     if retry_failed and skip_failed:
@@ -117,7 +126,9 @@ def _detach(ready: ReadyStudy, options: RunOptions) -> int:
     return ExitCode.DONE
 
 
+@command(30, hidden=True)
 def measure_study(data_dir: DataDir = None) -> int:
+    """Plan the study on stdin; what `ablate` starts."""
     # Started by `tui_transformer.lab.studies.plan`: reads a study on stdin, writes its plan to stdout, as JSON lines.
     from tui_transformer.lab.studies.plan import plan_of
 

@@ -13,6 +13,7 @@ from engine.errors import InputError, one_of, refused
 from engine.runs.files import write_named
 from engine.runs.reader import RunReader
 from engine.runs.records import DataFacts
+from tui_transformer.cli.commands import command
 from tui_transformer.cli.options import DataDir, Device, Json, RunArgument, RunsDir
 from tui_transformer.cli.output import ExitCode, answer, emit, loading, stamp
 from tui_transformer.lab.formatting import count, unit
@@ -60,6 +61,7 @@ class EvaluateArgs:
         return config
 
 
+@command(140)
 def evaluate(
     run: RunArgument = "last",
     split: Annotated[str, typer.Option("--split", help="validation, test or train.")] = "validation",
@@ -82,6 +84,7 @@ def evaluate(
     runs_dir: RunsDir = RUNS,
     data_dir: DataDir = None,
 ) -> int:
+    """Score a checkpoint over a whole split; a translation by BLEU and chrF too, questions by exact answers."""
     reader = RunReader.resolve(run, runs_dir)
     config = reader.config
     if not config.translates and split not in SPLITS:
