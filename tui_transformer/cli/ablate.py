@@ -3,7 +3,6 @@
 import json as json_text
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from contextlib import nullcontext
@@ -25,6 +24,7 @@ from tui_transformer.cli.study_progress import Board, audience, how_it_stands
 from tui_transformer.lab.analysis.detail import study_text
 from tui_transformer.lab.analysis.entry import read_entry
 from tui_transformer.lab.analysis.folder import read_study_file
+from tui_transformer.lab.launch.launch import detached
 from tui_transformer.lab.launch.logs import last_words_in
 from tui_transformer.lab.studies.arguments import StudyArgs
 from tui_transformer.lab.studies.record import ABSENT, SKIPPED, is_run, only_runner, study_file, write
@@ -100,15 +100,12 @@ def _list(*, as_json: bool) -> int:
 def _detach(ready: ReadyStudy, options: RunOptions) -> int:
     name, runs_dir = ready.study.name, options.runs_dir
     file, log = study_file(runs_dir, name).resolve(), runs_dir / f".{name}.study.log"
-    command = [sys.executable, "-m", "tui_transformer", "ablate", "--study", str(file), "--device", options.device]
-    command += ["--jobs", str(ready.plan.jobs), "--runs-dir", str(runs_dir.resolve())]
-    command += [f"--{options.failed}-failed"] if options.failed else []
-    command += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
+    words = ["ablate", "--study", str(file), "--device", options.device]
+    words += ["--jobs", str(ready.plan.jobs), "--runs-dir", str(runs_dir.resolve())]
+    words += [f"--{options.failed}-failed"] if options.failed else []
+    words += ["--data-dir", str(options.data_dir.resolve())] if options.data_dir is not None else []
     try:
-        with log.open("ab") as out:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-            )
+        process = detached(log, *words)
     except OSError as error:
         raise no_process(error) from None
     deadline = time.monotonic() + STARTS

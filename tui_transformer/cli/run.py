@@ -44,7 +44,7 @@ from tui_transformer.cli.options import (
 )
 from tui_transformer.cli.output import ExitCode, answer, complain, emit, is_terminal, loading, say, warn
 from tui_transformer.lab.launch import queue as waiting_line
-from tui_transformer.lab.launch.launch import await_start, enqueue, spawn
+from tui_transformer.lab.launch.launch import enqueue, started
 from tui_transformer.lab.launch.logs import log_to
 
 if TYPE_CHECKING:
@@ -211,13 +211,8 @@ def _known(device: str) -> str:
 
 
 def _started(verb: str, reader: RunReader, *, device: str, as_json: bool, data_dir: Path | None) -> int:
-    before = reader.status.attempt if verb == "resume" else 0
     with loading("starting"):
-        try:
-            process = spawn(verb, reader.path, device=device, data_dir=data_dir)
-        except OSError as error:
-            raise no_process(error) from None
-        await_start(reader, process, before)
+        process = started(verb, reader, device=device, data_dir=data_dir)
     if as_json:
         emit({"kind": "run", "name": reader.name, "path": str(reader.path), "pid": process.pid, "state": reader.state})
     else:
