@@ -23,7 +23,7 @@ FOLDER = Path("exports")  # default folder for tools' files
 @command(250)
 def export(
     runs: Annotated[list[str], typer.Argument(help="Runs' names, paths, or `last`.", autocompletion=run_names)],
-    to: Annotated[str, typer.Option("--to", help="csv, json, tensorboard, wandb, mlflow or huggingface.")],
+    to: Annotated[str, typer.Option("--to", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder; for csv and json, a file too.")] = None,
     checkpoint: Annotated[str, typer.Option("--checkpoint", help="best, last, or a step: whose weights.")] = "best",
     json: Json = False,

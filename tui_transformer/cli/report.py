@@ -27,8 +27,10 @@ def report(
             help="Runs, or a study. The first of several runs is the baseline.", autocompletion=run_and_study_names
         ),
     ],
-    format_: Annotated[str, typer.Option("--format", "-f", help="markdown, latex or html.")] = "markdown",
-    language: Annotated[str, typer.Option("--language", help="en or zh.")] = "en",
+    format_: Annotated[
+        str, typer.Option("--format", "-f", help=f"{one_of(FORMATS)}.", autocompletion=lambda: list(FORMATS))
+    ] = "markdown",
+    language: Annotated[str, typer.Option("--language", help=f"{one_of(LANGUAGES)}.")] = "en",
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Its folder; reports/NAME if left out.")] = None,
     json: Json = False,
     runs_dir: RunsDir = RUNS,
