@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 from rich.text import Text
 from textual import work
@@ -85,8 +85,14 @@ class TopBar(Horizontal):
             tab.tell_key(typing=typing)
 
 
+@runtime_checkable
+class Pane(Protocol):
+    def focus_first(self) -> None:
+        """Focus the part that is used first; at once, for the next keys are meant for it."""
+
+
 class PaneSwitcher(ContentSwitcher):
-    """The four panes, one shown at a time.
+    """The panes, one shown at a time.
 
     A pane's message that leads to another pane is handled here, not by the app: keys typed meanwhile wait for the
     focused widget's ancestors, see `typing_order`.
@@ -95,7 +101,7 @@ class PaneSwitcher(ContentSwitcher):
     def show(self, pane: str) -> None:
         self.current = pane
         shown = self.get_child_by_id(pane)
-        assert isinstance(shown, DesignPane | TrainPane | ComparePane | PlaygroundPane)
+        assert isinstance(shown, Pane)
         shown.focus_first()
 
     def on_play(self, event: Play) -> None:
