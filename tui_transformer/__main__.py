@@ -72,6 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except Exit as leaving:
         result = leaving.exit_code
+    except SystemExit as leaving:  # a shell's completion was asked for
+        result = leaving.code
     except InputError as error:
         complain(str(error))
         return ExitCode.FAILED if isinstance(error, MachineFault) else ExitCode.BAD_INPUT
